@@ -7,14 +7,19 @@ from rest_framework.request import Request
 from annotation import selectors
 from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
-from tasks.access import May, require
+from tasks.access import PermissionCheck, require_permission
 from tasks.models import Context, Task
 from tasks.permissions import can_write
 
 
-def participant(request: HttpRequest | Request, task: Task, may: May = can_write) -> Annotator:
-    """Return the signed-in person's annotator, if they `may`; refuse others as `require` does."""
-    require(request.user, task, may)
+def participant(
+    request: HttpRequest | Request, task: Task, may: PermissionCheck = can_write
+) -> Annotator:
+    """Return the signed-in person's annotator, if they `may`.
+
+    Others are refused as in `require_permission`.
+    """
+    require_permission(request.user, task, may)
     return annotator_of(request.user)  # type: ignore[arg-type]
 
 

@@ -11,14 +11,21 @@ from annotation.models import Example, Report, TargetOutput
 from annotation.moderation import resolve_reports
 from core.accounts.people import shown_name
 from tasks.admin.contexts import RoundFilter
-from tasks.admin.roles import READ_ONLY, REVIEWERS, ByRole, RoleAdmin, person, shielded
-from tasks.contexts.media.markup import in_words
+from tasks.admin.roles import (
+    READ_ONLY_PERMISSIONS,
+    REVIEWERS,
+    ByRole,
+    RoleAdmin,
+    person,
+    shield_text,
+)
+from tasks.contexts.media.markup import format_media
 
 LONGEST = 100_000
 
 
 def _lines(values: dict[str, Any]) -> str:
-    return "\n".join(f"{name}: {in_words(value)}" for name, value in values.items())
+    return "\n".join(f"{name}: {format_media(value)}" for name, value in values.items())
 
 
 class OutputInline(ByRole, admin.StackedInline):
@@ -26,7 +33,7 @@ class OutputInline(ByRole, admin.StackedInline):
     fields = readonly_fields = ("target", "version", "answer", "prob", "seconds", "fooled", "score")
     extra = 0
     to_task = "round__task"
-    may = READ_ONLY
+    may = READ_ONLY_PERMISSIONS
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows = super().get_queryset(request)
@@ -34,7 +41,7 @@ class OutputInline(ByRole, admin.StackedInline):
 
     @admin.display(description="output")
     def answer(self, output: TargetOutput) -> str:
-        return shielded(output.example.round.task, _lines(output.output), LONGEST)
+        return shield_text(output.example.round.task, _lines(output.output), LONGEST)
 
 
 @admin.register(Example)
@@ -82,7 +89,7 @@ class ExampleAdmin(RoleAdmin):
     )
     inlines = [OutputInline]
     to_task = "round__task"
-    may = READ_ONLY
+    may = READ_ONLY_PERMISSIONS
     page_for = REVIEWERS
 
     def page_of(self, row: Example) -> str:
@@ -94,19 +101,21 @@ class ExampleAdmin(RoleAdmin):
 
     @admin.display(description="text")
     def text(self, example: Example) -> str:
-        return shielded(example.round.task, " | ".join(map(in_words, example.inputs.values())), 120)
+        return shield_text(
+            example.round.task, " | ".join(map(format_media, example.inputs.values())), 120
+        )
 
     @admin.display(description="context")
     def whole_context(self, example: Example) -> str:
-        return shielded(example.round.task, _lines(example.context.fields), LONGEST)
+        return shield_text(example.round.task, _lines(example.context.fields), LONGEST)
 
     @admin.display(description="inputs")
     def whole_inputs(self, example: Example) -> str:
-        return shielded(example.round.task, _lines(example.inputs), LONGEST)
+        return shield_text(example.round.task, _lines(example.inputs), LONGEST)
 
     @admin.display(description="answers afterwards")
     def answers(self, example: Example) -> str:
-        return shielded(example.round.task, _lines(example.metadata), LONGEST)
+        return shield_text(example.round.task, _lines(example.metadata), LONGEST)
 
 
 class ResolvedFilter(admin.SimpleListFilter):
@@ -146,7 +155,7 @@ class ReportAdmin(RoleAdmin):
     )
     actions = ["resolve"]
     to_task = "context__round__task"
-    may = {**READ_ONLY, "view": REVIEWERS, "resolve": REVIEWERS}
+    may = {**READ_ONLY_PERMISSIONS, "view": REVIEWERS, "resolve": REVIEWERS}
     page_for = REVIEWERS
 
     def page_of(self, row: Report) -> str:
@@ -165,15 +174,15 @@ class ReportAdmin(RoleAdmin):
 
     @admin.display(description="comment")
     def note(self, report: Report) -> str:
-        return shielded(report.context.round.task, report.comment, 500) if report.comment else ""
+        return shield_text(report.context.round.task, report.comment, 500) if report.comment else ""
 
     @admin.display(description="context")
     def text(self, report: Report) -> str:
-        return shielded(report.context.round.task, _lines(report.context.fields), 120)
+        return shield_text(report.context.round.task, _lines(report.context.fields), 120)
 
     @admin.display(description="context")
     def whole_context(self, report: Report) -> str:
-        return shielded(report.context.round.task, _lines(report.context.fields), LONGEST)
+        return shield_text(report.context.round.task, _lines(report.context.fields), LONGEST)
 
     @admin.display(description="where to retire it")
     def context_link(self, report: Report) -> str:

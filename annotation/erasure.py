@@ -21,7 +21,7 @@ from annotation.models import (
 from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.services import delete_media, delete_unnamed, digests_in
+from tasks.contexts.media.services import delete_media, delete_unreferenced_file, list_digests
 from tasks.models import Media
 
 # A transaction locks all its examples, so it takes few at a time.
@@ -70,7 +70,7 @@ def _erase(examples: Sequence[Example]) -> None:
     # Read before the inputs are emptied, which name the files.
     media = []
     for example in examples:
-        for digest in digests_in(example.inputs.values()):
+        for digest in list_digests(example.inputs.values()):
             media.append((example, digest))
     for example in examples:
         # First, because it locks the row and takes it out of the round's numbers.
@@ -84,7 +84,7 @@ def _erase(examples: Sequence[Example]) -> None:
     # Last, when no text of the person names the file any more.
     for example, digest in media:
         task = example.round.task
-        delete_unnamed(task=task, digest=digest, leaver=example.annotator)
+        delete_unreferenced_file(task=task, digest=digest, leaver=example.annotator)
 
 
 def _choices(config: TaskConfig, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from annotation.models import Example, Report
 from core.accounts.erasures import note_erasure
 from core.accounts.models import Annotator, Erasure, User
 from core.accounts.services import log
-from tasks.contexts.media.services import digests_in, hide_withdrawn
+from tasks.contexts.media.services import hide_withdrawn_media, list_digests
 from tasks.models import Context, Task
 
 
@@ -43,8 +43,8 @@ def retract(example: Example) -> None:
     example.save(update_fields=["retracted_at"])
     # A backup that is restored would bring the example back; the note retracts it again.
     note_erasure(Erasure.Kind.EXAMPLE, example.uuid)
-    if digests := digests_in(example.inputs.values()):
-        hide_withdrawn(task=example.round.task, digests=digests)
+    if digests := list_digests(example.inputs.values()):
+        hide_withdrawn_media(task=example.round.task, digests=digests)
 
 
 @transaction.atomic

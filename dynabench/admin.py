@@ -15,13 +15,13 @@ from core.accounts.people import shown_name
 from dynabench.manage.log import PRIVATE, of_tasks, readable_entries
 from tasks.admin.roles import (
     OWNERS,
-    READ_ONLY,
+    READ_ONLY_PERMISSIONS,
     READERS,
     REVIEWERS,
     RoleAdmin,
-    named,
-    tasks_with,
-    whether,
+    build_boolean_column,
+    find_tasks_with_role,
+    name_account,
 )
 from validation.models import Validation
 
@@ -29,7 +29,7 @@ from validation.models import Validation
 class OfManyTasks(RoleAdmin):
     """The admin of rows that belong to no single task. The query decides who sees which."""
 
-    may = READ_ONLY
+    may = READ_ONLY_PERMISSIONS
 
     def allows(self, request: HttpRequest, action: str, row: Any = None) -> bool:
         return super().allows(request, action)
@@ -53,14 +53,15 @@ class LogAdmin(OfManyTasks):
         owns = _codes_with(request, OWNERS)
         seen = rows.filter(pk__in=readable_entries(reads, reviews).values("pk"))
         return seen.annotate(
-            is_reviewed=whether(of_tasks(reviews)), is_owned=whether(of_tasks(owns))
+            is_reviewed=build_boolean_column(of_tasks(reviews)),
+            is_owned=build_boolean_column(of_tasks(owns)),
         )
 
     @admin.display
     def who(self, entry: LogEntry) -> str:
         if entry.actor is None:
             return "the platform, a command or a deleted account"
-        return named(entry.actor, entry)
+        return name_account(entry.actor, entry)
 
     @admin.display
     def what(self, entry: Any) -> str:
@@ -81,7 +82,7 @@ class LogAdmin(OfManyTasks):
 
 def _codes_with(request: HttpRequest, roles: Any) -> list[str]:
     """Return the codes of the tasks in which the person has one of the roles."""
-    return list(tasks_with(request, roles).values_list("code", flat=True))
+    return list(find_tasks_with_role(request, roles).values_list("code", flat=True))
 
 
 @admin.register(Annotator)
@@ -92,10 +93,10 @@ class PeopleAdmin(OfManyTasks):
     list_per_page = 50
     ordering = ["pk"]
     fields = readonly_fields = ("person", "written", "judged", "pages")
-    may = {**READ_ONLY, "view": REVIEWERS}
+    may = {**READ_ONLY_PERMISSIONS, "view": REVIEWERS}
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        tasks = tasks_with(request, REVIEWERS)
+        tasks = find_tasks_with_role(request, REVIEWERS)
         examples = Example.objects.filter(round__task__in=tasks)
         votes = Validation.objects.filter(example__round__task__in=tasks)
         rows = admin.ModelAdmin.get_queryset(self, request)
@@ -128,7 +129,7 @@ class PeopleAdmin(OfManyTasks):
         if row:
             wrote = Q(rounds__examples__annotator=row)
             judged = Q(rounds__examples__validations__validator=row)
-            row.tasks = tasks_with(request, REVIEWERS).filter(wrote | judged).distinct()
+            row.tasks = find_tasks_with_role(request, REVIEWERS).filter(wrote | judged).distinct()
         return row
 
     def get_list_display(self, request: HttpRequest) -> Any:

@@ -11,7 +11,7 @@ from core.data.adaptive_cache import Kept, read_or_count
 from evaluation.dataset_releases.reading import released_failures
 from leaderboard.arena.board import Size, sizes_of
 from leaderboard.snapshots.previews import Top
-from tasks.budgets import Line, Used, lines
+from tasks.budgets import BudgetLine, UsedBudget, list_limits
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task
 from tasks.selectors import seen_rounds
@@ -37,7 +37,7 @@ class TaskCard:
     task: Task
     round: Round | None = None
     numbers: Mapping[str, Number] | None = None
-    progress: Sequence[Line] = field(default_factory=list)
+    progress: Sequence[BudgetLine] = field(default_factory=list)
     teaser: Teaser | None = None
     waiting: int = 0
     top: Top | None = None
@@ -96,7 +96,7 @@ def cards_for(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
     return adjusted
 
 
-def _progress(round: Round, counted: Kept) -> list[Line]:
+def _progress(round: Round, counted: Kept) -> list[BudgetLine]:
     """Return the round's progress towards its budget, without money, which only owners see."""
     counts = []
     for name in ("collected", "verified_fooled"):
@@ -105,8 +105,8 @@ def _progress(round: Round, counted: Kept) -> list[Line]:
             count = 0
         counts.append(count)
     tries, fooling = counts
-    used = Used(tries, fooling)
-    return [line for line in lines(round.budget, used) if line.name != "money"]
+    used = UsedBudget(tries, fooling)
+    return [line for line in list_limits(round.budget, used) if line.name != "money"]
 
 
 def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:

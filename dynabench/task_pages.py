@@ -18,9 +18,9 @@ from core.web.downloads import csv_file
 from dynabench.communities.selectors import communities_of
 from evaluation.dataset_releases.reading import latest_datasets, public_datasets
 from evaluation.models import Dataset
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.config.schema import ShownExample, TaskConfig
-from tasks.contexts.media.markup import shown_value
+from tasks.contexts.media.markup import render_value
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_review, can_take
 from tasks.selectors import seen_rounds
@@ -38,7 +38,7 @@ FIRST = 3
 @login_not_required
 def overview(request: HttpRequest, code: str) -> HttpResponse:
     """Show what is asked, how people and models do, and the first models."""
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     rounds = seen_rounds([task])
     live = next((round for round in rounds if round.state in ("open", "paused")), None)
     description = ""
@@ -114,7 +114,7 @@ def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 def task_data(request: HttpRequest, code: str) -> HttpResponse:
     """Show what can be downloaded, who made it, and on what terms."""
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     about, takes = task.config.about, can_take(request.user, task)
     datasets = []
     if takes:
@@ -209,7 +209,7 @@ def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
         prompt = str(case.context.get(config.support.prompt_field, ""))
     fields = []
     for name, value in {**case.context, **case.input}.items():
-        words = shown_value(config, name, value)
+        words = render_value(config, name, value)
         pieces = [(words, False)]
         if prompt and name == config.text_field:
             pieces = _changed(prompt, words)

@@ -36,7 +36,7 @@ from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.task_shape import runnable
 from evaluation.test_sets.parsing import SetFile, WrongLines
 from evaluation.test_sets.selectors import checked_of, newest_versions, set_rows
-from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.line_files import FileError
 from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
@@ -184,7 +184,7 @@ def evaluate_by_hand(
         examples.rows,
         sp_model=settings.SP_BLEU_MODEL,
         paraphrase=paraphrase,
-        read=partial(for_models, task.config, task),
+        read=partial(prepare_for_models, task.config, task),
         checked=examples.checked,
     )
     with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:

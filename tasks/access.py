@@ -16,36 +16,36 @@ from core.web.refusals import Curable
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see, is_blind_owner, role_of
 
-May = Callable[[Person, Task], bool]
-ANY = ("examples", "arena")
+PermissionCheck = Callable[[Person, Task], bool]
+ALL_KINDS = ("examples", "arena")
 """The kinds of tasks."""
-BY_CODE = PreparedRead(lambda: Task.objects.filter(code=Slot("code", CharField())))
+TASK_BY_CODE = PreparedRead(lambda: Task.objects.filter(code=Slot("code", CharField())))
 
 
 def find_task(
     request: HttpRequest | Request,
     code: str,
-    may: May = can_see,
+    may: PermissionCheck = can_see,
     *,
     kinds: Collection[str] = ("examples",),
 ) -> Task:
-    """Return the task if `may` admits the person; otherwise raise as `require` does.
+    """Return the task if `may` admits the person; otherwise raise as `require_permission` does.
 
-    kinds: the kinds of tasks that have the page; ANY if every task has it. Raises Http404 for
+    kinds: the kinds of tasks that have the page; ALL_KINDS if every task has it. Raises Http404 for
     others.
     """
     # 1. Find the task: a prepared query, since every page and call begins with it.
-    task = BY_CODE.first(code=code)
+    task = TASK_BY_CODE.first(code=code)
     if task is None:
         raise Http404
     # 2. Check the role before the kind, so that an outsider learns neither.
-    require(request.user, task, may)
-    if kinds is not ANY and task.config.kind not in kinds:
+    require_permission(request.user, task, may)
+    if kinds is not ALL_KINDS and task.config.kind not in kinds:
         raise Http404
     return task
 
 
-def require(user: Person, task: Task, may: May) -> None:
+def require_permission(user: Person, task: Task, may: PermissionCheck) -> None:
     """Raise PermissionDenied for members without this permission, Http404 for everybody else.
 
     Http404 keeps outsiders from learning what a task has besides its public pages. Raises Curable
@@ -66,9 +66,9 @@ def require(user: Person, task: Task, may: May) -> None:
     raise PermissionDenied(_("Your role in this task does not allow this. Ask its owners."))
 
 
-def find_edited(
+def find_task_and_editor(
     request: HttpRequest | Request, code: str, *, kinds: Collection[str] = ("examples",)
 ) -> tuple[Task, User]:
-    """Return the task and its editor. Raises PermissionDenied and Http404 as `require` does."""
+    """Return the task and its editor; others are refused as in `require_permission`."""
     task = find_task(request, code, can_edit, kinds=kinds)
     return task, person(request)

@@ -18,7 +18,7 @@ class Budget:
     pay_bonus: int = 0  # for a verified fooling example
 
 
-class Used(NamedTuple):
+class UsedBudget(NamedTuple):
     """A round's totals: examples that are not retracted, verified fooling examples, and votes."""
 
     collected: int = 0
@@ -26,7 +26,7 @@ class Used(NamedTuple):
     votes: int = 0
 
 
-class Line(NamedTuple):
+class BudgetLine(NamedTuple):
     """One limit of a budget, with the amount used."""
 
     name: str  # collected, fooling or money
@@ -34,7 +34,7 @@ class Line(NamedTuple):
     limit: int
 
 
-def spent(budget: Budget, used: Used) -> int:
+def compute_cost(budget: Budget, used: UsedBudget) -> int:
     """Return the cost of the round so far, in the currency's smallest unit."""
     return (
         budget.pay_example * used.collected
@@ -43,17 +43,17 @@ def spent(budget: Budget, used: Used) -> int:
     )
 
 
-def lines(budget: Budget, used: Used) -> list[Line]:
+def list_limits(budget: Budget, used: UsedBudget) -> list[BudgetLine]:
     """Return the limits that are set, each with the amount used."""
     amounts = {
         "collected": (used.collected, budget.collected),
         "fooling": (used.fooling, budget.fooling),
-        "money": (spent(budget, used), budget.money),
+        "money": (compute_cost(budget, used), budget.money),
     }
-    return [Line(name, n, limit) for name, (n, limit) in amounts.items() if limit is not None]
+    return [BudgetLine(name, n, limit) for name, (n, limit) in amounts.items() if limit is not None]
 
 
-def reached(budget: Budget, used: Used, now: datetime) -> str | None:
+def find_reached_limit(budget: Budget, used: UsedBudget, now: datetime) -> str | None:
     """Return the first limit reached: date, collected, fooling or money; None if there is none.
 
     >>> reached(Budget(collected=10), Used(collected=10), datetime(2026, 1, 1))
@@ -62,4 +62,4 @@ def reached(budget: Budget, used: Used, now: datetime) -> str | None:
     # The date comes first: it needs no counts.
     if budget.ends_at is not None and budget.ends_at <= now:
         return "date"
-    return next((line.name for line in lines(budget, used) if line.used >= line.limit), None)
+    return next((line.name for line in list_limits(budget, used) if line.used >= line.limit), None)

@@ -7,22 +7,22 @@ from django.utils.translation import gettext, gettext_noop
 
 from core.errors import Refused
 from core.text.words import composed
-from tasks.config.changes import context_changes, forbidden_changes
-from tasks.config.dynabench1 import convert, unfinished
+from tasks.config.changes import find_context_changes, find_forbidden_changes
+from tasks.config.dynabench1 import convert, find_unsupported_parts
 from tasks.config.dynabench2 import is_of_dynabench2
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Finding, Problem, read_yaml
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task, parsed_config
 
-OPENED = gettext_noop("A round has been opened, so this is fixed.")
+ROUND_OPENED = gettext_noop("A round has been opened, so this is fixed.")
 HAS_CONTEXTS = gettext_noop("The task has contexts. Undo their imports to change this.")
-STALE = gettext_noop(
+STALE_MESSAGE = gettext_noop(
     "Somebody saved another configuration since you opened this one. Compare, then save again."
 )
-LONGEST_DIFF = 20_000
+MAX_DIFF_CHARS = 20_000
 OWN_KEYS = {"version", "verdict", "metrics"}  # no configuration of Dynabench has one of them
-OLD_KEYS = {"context", "input", "output", "user_input"}  # each of its has one of these
+DYNABENCH_KEYS = {"context", "input", "output", "user_input"}  # each of its has one of these
 
 
 class ConfigStale(Refused):
@@ -32,7 +32,7 @@ class ConfigStale(Refused):
     field = "version"
 
 
-def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
+def parse_or_convert(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     """Return the parsed configuration, its text, and notes about it.
 
     A text of Dynabench 1.0 or 2.0 is converted. name: the task's name, which such a text lacks.
@@ -43,8 +43,10 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     document = read_yaml(text)
     # A text is one of Dynabench if it has a key of theirs and none of ours: both have `context`.
     keys = document.data.keys()
-    if OLD_KEYS & keys and not OWN_KEYS & keys:
-        if problems := [document.problem(finding) for finding in unfinished(document.data)]:
+    if DYNABENCH_KEYS & keys and not OWN_KEYS & keys:
+        if problems := [
+            document.problem(finding) for finding in find_unsupported_parts(document.data)
+        ]:
             raise ConfigError(problems)
         converted = convert(text, name=name or "Imported task")
         text = converted.config_yaml_text
@@ -60,29 +62,29 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     return config, text, notes
 
 
-def digest(text: str) -> str:
+def hash_text(text: str) -> str:
     """Return a hash that identifies a text."""
     return sha256(text.encode()).hexdigest()[:32]
 
 
-def diff(before: str, after: str) -> str:
+def build_diff(before: str, after: str) -> str:
     """Return a unified diff with one line of context."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
     return "\n".join(lines)
 
 
-def fixed_because(task: Task) -> str:
-    """Return the reason why parts of the configuration are fixed: OPENED, HAS_CONTEXTS or ""."""
+def find_fixed_reason(task: Task) -> str:
+    """Return the reason why parts are fixed: ROUND_OPENED, HAS_CONTEXTS or ""."""
     rounds = Round.objects.filter(task=task.pk)
     # Asked in this order, since an opened round fixes more than contexts do.
     if rounds.filter(opened_at__isnull=False).exists():
-        return OPENED
+        return ROUND_OPENED
     if rounds.filter(contexts__isnull=False).exists():
         return HAS_CONTEXTS
     return ""
 
 
-def _stored(text: str) -> TaskConfig | None:
+def _parse_stored(text: str) -> TaskConfig | None:
     """Parse a stored configuration without today's checks; return None if it is unreadable."""
     try:
         return parsed_config(text)
@@ -90,9 +92,9 @@ def _stored(text: str) -> TaskConfig | None:
         return None
 
 
-def fixed_parts(task: Task) -> tuple[str, list[str]]:
+def find_fixed_parts(task: Task) -> tuple[str, list[str]]:
     """Return the reason why parts are fixed, and the paths of these parts."""
-    why, config = fixed_because(task), _stored(task.config_text)
+    why, config = find_fixed_reason(task), _parse_stored(task.config_text)
     if not why or config is None:
         return "", []
     sections: tuple[str, ...] = ("context", "input", "output")
@@ -102,22 +104,22 @@ def fixed_parts(task: Task) -> tuple[str, list[str]]:
     for section in sections:
         for component in getattr(config, section):
             names.append(f"{section}: {component.name}")
-    if why == OPENED:
+    if why == ROUND_OPENED:
         names.append("verdict")
     return gettext(why), names
 
 
-def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:
+def find_refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:
     """Return the reason why parts are fixed, and the changes that would reinterpret stored rows.
 
     Both are empty if every change is allowed.
     """
-    why, old = fixed_because(task), _stored(old_text)
+    why, old = find_fixed_reason(task), _parse_stored(old_text)
     if not why or old is None:
         return "", []
-    find = forbidden_changes
+    find = find_forbidden_changes
     if why == HAS_CONTEXTS:
-        find = context_changes
+        find = find_context_changes
     return why, find(old, new)
 
 
@@ -126,12 +128,12 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
     config, problems = check_config(text)
     if config is None:
         return None, problems
-    old = _stored(task.config_text)
+    old = _parse_stored(task.config_text)
     if old is not None and old.kind != config.kind:
         kind_change = Finding(("kind",), "a task keeps its kind", f"write `kind: {old.kind}`")
         problems.insert(0, read_yaml(text).problem(kind_change))
         return None, problems
-    why, findings = refused_changes(task, task.config_text, config)
+    why, findings = find_refused_changes(task, task.config_text, config)
     if not findings:
         return config, problems
     document = read_yaml(text)
@@ -149,8 +151,8 @@ def check_new_config(task: Task, text: str, *, base: str) -> tuple[TaskConfig, l
     """
     # The text itself is compared, and no number of a version: whoever saves the same text again
     # overwrites nothing.
-    if digest(task.config_text) != base:
-        raise ConfigStale(gettext(STALE))
+    if hash_text(task.config_text) != base:
+        raise ConfigStale(gettext(STALE_MESSAGE))
     config, problems = check_change(task, text)
     if config is None:
         raise ConfigError(problems)

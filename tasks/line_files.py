@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any
 
 from core.files.damage import damage_of
-from tasks.config.values import FORBIDDEN
+from tasks.config.values import FORBIDDEN_CHARACTERS
 
 DEEPEST = 100
 NOT_UTF8 = "not UTF-8; save the file as UTF-8"
@@ -205,7 +205,7 @@ def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
     for _ in range(deepest):
         inside: list[Any] = []
         for item in level:
-            if isinstance(item, str) and FORBIDDEN.search(item):
+            if isinstance(item, str) and FORBIDDEN_CHARACTERS.search(item):
                 return "a control character or half a character; delete it"
             if isinstance(item, float) and not math.isfinite(item):
                 return "a number that is too large; use a smaller one"

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from core.questions import Unanswered, question
-from tasks.budgets import Used
+from tasks.budgets import UsedBudget
 from tasks.models import Round, Task
 
 
@@ -27,7 +27,7 @@ def has_examples(round: Round) -> bool:
 
 
 @question
-def used_of(round: Round) -> Used:
+def used_of(round: Round) -> UsedBudget:
     """Return how much of its budget the round has used; 0 for what has no limit.
 
     Examples by programs do not count, but votes on them do.

@@ -18,9 +18,9 @@ from core.errors import Invalid, Refused
 from core.text.taken_names import check_free, checked_name, lock_names
 from core.web.throttles import is_used_up
 from tasks.config.schema import TaskConfig
-from tasks.config_changes import LONGEST_DIFF, check_new_config, diff, usable
-from tasks.contexts.media.services import digests_in, keep
-from tasks.contexts.scenes.contexts import drawn_contexts, with_drawn_examples
+from tasks.config_changes import MAX_DIFF_CHARS, build_diff, check_new_config, parse_or_convert
+from tasks.contexts.media.services import keep_media, list_digests
+from tasks.contexts.scenes.contexts import draw_contexts, draw_examples
 from tasks.contexts.services import store_contexts
 from tasks.members.assignments.services import end_without_role
 from tasks.members.ended_roles import note_ended_readers
@@ -55,7 +55,7 @@ def _install(folder: Path) -> Task:
     file = next(folder / name for name in (CONTEXTS, SCENES) if (folder / name).exists())
     store_contexts(round=first, rows=_contexts(file, task), file_name=file.name)
     if file.name == SCENES:
-        task.config_text = with_drawn_examples(file, task)
+        task.config_text = draw_examples(file, task)
         task.save(update_fields=["config_text"])
     keep_shown(task, task.config)
     set_round_state(round=first, state=Round.State.READY, actor=None)
@@ -65,7 +65,7 @@ def _install(folder: Path) -> Task:
 def _contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
     """Return the contexts in a file, or those drawn from its scenes."""
     if file.name == SCENES:
-        return drawn_contexts(file, task)
+        return draw_contexts(file, task)
     return map(json.loads, file.read_bytes().splitlines())
 
 
@@ -87,7 +87,7 @@ def new_task(
 ) -> tuple[Task, list[str]]:
     """Create a task as `create_task` does, but without requiring the files of its examples."""
     # 1. Check the text, and convert it where it is one of Dynabench.
-    config, text, notes = usable(config_text)
+    config, text, notes = parse_or_convert(config_text)
     # 2. Check the name, and that no visible task looks like it.
     name = checked_name(config.name, "config_text")
     if actor and fields.get("is_visible"):
@@ -104,7 +104,13 @@ def new_task(
             field="code",
         )
     # 4. Log it with its text, cut, so that the log stays readable.
-    log(actor, "task.created", task, fields=sorted(fields), diff=diff("", text)[:LONGEST_DIFF])
+    log(
+        actor,
+        "task.created",
+        task,
+        fields=sorted(fields),
+        diff=build_diff("", text)[:MAX_DIFF_CHARS],
+    )
     return task, notes
 
 
@@ -112,15 +118,15 @@ def shown_digests(config: TaskConfig) -> set[str]:
     """Return the digests of the pictures and recordings in a configuration's examples."""
     digests: set[str] = set()
     for example in config.examples.good + config.examples.bad:
-        digests |= digests_in(example.context.values())
-        digests |= digests_in(example.input.values())
+        digests |= list_digests(example.context.values())
+        digests |= list_digests(example.input.values())
     return digests
 
 
 def keep_shown(task: Task, config: TaskConfig) -> None:
     """Mark the pictures and recordings of a configuration's examples as used. Raises Invalid."""
     try:
-        keep(task=task, digests=shown_digests(config), used=True)
+        keep_media(task=task, digests=shown_digests(config), used=True)
     except Invalid:
         message = _("A picture or recording of the examples is not stored in the task. Upload it.")
         raise Invalid(message, field="config_text") from None
@@ -212,7 +218,7 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
         locked.name = checked_name(config.name, "config_text")
         if locked.is_visible:
             check_task_name(locked.name, "config_text", locked)
-    changes = diff(locked.config_text, text)[:LONGEST_DIFF]
+    changes = build_diff(locked.config_text, text)[:MAX_DIFF_CHARS]
     _next_version(locked, text, actor)
     locked.summary = config.summary
     locked.save(update_fields=["config_text", "config_number", "name", "summary"])

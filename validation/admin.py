@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from annotation.models import Example
 from core.accounts.people import shown_name
-from tasks.admin.roles import READ_ONLY, REVIEWERS, RoleAdmin, named, shielded
+from tasks.admin.roles import READ_ONLY_PERMISSIONS, REVIEWERS, RoleAdmin, name_account, shield_text
 from validation.models import Consensus, OwnerDecision, Validation
 
 
@@ -15,7 +15,7 @@ class JudgedAdmin(RoleAdmin):
     """Rows about an example, which is shown with what its author said."""
 
     to_task = "example__round__task"
-    may = READ_ONLY
+    may = READ_ONLY_PERMISSIONS
     page_for = REVIEWERS
     list_per_page = 50
     # An exact match has an index; texts are searched on the review pages.
@@ -30,7 +30,7 @@ class JudgedAdmin(RoleAdmin):
     @admin.display(description="example")
     def text(self, row: Any) -> str:
         example: Example = row.example
-        return shielded(example.round.task, " | ".join(map(str, example.inputs.values())), 120)
+        return shield_text(example.round.task, " | ".join(map(str, example.inputs.values())), 120)
 
     @admin.display(description="choice")
     def choice(self, row: Any) -> str:
@@ -64,12 +64,12 @@ class ValidationAdmin(JudgedAdmin):
 
     @admin.display(description="comment")
     def note(self, vote: Validation) -> str:
-        return shielded(vote.example.round.task, vote.comment, 500) if vote.comment else ""
+        return shield_text(vote.example.round.task, vote.comment, 500) if vote.comment else ""
 
     @admin.display(description="comment after the reveal")
     def reveal_note(self, vote: Validation) -> str:
         comment = vote.reveal_comment
-        return shielded(vote.example.round.task, comment, 500) if comment else ""
+        return shield_text(vote.example.round.task, comment, 500) if comment else ""
 
 
 @admin.register(Consensus)
@@ -95,10 +95,10 @@ class OwnerDecisionAdmin(JudgedAdmin):
     list_display = ["created_at", "text", "choice", "who", "reason", "withdrawn_at"]
     list_filter = [("withdrawn_at", admin.EmptyFieldListFilter)]
     list_select_related = ["owner__annotator"]
-    may = {**READ_ONLY, "view": REVIEWERS}
+    may = {**READ_ONLY_PERMISSIONS, "view": REVIEWERS}
     ordering = ["-pk"]
     fields = readonly_fields = ("text", "choice", "who", "reason", "created_at", "withdrawn_at")
 
     @admin.display(description="decided by")
     def who(self, decision: OwnerDecision) -> str:
-        return named(decision.owner, decision)
+        return name_account(decision.owner, decision)

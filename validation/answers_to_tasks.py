@@ -3,12 +3,12 @@
 from django.db.models import Sum
 
 from tasks import questions
-from tasks.budgets import Used
+from tasks.budgets import UsedBudget
 from tasks.models import Round
 
 
 @questions.used_of.answer
-def used_of(round: Round) -> Used:
+def used_of(round: Round) -> UsedBudget:
     """Return examples, catches and votes. Counts nothing that has no limit."""
     budget = round.budget
     has_money = budget.money is not None
@@ -25,4 +25,4 @@ def used_of(round: Round) -> Used:
         # Withdrawn examples too, as their votes have cost money.
         judged = round.examples.filter(consensus__round=round)
         votes = judged.aggregate(n=Sum("consensus__votes"))["n"] or 0
-    return Used(collected=collected, fooling=fooling, votes=votes)
+    return UsedBudget(collected=collected, fooling=fooling, votes=votes)

@@ -16,7 +16,7 @@ from annotation.rules.prompt import fields_to_read
 from annotation.selectors import released_before
 from annotation.shown_services import note_shown_examples
 from core.days import midnight
-from tasks.contexts.media.markup import shown_value
+from tasks.contexts.media.markup import render_value
 from tasks.models import Round
 
 SHOWN = 5
@@ -78,7 +78,7 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
 
     def titled(values: dict[str, Any]) -> list[tuple[str, str]]:
         return [
-            (config.component(name).others_title, shown_value(config, name, value))
+            (config.component(name).others_title, render_value(config, name, value))
             for name, value in values.items()
         ]
 

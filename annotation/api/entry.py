@@ -11,7 +11,7 @@ from annotation.care.services import check_rested
 from annotation.questions import pause_of
 from core.accounts.models import Annotator
 from core.errors import Refused
-from tasks.access import May
+from tasks.access import PermissionCheck
 from tasks.models import Task
 from tasks.permissions import can_write
 
@@ -22,12 +22,15 @@ def is_program(request: Request) -> bool:
 
 
 def enter(
-    request: Request, task: Task, check_programs: Callable[[Task], None], may: May = can_write
+    request: Request,
+    task: Task,
+    check_programs: Callable[[Task], None],
+    may: PermissionCheck = can_write,
 ) -> Annotator:
     """Return the person's annotator, past the task's gate and where programs may do this.
 
     check_programs: raises ForPeople. Raises Refused, for a POST also when the person needs a rest
-    or is paused, and what `require` raises.
+    or is paused, and what `require_permission` raises.
     """
     annotator = participant(request, task, may)
     if is_program(request):

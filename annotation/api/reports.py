@@ -18,7 +18,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.accounts.people import person, shown_name
 from core.web.api import NewestFirst, read, wanted
-from tasks.access import find_task, require
+from tasks.access import find_task, require_permission
 from tasks.permissions import can_review
 
 
@@ -108,6 +108,6 @@ class Resolve(APIView):
     def post(self, request: Request, pk: int) -> Response:
         """Mark it as dealt with; twice is once. For reviewers."""
         report = get_object_or_404(shown(), pk=pk)
-        require(request.user, report.context.round.task, can_review)
+        require_permission(request.user, report.context.round.task, can_review)
         resolve_reports(reports=[report], actor=person(request))
         return Response(ReportSerializer(shown().get(pk=pk)).data)

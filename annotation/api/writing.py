@@ -41,8 +41,8 @@ from core.errors import Refused
 from core.web.api import read
 from tasks.access import find_task
 from tasks.config.loading import validate_inputs
-from tasks.config.values import kept_values
-from tasks.contexts.media.selectors import with_media
+from tasks.config.values import normalise_values
+from tasks.contexts.media.selectors import complete_media
 from tasks.permissions import can_see
 
 
@@ -119,7 +119,9 @@ def checked(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict[str,
     config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
     # Without outer spaces, as the form of the page removes them too.
     inputs = {n: v.strip() if isinstance(v, str) else v for n, v in sent_inputs.items()}
-    inputs = with_media(assignment.round.task, config.input, kept_values(config.input, inputs))
+    inputs = complete_media(
+        assignment.round.task, config.input, normalise_values(config.input, inputs)
+    )
     # By its type, because True would pass as an integer.
     if config.talk and type(place := inputs.get(config.talk.name)) is int:
         inputs[config.talk.name] = _turns_before(assignment, config.talk.name, place)

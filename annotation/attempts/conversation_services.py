@@ -37,7 +37,7 @@ from annotation.refusals import CapReached, RoundClosed, Stale, Unsaid
 from core.text.words import composed
 from core.web.throttles import is_used_up
 from tasks.config.components import Component
-from tasks.config.field_types.chat import PLACE, most_turns, wrong_words
+from tasks.config.field_types.chat import DRAWN_WORD_PLACEHOLDER, find_text_error, get_max_turns
 from tasks.models import RoundTarget
 from tasks.selectors import targets_of
 from tasks.targets.endpoints.base import EndpointError, Prediction
@@ -84,10 +84,16 @@ def opening_of(
     if talk.system is None:
         return []
     # The owners' message has no place for a secret, so there is none to get out of the model.
-    if PLACE not in talk.system:
+    if DRAWN_WORD_PLACEHOLDER not in talk.system:
         return [{"role": "system", "text": talk.system}]
     secret = "".join(draw(SYLLABLES) for _ in range(4))
-    return [{"role": "system", "text": talk.system.replace(PLACE, secret), "secret": secret}]
+    return [
+        {
+            "role": "system",
+            "text": talk.system.replace(DRAWN_WORD_PLACEHOLDER, secret),
+            "secret": secret,
+        }
+    ]
 
 
 def say(
@@ -134,9 +140,9 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
 
 def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None:
     """Raise Unsaid, or CapReached when the conversation has all the turns that it may have."""
-    if wrong := wrong_words(talk, text):
+    if wrong := find_text_error(talk, text):
         raise Unsaid(wrong)
-    written, most = sum(t["role"] == "user" for t in turns), most_turns(talk)
+    written, most = sum(t["role"] == "user" for t in turns), get_max_turns(talk)
     if written >= most:
         message = ngettext(
             "A conversation has at most %(number)d turn of yours. Mark an answer, or edit from an "

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 
-from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage
@@ -39,7 +39,7 @@ def model_inputs(
 ) -> dict[str, Any]:
     """Return the fields of an example that a target may see: never the target field."""
     config = round.task.config
-    values = for_models(config, round.task, {**context, **inputs})
+    values = prepare_for_models(config, round.task, {**context, **inputs})
     # A field that was left empty is there too, because an endpoint expects each of them.
     return {name: values.get(name, "") for name in config.model_fields}
 

@@ -55,8 +55,8 @@ from annotation.submitted_work import check_may_retract
 from core.accounts.models import Annotator
 from core.data.prepared import PreparedRead, Slot
 from core.telemetry.tracing import span
-from tasks.contexts.files import context_digest
-from tasks.contexts.media.services import digests_in, keep
+from tasks.contexts.files import hash_context
+from tasks.contexts.media.services import keep_media, list_digests
 from tasks.models import Round, RoundTarget, Task
 from tasks.rounds.states import close_if_due
 from tasks.selectors import targets_of
@@ -106,7 +106,7 @@ def begin_attempt(
     with transaction.atomic():
         # Of two tabs the second waits here, and then counts the first one's attempt.
         AUTHOR.get(pk=annotator.pk)
-        used = selectors.used(assignment, context_digest(dict(inputs)), key)
+        used = selectors.used(assignment, hash_context(dict(inputs)), key)
         attempt = Attempt.objects.get(pk=used.attempt) if used.attempt else None
         # A double click: the first request asks, and this one shows the same attempt.
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
@@ -136,8 +136,8 @@ def begin_attempt(
 
 
 def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool) -> None:
-    """See `tasks.contexts.media.services.keep`."""
-    keep(task=assignment.round.task, digests=digests_in(inputs.values()), used=used)
+    """See `tasks.contexts.media.services.keep_media`."""
+    keep_media(task=assignment.round.task, digests=list_digests(inputs.values()), used=used)
 
 
 def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
@@ -466,7 +466,7 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         config_number=assignment.round.task.config_number,
         inputs=dict(inputs),
         # Of what was sent, without a system message: `begin_attempt` looks for this digest.
-        digest=context_digest(attempt.inputs),
+        digest=hash_context(attempt.inputs),
         outcome=outcome.status,
         decided_by=Example.DecidedBy.AUTHOR if config.is_decided_by_author else "rule",
         shown_at=assignment.assigned_at,

@@ -16,7 +16,7 @@ from annotation.care import services
 from annotation.care.services import Care
 from annotation.rules.care import STEP, Limits
 from core.web.htmx import render_page
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.models import Task
 from tasks.permissions import can_see
 
@@ -65,7 +65,7 @@ def show_care(
 @require_http_methods(["GET", "POST"])
 def care(request: HttpRequest, code: str) -> HttpResponse:
     """Read how much one has read, and set limits of one's own."""
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     annotator = participant(request, task, can_see)
     now = services.care_of(annotator, task)
     if request.method == "GET" or not task.is_sensitive:
@@ -81,7 +81,7 @@ def care(request: HttpRequest, code: str) -> HttpResponse:
 @require_POST
 def seen(request: HttpRequest, code: str) -> HttpResponse:
     """Count the seconds that a text was in view; the browser sends them by itself."""
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     reported = request.POST.get("seconds", "")
     seconds = min(int(reported), STEP) if reported.isdecimal() and len(reported) < 6 else 0
     services.note_told(annotator=participant(request, task, can_see), task=task, seconds=seconds)

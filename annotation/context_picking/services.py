@@ -16,7 +16,7 @@ from annotation.refusals import NoContext, NotAllowed, RoundClosed, Unfinished
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.services import digests_in, touch
+from tasks.contexts.media.services import list_digests, touch_media
 from tasks.models import Context, Round, Task
 
 
@@ -200,7 +200,7 @@ def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> None:
     `draft_saved_at` shows who was writing when a round closed, so it does not change after that.
     """
     # Files that a draft names must not be deleted as unused ones.
-    touch(task=assignment.round.task, digests=digests_in(inputs.values()))
+    touch_media(task=assignment.round.task, digests=list_digests(inputs.values()))
     assignment.draft = dict(inputs)
     if assignment.round.state != Round.State.CLOSED:
         assignment.draft_saved_at = timezone.now()

@@ -19,9 +19,9 @@ from core.web.made_for import made_for, name_for, renamed
 from tasks.config.components import Component
 from tasks.config.loading import validate_inputs
 from tasks.config.schema import TaskConfig
-from tasks.config.stretches import stretch_at, stretches_of
-from tasks.config.values import check_value, is_empty, kept_values
-from tasks.contexts.media.selectors import with_media
+from tasks.config.stretches import find_span_at, find_spans
+from tasks.config.values import check_value, is_empty, normalise_values
+from tasks.contexts.media.selectors import complete_media
 from tasks.models import Task
 
 UNCHANGED = gettext_noop("Edit the text before you submit")
@@ -293,7 +293,7 @@ class ExampleForm(ComponentForm):
     def clean(self) -> dict[str, Any]:
         values = self.values()
         if self.task:
-            values = with_media(self.task, self.components, values)
+            values = complete_media(self.task, self.components, values)
         # Files that were not kept left no value, which could be checked below.
         for name, message in self.refused.items():
             self.add_error(name, message)
@@ -304,7 +304,7 @@ class ExampleForm(ComponentForm):
         if self.config.goal.field:
             values[self.config.goal.field] = self.drawn
         filled = {name: value for name, value in values.items() if value is not None}
-        self.inputs = kept_values(self.config.input, filled)
+        self.inputs = normalise_values(self.config.input, filled)
         for name, messages in validate_inputs(self.config, self.context, self.inputs).items():
             if name in self.fields and not self.has_error(name):
                 self.add_error(name, messages)
@@ -316,9 +316,9 @@ class ExampleForm(ComponentForm):
         start_name = f"{component.name}_start"
         chosen = self.cleaned_data.get(start_name)
         # The chosen place holds only while the words there are still the typed ones.
-        place = None if chosen is None else stretch_at(text, passage, chosen)
+        place = None if chosen is None else find_span_at(text, passage, chosen)
         if place is None:
-            places = stretches_of(text, passage)
+            places = find_spans(text, passage)
             if len(places) > 1:
                 self._ask_which(start_name, component.name, passage, dict(places))
                 return None

@@ -30,7 +30,7 @@ from core.errors import Refused
 from core.text.markdown import render_markdown
 from core.web.htmx import render_page
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.markup import shown_media
+from tasks.contexts.media.markup import render_media
 from tasks.models import Context, Round, Task
 from tasks.selectors import targets_of
 
@@ -311,7 +311,7 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
         "answers": answers,
         "asked": SimpleLazyObject(lambda: result_panel.author_question(config)),
         "written": _written(config, example.inputs),
-        "media": shown_media(config, example.inputs),
+        "media": render_media(config, example.inputs),
         "own_chance": result_panel.own_chance(answers),
         "you_said": _said(config, example),
         "threshold": getattr(config.verdict, "threshold", None),

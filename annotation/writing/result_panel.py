@@ -12,7 +12,7 @@ from annotation.models import Example, TargetOutput
 from annotation.rules.prompt import fields_to_read
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.markup import shown_value
+from tasks.contexts.media.markup import render_value
 from tasks.models import Context
 
 Status = Example.Outcome
@@ -141,7 +141,7 @@ def all_given(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
 
 def _shown_fields(config: TaskConfig, values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        (component.title, shown_value(config, component.name, values[component.name]))
+        (component.title, render_value(config, component.name, values[component.name]))
         for component in config.context
         if component.name in values
     ]

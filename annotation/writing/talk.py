@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.models import Conversation
-from tasks.config.field_types.chat import LENGTH, most_turns
+from tasks.config.field_types.chat import DEFAULT_MAX_CHARS, get_max_turns
 from tasks.config.schema import TaskConfig
 
 
@@ -14,7 +14,7 @@ def turns_left(conversation: Conversation, config: TaskConfig) -> int:
     """Return how many more turns the person may say."""
     assert config.talk is not None
     own_turns: int = sum(turn["role"] == "user" for turn in conversation.turns)
-    return most_turns(config.talk) - own_turns
+    return get_max_turns(config.talk) - own_turns
 
 
 def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, Any]:
@@ -36,6 +36,6 @@ def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, A
         "is_asking": current.is_asking,
         "failed": _(FAILURES.get(current.failure, NO_ANSWER)) if current.failure else "",
         "left": turns_left(current, config),
-        "limit": config.talk.max_length or LENGTH,
+        "limit": config.talk.max_length or DEFAULT_MAX_CHARS,
         "has_answers": bool(spoken_turns),
     }

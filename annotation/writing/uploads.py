@@ -11,7 +11,7 @@ from core.accounts.models import Annotator
 from core.errors import Refused, Unavailable
 from core.web.throttles import is_used_up
 from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
-from tasks.contexts.media.services import OFTEN, store_media
+from tasks.contexts.media.services import TOO_OFTEN_MESSAGE, store_media
 from tasks.models import Task
 
 LARGEST_BODY = 64 * 2**20
@@ -45,7 +45,7 @@ def received(
             if (file.size or 0) > MAX_BYTES:
                 raise Refused(_(TOO_MANY_BYTES))
             if is_used_up("media", who):
-                raise Refused(_(OFTEN))
+                raise Refused(_(TOO_OFTEN_MESSAGE))
             value = store_media(task=task, kind=kind, data=file.read(), sent_by=annotator)
             data[name] = value["digest"]
         except (Refused, Unavailable) as error:

@@ -52,7 +52,7 @@ from core.errors import Refused
 from core.web.bodies import takes
 from core.web.htmx import htmx_partial, render_page
 from core.web.kept_text import KeptText, forget_text, kept_text
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_see
 from tasks.targets.endpoints.base import EndpointError
@@ -82,7 +82,7 @@ def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
 
 def gate(request: HttpRequest, code: str) -> HttpResponse:
     """Show a sensitive task's content warning, and the way past it."""
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     first = "battle" if task.config.kind == "arena" else ""
     next_page = AFTER_GATE.get(request.GET.get("for", first), "annotation:write")
     if request.method == "POST":

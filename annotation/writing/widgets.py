@@ -6,8 +6,8 @@ from typing import Any
 from django import forms
 
 from core.text.words import composed
-from tasks.config.field_types.media import ALT_LENGTH, DIGEST
-from tasks.config.field_types.spans import as_lines
+from tasks.config.field_types.media import DIGEST_PATTERN, MAX_ALT_CHARS
+from tasks.config.field_types.spans import format_marks
 
 
 class TextChoiceField(forms.ChoiceField):
@@ -45,7 +45,7 @@ class Marks(forms.Textarea):
     colours: Mapping[str, str] = {}
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context(name, as_lines(value), attrs)
+        context: dict[str, Any] = super().get_context(name, format_marks(value), attrs)
         context["widget"]["tags"] = tags = [tag for tag, _ in self.choices]
         context["widget"]["buttons"] = [(tag, self.colours.get(tag, "")) for tag in tags]
         return context
@@ -103,8 +103,8 @@ class MediaInput(forms.Widget):
         return context
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, str] | None:
-        digest, alt = data.get(name) or "", (data.get(f"{name}_alt") or "")[:ALT_LENGTH]
-        media = {"digest": digest if DIGEST.fullmatch(digest) else "", "alt": alt.strip()}
+        digest, alt = data.get(name) or "", (data.get(f"{name}_alt") or "")[:MAX_ALT_CHARS]
+        media = {"digest": digest if DIGEST_PATTERN.fullmatch(digest) else "", "alt": alt.strip()}
         return media if any(media.values()) else None
 
 

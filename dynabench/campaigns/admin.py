@@ -14,7 +14,7 @@ from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.pay import units
 from dynabench.campaigns.selectors import OWED, TAKEN, approval_due, numbers_of, rows_of
 from dynabench.campaigns.services import FROM, set_campaign_state
-from tasks.admin.roles import OWNERS, READ_ONLY, RoleAdmin, person
+from tasks.admin.roles import OWNERS, READ_ONLY_PERMISSIONS, RoleAdmin, person
 
 STEPS = {
     Campaign.State.OPEN: ("Open", "People may come. It needs the owner's name, once."),
@@ -37,7 +37,7 @@ class CampaignAdmin(RoleAdmin):
         *("minutes", "opens_at", "closes_at", "opened_at", "closed_at", "ethics_name"),
         *("pay_each", "spent", "most", "hourly_pay", "waiting"),
     )
-    may = {**READ_ONLY, "view": OWNERS, "move": OWNERS}
+    may = {**READ_ONLY_PERMISSIONS, "view": OWNERS, "move": OWNERS}
     page_for = OWNERS
 
     def get_queryset(self, request: HttpRequest) -> Any:

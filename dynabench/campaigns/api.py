@@ -22,7 +22,7 @@ from dynabench.campaigns.forms import OpenForm
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.selectors import numbers_of, rows_of
 from dynabench.campaigns.services import FROM, move_campaign
-from tasks.access import ANY, find_task, require
+from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Round, Task
 from tasks.permissions import can_own, can_read
 
@@ -128,9 +128,9 @@ class _OfCampaigns(APIView):
     def owned(self) -> Task:
         """Return the task of the address, for its owners. Raises Http404, PermissionDenied."""
         # Arenas have campaigns, too.
-        task = find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
+        task = find_task(self.request, self.kwargs["code"], can_own, kinds=ALL_KINDS)
         # As the pages of campaigns: they show what people wrote and answered.
-        require(self.request.user, task, can_read)
+        require_permission(self.request.user, task, can_read)
         return task
 
 

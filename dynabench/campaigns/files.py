@@ -7,7 +7,7 @@ from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.rules.pay import units
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import ids_of, ledger_of, owed_outside, rows_of
-from tasks.config.components import plain
+from tasks.config.components import format_value
 
 Rows = Iterator[list[Any]]
 
@@ -68,7 +68,7 @@ def answers(campaign: Campaign) -> Rows:
     answered = campaign.all_places.exclude(annotator=None).exclude(answers__isnull=True)
     for place in answered.select_related("annotator"):
         by_name = place.answers or {}
-        yield [_person(place), *(plain(by_name.get(name)) for name in names)]
+        yield [_person(place), *(format_value(by_name.get(name)) for name in names)]
 
 
 FILES: dict[str, Callable[[Campaign], Rows]] = {

@@ -17,7 +17,7 @@ from dynabench.campaigns.rules.pay import decimals, units
 from dynabench.campaigns.rules.questionnaire import Questionnaire
 from dynabench.campaigns.rules.tour import named_in, tour_steps
 from tasks.config.components import Component
-from tasks.config.values import missing_message
+from tasks.config.values import build_missing_message
 from tasks.models import Task
 
 LABELS = {
@@ -326,7 +326,7 @@ class QuestionnaireForm(ComponentForm):
         for question in self.questionnaire.questions:
             name = question.name
             if question.required and name not in self.inputs and name not in self.errors:
-                self.add_error(name, missing_message(question))
+                self.add_error(name, build_missing_message(question))
         return self.cleaned_data
 
     @property

@@ -29,7 +29,7 @@ from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.campaigns.quality import looks_of
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import approval_due, numbers_of, payments_of, rows_of
-from tasks.access import ANY, find_task, require
+from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own, can_read
 
@@ -40,9 +40,9 @@ FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
 
 def _find_task(request: HttpRequest, code: str) -> Task:
     """Return the task, for its owners. Raises Http404, PermissionDenied."""
-    task = find_task(request, code, can_own, kinds=ANY)
+    task = find_task(request, code, can_own, kinds=ALL_KINDS)
     # The pages of campaigns show what people wrote and answered.
-    require(request.user, task, can_read)
+    require_permission(request.user, task, can_read)
     return task
 
 

@@ -16,7 +16,7 @@ from core.text.taken_names import check_free, checked_name, lock_names
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.permissions import IN, can_run, listed_communities
 from dynabench.communities.rules import MOST
-from tasks.contexts.media.services import decoded
+from tasks.contexts.media.services import decode_upload
 from tasks.mails import mail_person, text_to_decide
 from tasks.models import Task
 from tasks.permissions import can_own, check_approved
@@ -87,7 +87,7 @@ def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
     if data is None:
         community.logo.name = ""
     else:
-        picture = decoded("image", data)
+        picture = decode_upload("image", data)
         # By its digest, so that browsers never show an old logo under a new address.
         name = f"{hashlib.sha256(picture.data).hexdigest()}.{picture.mime.partition('/')[2]}"
         community.logo.save(name, ContentFile(picture.data), save=False)

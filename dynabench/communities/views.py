@@ -27,7 +27,7 @@ from dynabench.communities.selectors import NEWS, entries_for, waiting_proposals
 from leaderboard.people.ranking import ranking_lines
 from leaderboard.people.standings import may_play, standings
 from leaderboard.snapshots.previews import tops_of
-from tasks.contexts.media.views import HEADERS
+from tasks.contexts.media.views import FILE_HEADERS
 
 
 def find_community(request: HttpRequest, slug: str) -> Community:
@@ -84,7 +84,11 @@ def logo(request: HttpRequest, slug: str) -> HttpResponse:
     except (ValueError, FileNotFoundError):
         raise Http404 from None
     kind = str(community.logo.name).rpartition(".")[2]
-    headers = {**HEADERS, "Content-Type": f"image/{kind}", "Cache-Control": "private, no-cache"}
+    headers = {
+        **FILE_HEADERS,
+        "Content-Type": f"image/{kind}",
+        "Cache-Control": "private, no-cache",
+    }
     return HttpResponse(data, headers=headers)
 
 

@@ -7,22 +7,24 @@ from django.shortcuts import get_object_or_404
 
 from annotation.models import Report
 from dynabench.notices.models import TOLD_APART
-from tasks.access import ANY, May, find_task
+from tasks.access import ALL_KINDS, PermissionCheck, find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_manage, can_review
 from tasks.targets.failures import failing
 
 
-def owned_task(request: HttpRequest, code: str, may: May = can_review) -> Task:
+def owned_task(request: HttpRequest, code: str, may: PermissionCheck = can_review) -> Task:
     """Return the task for reviewers, or for those who `may`.
 
     Raises Http404 or PermissionDenied for everybody else, as `find_task` does.
     """
     # Arenas, too: their owners share the pages of members, the log and the configuration.
-    return find_task(request, code, may, kinds=ANY)
+    return find_task(request, code, may, kinds=ALL_KINDS)
 
 
-def owned_round(request: HttpRequest, code: str, number: int, may: May = can_review) -> Round:
+def owned_round(
+    request: HttpRequest, code: str, number: int, may: PermissionCheck = can_review
+) -> Round:
     """Return a round of a task that the person may enter as `owned_task` says."""
     return get_object_or_404(owned_task(request, code, may).rounds, number=number)
 

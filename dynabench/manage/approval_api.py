@@ -18,7 +18,7 @@ from core.web.form_fields import request_field
 from dynabench.communities.models import Community
 from dynabench.communities.permissions import listed_communities
 from dynabench.communities.proposal_services import ask_for_task
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.making.forms import ApprovalForm
 from tasks.models import Task, TaskProposal
 from tasks.permissions import can_own, needs_approval
@@ -65,7 +65,7 @@ class Approval(APIView):
     @extend_schema(operation_id="approvals_get", responses=ApprovalSerializer)
     def get(self, request: Request, code: str) -> Response:
         """Show whether the task needs approval, and the state of its request; for owners."""
-        task = find_task(request, code, can_own, kinds=ANY)
+        task = find_task(request, code, can_own, kinds=ALL_KINDS)
         return Response(_approval_of(task))
 
     @write("approvals_create", NewApprovalSerializer, {201: ApprovalSerializer})
@@ -74,7 +74,7 @@ class Approval(APIView):
 
         409 says that it needs none (`approved`) or waits already (`waiting`). For owners.
         """
-        task, owner = find_task(request, code, can_own, kinds=ANY), person(request)
+        task, owner = find_task(request, code, can_own, kinds=ALL_KINDS), person(request)
         values = read(NewApprovalSerializer, request)
         values["community"] = _community(owner, values["community"])
         ask_for_task(task=task, actor=owner, **values)

@@ -26,7 +26,14 @@ from dynabench.manage.access import owned_task
 from dynabench.manage.preview import judge_values, show_framed, write_values
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
-from tasks.config_changes import STALE, ConfigStale, check_change, diff, digest, fixed_parts
+from tasks.config_changes import (
+    STALE_MESSAGE,
+    ConfigStale,
+    build_diff,
+    check_change,
+    find_fixed_parts,
+    hash_text,
+)
 from tasks.making.draft_services import forget_drafts
 from tasks.models import Task
 from tasks.permissions import can_edit
@@ -156,13 +163,13 @@ def config(request: HttpRequest, code: str) -> HttpResponse:
     if step == "save":
         return _save(request, task, form)
     # Without a base, as from a script, the person takes what is stored now.
-    if base not in ("", digest(task.config_text)):
-        return _editor(request, task, form, message=STALE, status=409)
+    if base not in ("", hash_text(task.config_text)):
+        return _editor(request, task, form, message=STALE_MESSAGE, status=409)
     parsed, problems = check_change(task, text)
     if parsed is None:
         return _editor(request, task, form, problems, status=422)
     values = {"task": task, "form": form, "problems": problem_lines(problems, text), "base": base}
-    values["diff"] = diff(task.config_text, text).splitlines()[2:]  # without the file names
+    values["diff"] = build_diff(task.config_text, text).splitlines()[2:]  # without the file names
     return render(request, "own/config_review.html", values)
 
 
@@ -175,7 +182,7 @@ def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
     except ConfigError as error:
         return _editor(request, task, form, error.problems, status=422)
     except ConfigStale:
-        return _editor(request, task, form, message=STALE, status=409)
+        return _editor(request, task, form, message=STALE_MESSAGE, status=409)
     except Invalid as error:
         form.add_error("text", str(error))
         return _editor(request, task, form, status=422)
@@ -196,12 +203,12 @@ def _editor(
         text = task.config_text
     if problems is None:
         problems = check_change(task, text)[1]
-    why, fixed = fixed_parts(task)
+    why, fixed = find_fixed_parts(task)
     base = form.data.get("base")
-    if message == STALE:
+    if message == STALE_MESSAGE:
         # A person who has read that the text was changed elsewhere may save over it.
-        base = digest(task.config_text)
-    initial = {"text": text, "base": base or digest(task.config_text)}
+        base = hash_text(task.config_text)
+    initial = {"text": text, "base": base or hash_text(task.config_text)}
     entries = LogEntry.objects.filter(action="task.changed", target=str(task))
     values: dict[str, Any] = {
         "task": task,

@@ -18,9 +18,9 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person, public_name
 from core.web.api import NewestFirst, read, wanted
 from dynabench.manage.config_history import written_under
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.api.config import ChangedConfigSerializer, ConfigChangeSerializer, saved_config
-from tasks.config_changes import diff, digest
+from tasks.config_changes import build_diff, hash_text
 from tasks.models import ConfigVersion, Task
 from tasks.permissions import can_edit
 
@@ -51,7 +51,7 @@ class ConfigVersionSerializer(serializers.ModelSerializer[ConfigVersion]):
         return public_name(version.actor)
 
     def get_version(self, version: ConfigVersion) -> str:
-        return digest(version.text)
+        return hash_text(version.text)
 
     def get_is_in_force(self, version: ConfigVersion) -> bool:
         task: Task = self.context["task"]
@@ -94,7 +94,7 @@ class OfConfig(APIView):
 
     @cached_property
     def task(self) -> Task:
-        return find_task(self.request, self.kwargs["code"], can_edit, kinds=ANY)
+        return find_task(self.request, self.kwargs["code"], can_edit, kinds=ALL_KINDS)
 
     def version(self, number: int) -> ConfigVersion:
         """Return a version of the task's configuration. Raises Http404."""
@@ -146,7 +146,7 @@ class ComparedConfigsView(OfConfig):
         newer = self.task.config_versions.filter(number=to).first()
         if newer is None:
             raise serializers.ValidationError({"to": ["There is no such version here."]})
-        body = {"older": number, "newer": to, "diff": diff(older.text, newer.text)}
+        body = {"older": number, "newer": to, "diff": build_diff(older.text, newer.text)}
         return Response(ComparedConfigsSerializer(body).data)
 
 

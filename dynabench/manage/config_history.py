@@ -15,8 +15,8 @@ from core.web.downloads import attachment
 from core.web.htmx import form_status
 from core.web.refusals import as_message
 from dynabench.manage.access import owned_task
-from tasks.config.dynabench_out import VERSIONS, to_dynabench
-from tasks.config_changes import diff, digest
+from tasks.config.dynabench_out import VERSIONS, export_to_dynabench
+from tasks.config_changes import build_diff, hash_text
 from tasks.models import ConfigVersion, Task
 from tasks.permissions import can_edit
 
@@ -54,12 +54,12 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
     values: dict[str, Any] = {
         "task": task,
         "form": form,
-        "base": digest(task.config_text),
+        "base": hash_text(task.config_text),
         "rows": [(version, written.get(version.number, 0)) for version in versions],
     }
     if versions and form.is_valid():
         older, newer = form.cleaned_data["older"], form.cleaned_data["newer"]
-        lines = diff(texts[older], texts[newer]).splitlines()[2:]  # without the file names
+        lines = build_diff(texts[older], texts[newer]).splitlines()[2:]  # without the file names
         values |= {"diff": lines, "compared": True}
     status = 200
     if versions:  # a task whose text was never changed has no versions to choose from
@@ -76,7 +76,7 @@ def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
         if offered == request.GET.get("version"):
             version = offered
     with as_message(request):
-        text = to_dynabench(task.config, version).text
+        text = export_to_dynabench(task.config, version).text
         return attachment(text, f"{task.code}-dynabench-{version}.yaml", "application/yaml")
     return redirect("own:config", code=code)
 

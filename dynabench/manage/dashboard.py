@@ -18,7 +18,7 @@ from dynabench.manage.approval import approval_of
 from dynabench.manage.next_step import next_step
 from dynabench.manage.setup.launch import launch_list
 from dynabench.operations.demo.services import can_offer
-from tasks.budgets import Used, spent
+from tasks.budgets import UsedBudget, compute_cost
 from tasks.making.services import begun_tasks
 from tasks.models import Round, Task
 from tasks.permissions import can_manage, can_oversee, can_own, is_blind_owner, may_be_blind
@@ -153,8 +153,8 @@ def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
     fooling = numbers["verified_fooled"]
     if not isinstance(fooling, int):  # a round without models
         fooling = 0
-    used = Used(numbers["collected"], fooling, numbers["votes"])  # type: ignore[arg-type]
-    cost = spent(round.budget, used) / 100
+    used = UsedBudget(numbers["collected"], fooling, numbers["votes"])  # type: ignore[arg-type]
+    cost = compute_cost(round.budget, used) / 100
     if not fooling:
         return cost, None
     return cost, cost / fooling

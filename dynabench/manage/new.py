@@ -16,7 +16,7 @@ from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
 from dynabench.manage.preview import judge_values, show_framed, write_values
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.config.parsing import ConfigError
 from tasks.making.draft_services import begin_draft
 from tasks.making.forms import NewTaskForm
@@ -36,7 +36,7 @@ def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
     if not is_offered_new_tasks(request.user):
         raise Http404
     if kind == "task":
-        return find_task(request, code, can_edit, kinds=ANY)
+        return find_task(request, code, can_edit, kinds=ALL_KINDS)
     if kind != "template" or code not in templates():
         raise Http404
     return templates()[code]

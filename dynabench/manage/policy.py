@@ -16,7 +16,7 @@ from core.web.htmx import form_status, render_page
 from core.web.lists import list_page
 from dynabench.manage.access import owned_round
 from dynabench.manage.selectors import decision_words, shown_texts
-from tasks.access import require
+from tasks.access import require_permission
 from tasks.models import Round
 from tasks.permissions import can_edit, can_read
 from validation.consensus.consensus import Policy
@@ -34,7 +34,7 @@ A_PAGE = 20
 def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the policy, and what another one in the address would change. A POST applies it."""
     round = owned_round(request, code, number, can_edit)
-    require(request.user, round.task, can_read)  # it shows what votes would decide
+    require_permission(request.user, round.task, can_read)  # it shows what votes would decide
     if request.method == "POST":
         return _apply(request, round)
     if "rule" not in request.GET:

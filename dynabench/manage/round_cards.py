@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from tasks.budgets import Line, Used, lines
+from tasks.budgets import BudgetLine, UsedBudget, list_limits
 from tasks.models import Context, Round, Task
 from tasks.questions import writers
 from tasks.rounds.steps import Step, next_steps
@@ -29,7 +29,7 @@ class RoundCard:
     numbers: Mapping[str, int]
     waiting: int
     contexts: int
-    budget: Sequence[Line]
+    budget: Sequence[BudgetLine]
     writing: int
     """People who may still finish what they were writing when it closed."""
 
@@ -88,15 +88,15 @@ def round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
             numbers=numbers[round.pk],
             waiting=waiting[round.pk],
             contexts=contexts.get(round.pk, 0),
-            budget=lines(round.budget, used),
+            budget=list_limits(round.budget, used),
             writing=still_writing(round),
         )
         listed.append(card)
     return listed
 
 
-def _used(numbers: Mapping[str, int], votes: int) -> Used:
-    return Used(numbers["collected"], numbers["validated_errors"], votes)
+def _used(numbers: Mapping[str, int], votes: int) -> UsedBudget:
+    return UsedBudget(numbers["collected"], numbers["validated_errors"], votes)
 
 
 def _votes(rounds: Sequence[Round]) -> dict[int, int]:

@@ -12,7 +12,7 @@ from annotation.writing import result_panel
 from core.accounts.people import shown_name
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.markup import shown_value
+from tasks.contexts.media.markup import render_value
 from tasks.models import Task
 from validation.decisions.replay import ExampleStatus
 from validation.judging.wording import verdict_words
@@ -95,7 +95,7 @@ def _answers(
     """Return (title, words) of the components that have a value."""
     answers = []
     for component in components:
-        words = shown_value(config, component.name, values.get(component.name))
+        words = render_value(config, component.name, values.get(component.name))
         if words:
             answers.append((component.others_title, words))
     return answers

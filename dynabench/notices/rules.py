@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from tasks.budgets import Budget, Used, lines
+from tasks.budgets import Budget, UsedBudget, list_limits
 
 FEW = 0.1
 """Contexts run out when less than this share of a round's contexts has no example yet."""
@@ -31,7 +31,7 @@ class RoundFacts:
     untouched: int = 0
     waiting_late: int = 0
     budget: Budget = field(default_factory=Budget)
-    used: Used = field(default_factory=Used)
+    used: UsedBudget = field(default_factory=UsedBudget)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ def _of_round(round: RoundFacts, now: datetime) -> Iterator[Wanted]:
     if round.contexts and round.untouched < FEW * round.contexts:
         yield Wanted("contexts", round.number, {"count": round.untouched, "all": round.contexts})
     # A budget may limit several things; the one nearest its end is reported.
-    near = [line for line in lines(round.budget, round.used) if line.used >= NEAR * line.limit]
+    near = [
+        line for line in list_limits(round.budget, round.used) if line.used >= NEAR * line.limit
+    ]
     if near:
         share = max(line.used / line.limit for line in near)
         yield Wanted("budget", round.number, {"percent": int(100 * share)})

@@ -19,8 +19,8 @@ from core.charts import Point, column_chart
 from core.days import midnight
 from leaderboard.people.activity import Week
 from leaderboard.people.goals import WEEK, active_seconds, monday
-from tasks.config.schema import CORRECTION, TaskConfig
-from tasks.contexts.media.markup import shown_media
+from tasks.config.schema import CORRECTION_FIELD, TaskConfig
+from tasks.contexts.media.markup import render_media
 from tasks.models import Round
 from validation.consensus.corrections import right_answers
 from validation.decisions.awaited import waits_for_judges
@@ -209,7 +209,7 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
     return OwnExampleRow(
         example=example,
         text=written(config, example.inputs),
-        media=shown_media(config, example.inputs),
+        media=render_media(config, example.inputs),
         answer=author_said(config, example),
         models_said=[(answer.name, answer.words) for answer in answers],
         status=status_words(example),
@@ -284,7 +284,7 @@ def typed_corrections(votes: Sequence[Validation]) -> list[str]:
     """Return what judges typed as the right answer, the most frequent first."""
     answers = []
     for vote in votes:
-        text = vote.metadata.get(CORRECTION)
+        text = vote.metadata.get(CORRECTION_FIELD)
         if text:
             answers.append({"answer": text})
     return right_answers(answers)[:COMMENTS]

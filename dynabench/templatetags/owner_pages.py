@@ -7,7 +7,7 @@ from django.template import Context
 from django.utils.safestring import SafeString
 
 from dynabench.templatetags.components import tab
-from tasks.access import May
+from tasks.access import PermissionCheck
 from tasks.models import Task
 from tasks.permissions import (
     can_edit,
@@ -21,7 +21,7 @@ from tasks.permissions import (
 )
 
 register = template.Library()
-OPENS: Mapping[str, May] = {
+OPENS: Mapping[str, PermissionCheck] = {
     "leaderboard:arena": can_see,
     "own:arena": can_manage,
     "own:arena-voters": can_manage,

@@ -21,7 +21,7 @@ from evaluation.dataset_releases.reading import find_dataset_file, standing_line
 from evaluation.dataset_releases.stored_files import opened
 from evaluation.dataset_releases.undo_services import note_download
 from evaluation.models import Dataset, DatasetFile
-from tasks.access import find_task, require
+from tasks.access import find_task, require_permission
 from tasks.api.tasks import OfTask
 from tasks.permissions import can_read, can_take
 
@@ -70,7 +70,7 @@ class Datasets(OfTask, generics.ListAPIView[Dataset]):
     queryset = Dataset.objects.none()
 
     def get_queryset(self) -> QuerySet[Dataset]:
-        require(self.request.user, self.task, can_take)
+        require_permission(self.request.user, self.task, can_take)
         files = DatasetFile.objects.select_related("dataset__round__task")
         if not can_read(self.request.user, self.task):
             files = files.filter(is_public=True)

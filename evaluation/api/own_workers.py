@@ -35,8 +35,8 @@ from evaluation.submissions.own_workers.selectors import asked_of, leased_to, wo
 from evaluation.task_shape import text_for_models
 from evaluation.test_sets.selectors import input_rows
 from evaluation.test_sets.services import note_taken
-from tasks.access import find_task, require
-from tasks.contexts.media.selectors import for_models
+from tasks.access import find_task, require_permission
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.permissions import can_own, can_see
 from tasks.services import account_for
 
@@ -207,7 +207,7 @@ class _OfLease(APIView):
         if run is None:
             raise Http404
         # The person may have lost the task since the lease was taken.
-        require(self.request.user, run.submission.task, can_see)
+        require_permission(self.request.user, run.submission.task, can_see)
         return run
 
 
@@ -246,7 +246,7 @@ def _inputs(run: EvaluationRun) -> Iterator[bytes]:
     with scratch() as folder:
         sent = sent_to(run.lease_token, folder / "examples.jsonl")
         chosen_rows = compress(input_rows(run.version), is_chosen)
-        rows = (for_models(config, task, row["inputs"]) for row in chosen_rows)
+        rows = (prepare_for_models(config, task, row["inputs"]) for row in chosen_rows)
         sent.write(rows, config.model_fields, lambda progress, message: None)
         with sent.path.open("rb") as file:
             yield from file

@@ -42,7 +42,7 @@ from evaluation.test_sets.services import (
     note_taken,
 )
 from evaluation.test_sets.source_services import take_round
-from tasks.access import find_edited, find_task
+from tasks.access import find_task, find_task_and_editor
 from tasks.api.tasks import OfTask
 from tasks.line_files import FileError
 from tasks.models import Round, Task
@@ -156,7 +156,7 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
 
         If lines are invalid, the error names them and nothing is stored.
         """
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         about = read(NewSetSerializer, request)
         upload = about.pop("upload")
 
@@ -174,7 +174,7 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
     @write("evaluation_sets_change", AboutSetSerializer, EvaluationSetSerializer)
     def patch(self, request: Request, code: str, name: str) -> Response:
         """Change a set's access settings and description."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         evaluation_set = get_object_or_404(task.evaluation_sets, name=name)
         changes = read(AboutSetSerializer, request)
         now = {field: getattr(evaluation_set, field) for field in ABOUT}
@@ -188,7 +188,7 @@ class Versions(OfSets):
     @write("evaluation_set_versions_create", NewVersionSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str, name: str) -> Response:
         """Make the next version of an uploaded set. Equal examples make no new version."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         uploaded = task.evaluation_sets.filter(source=EvaluationSet.Source.UPLOAD)
         evaluation_set = get_object_or_404(uploaded, name=name)
         upload = read(NewVersionSerializer, request)["upload"]
@@ -215,7 +215,7 @@ class TakeRound(OfSets):
     @write("evaluation_sets_take", TakeRoundSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str, name: str) -> Response:
         """Make the next version of a round's set from the closed round as it is now."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         reason = read(TakeRoundSerializer, request).get("reason", "")
         sets = task.evaluation_sets.select_related("round__task")
         round = get_object_or_404(sets, name=name).round

@@ -25,7 +25,7 @@ from evaluation.training.services import (
     register_trained,
     request_training,
 )
-from tasks.access import find_edited
+from tasks.access import find_task_and_editor
 from tasks.models import Task
 from validation.api.statistics import RateSerializer
 
@@ -169,13 +169,13 @@ class Trainings(generics.ListAPIView[TrainingRun]):
     queryset = TrainingRun.objects.none()
 
     def get_queryset(self) -> QuerySet[TrainingRun]:
-        task, _ = find_edited(self.request, self.kwargs["code"])
+        task, _ = find_task_and_editor(self.request, self.kwargs["code"])
         return task.training_runs.defer("report").select_related("target", "round")
 
     @write("trainings_create", NewTrainingSerializer, {202: TrainingSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Train the next target; get the training again to see its progress. One at a time."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         fields = read(NewTrainingSerializer, request)
         fields["base"], fields["revision"] = _find_base(task, fields)
         run = request_training(task=task, actor=editor, **fields)
@@ -207,7 +207,7 @@ class OfTraining(APIView):
 
     def enter(self, code: str, pk: int) -> tuple[TrainingRun, User]:
         """Return the training and the editor who asks for it. Raises Http404 for other people."""
-        task, editor = find_edited(self.request, code)
+        task, editor = find_task_and_editor(self.request, code)
         runs = task.training_runs.select_related("target", "round")
         return get_object_or_404(runs, pk=pk), editor
 

@@ -24,7 +24,7 @@ from evaluation.dataset_releases.files import digest_of
 from evaluation.dataset_releases.media_files import media_columns
 from evaluation.dataset_releases.splits import DEV, HELD, PROGRAM, TEST, TRAIN
 from evaluation.models import Dataset
-from tasks.config.components import told_apart
+from tasks.config.components import quote_labels
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, TargetModel
 from validation.models import Validation
@@ -279,7 +279,7 @@ def _describe_labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
     for counts in kinds.values():
         sums.update(counts)
     labels = sorted(label for label in sums if label)
-    named = zip(told_apart(labels), labels, strict=True)
+    named = zip(quote_labels(labels), labels, strict=True)
     return ", ".join(f"{name} {sums[label]}" for name, label in named)
 
 

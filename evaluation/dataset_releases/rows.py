@@ -22,7 +22,7 @@ from django.db.models.functions import Cast, Coalesce, NullIf
 from annotation.models import Example, TargetOutput
 from evaluation.dataset_releases.splits import Counts
 from evaluation.models import PseudonymKey
-from tasks.config.schema import CORRECTION, TaskConfig
+from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.formats.base import PRIVATE
 from tasks.models import Context, Round, TargetVersion
 from validation.consensus.corrections import right_answers
@@ -228,7 +228,7 @@ class Freezer:
         of_these, columns = {"example__gte": ids[0], "example__lte": ids[-1]}, ("label", "verdict")
         cast = Validation.objects.filter(**of_these).order_by("pk")
         # Read only if corrections are written.
-        typed = KeyTextTransform(CORRECTION, "metadata") if self._corrects else Value("")
+        typed = KeyTextTransform(CORRECTION_FIELD, "metadata") if self._corrects else Value("")
         for example, label, verdict, who, by_program, correction in read_as_stored(
             cast.values_list("example_id", *columns, "validator_id", "by_program", typed)
         ):

@@ -53,7 +53,7 @@ from evaluation.test_sets.seen_in_training import count_seen, seen_warning
 from evaluation.test_sets.selectors import checked_of, set_rows
 from evaluation.test_sets.services import note_exposed
 from evaluation.test_sets.shown_scores import decide_if_shown
-from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.targets.endpoints.base import EndpointError
 
 NO_RESULT_YET = gettext_noop(
@@ -110,7 +110,7 @@ def _question_of(run: EvaluationRun) -> Question:
         rows=partial(set_rows, version),
         seed=run.seed,
         sp_model=settings.SP_BLEU_MODEL,
-        read=partial(for_models, task.config, task),
+        read=partial(prepare_for_models, task.config, task),
         checked=checked_of(version),
     )
 

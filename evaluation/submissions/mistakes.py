@@ -15,7 +15,7 @@ from evaluation.scoring.metrics import Metric, Unavailable, make_metric
 from evaluation.task_shape import labels_of
 from evaluation.test_sets.selectors import set_rows
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.markup import shown_value
+from tasks.contexts.media.markup import render_value
 
 SHOWN = 20
 """On a page."""
@@ -35,7 +35,7 @@ class WrongAnswer:
         """Return (title, value) of the inputs, as people read them."""
         config = self.config
         return [
-            (config.component(name).others_title, shown_value(config, name, value))
+            (config.component(name).others_title, render_value(config, name, value))
             for name, value in self.row.inputs.items()
         ]
 

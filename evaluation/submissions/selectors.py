@@ -14,7 +14,7 @@ from evaluation.kinds import TARGET
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.models.jobs import UNFINISHED
 from evaluation.test_sets.selectors import input_rows, open_versions
-from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Context, RoundTarget, Task
 from tasks.selectors import PLANNED, listed_tasks
 
@@ -109,7 +109,7 @@ def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
     sources = chain(_of_sets(task), _of_config(task), _of_contexts(task))
     examples: list[Mapping[str, Any]] = []
     for values in islice(sources, FIVE):
-        examples.append(for_models(task.config, task, values))
+        examples.append(prepare_for_models(task.config, task, values))
     while len(examples) < FIVE:
         examples.append(examples[-1])
     return examples

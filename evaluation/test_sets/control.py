@@ -18,7 +18,7 @@ from evaluation.task_shape import shape_of
 from evaluation.test_sets.harmless import with_harmless
 from evaluation.test_sets.parsing import RowMaker
 from tasks.config.schema import TaskConfig
-from tasks.contexts.scenes.contexts import drawn_scenes
+from tasks.contexts.scenes.contexts import draw_scenes
 from tasks.contexts.scenes.questions import ask_about
 from tasks.models import Task
 
@@ -61,7 +61,7 @@ def _ask_about_scenes(file: Path, task: Task) -> Iterator[SetRow]:
     """
     # A fixed seed: the same scenes give the same questions, and so no new version of the set.
     maker, chance = RowMaker(task.config), random.Random(0)
-    for scene, fields in drawn_scenes(file, task):
+    for scene, fields in draw_scenes(file, task):
         questions = islice(ask_about(scene, chance), QUESTIONS_A_SCENE)
         answer_by_question = {question.text: question.answer for question in questions}
         for question, answer in answer_by_question.items():

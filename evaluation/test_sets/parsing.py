@@ -16,10 +16,10 @@ from core.files.damage import damage_of
 from core.text.words import composed, composed_value, gettext_noop
 from evaluation.contract import MIB, SetRow
 from tasks.config.components import Component
-from tasks.config.parsing import nearest
+from tasks.config.parsing import suggest_nearest
 from tasks.config.schema import TaskConfig
-from tasks.config.values import check_value, kept_values
-from tasks.contexts.files import TAG_LENGTH
+from tasks.config.values import check_value, normalise_values
+from tasks.contexts.files import MAX_TAG_CHARS
 from tasks.line_files import (
     MOST_PROBLEMS,
     BadRow,
@@ -196,7 +196,7 @@ class RowMaker:
         inputs = {}
         texts = [value for value in fields.values() if isinstance(value, str)]
         # As the site stores what people write.
-        fields = kept_values(self.parts.values(), composed_value(fields, texts))
+        fields = normalise_values(self.parts.values(), composed_value(fields, texts))
         answer = composed_value(answer, texts)
         for component in self._model:
             value = fields.get(component.name)
@@ -238,7 +238,9 @@ class RowMaker:
         flat = _flatten(row, self.parts)
         for name in flat:
             if name not in self.field_names:
-                raise BadRow(f"there is no field `{name}`; {nearest(name, self.field_names)}")
+                raise BadRow(
+                    f"there is no field `{name}`; {suggest_nearest(name, self.field_names)}"
+                )
         return self.make(
             flat,
             answer=flat.get(self._answer.name),
@@ -319,7 +321,7 @@ class RowMaker:
                 values = extras[name]
             if values:
                 # A dict drops repeated values and keeps their order.
-                slices[name] = tuple(dict.fromkeys(value[:TAG_LENGTH] for value in values))
+                slices[name] = tuple(dict.fromkeys(value[:MAX_TAG_CHARS] for value in values))
         return slices
 
 
@@ -378,7 +380,7 @@ def _check_header(cells: list[str], maker: RowMaker) -> list[str]:
     names = list(map(str.strip, cells))
     for name in names:
         if name not in maker.field_names:
-            raise BadRow(f"there is no field `{name}`; {nearest(name, maker.field_names)}")
+            raise BadRow(f"there is no field `{name}`; {suggest_nearest(name, maker.field_names)}")
         if names.count(name) > 1:
             raise BadRow(f"the column `{name}` is there twice; remove one of the two")
     return names
@@ -491,8 +493,8 @@ def _check_tags(tags: Any, problems: list[str]) -> tuple[str, ...]:
         problems.append("`tag` is not a text; write it in quotes")
         return ()
     for tag in tags:
-        if len(tag) > TAG_LENGTH:
-            problems.append(f"`tag` has {len(tag)} characters; use at most {TAG_LENGTH}")
+        if len(tag) > MAX_TAG_CHARS:
+            problems.append(f"`tag` has {len(tag)} characters; use at most {MAX_TAG_CHARS}")
             break
     return tuple(composed(tag) for tag in tags if tag)
 

@@ -27,7 +27,7 @@ from evaluation.test_sets.selectors import input_lines, open_versions
 from evaluation.test_sets.services import ABOUT, change_set, note_taken
 from evaluation.test_sets.shown_scores import describe_disclosure
 from evaluation.test_sets.source_services import take_round
-from tasks.access import find_edited, find_task
+from tasks.access import find_task, find_task_and_editor
 from tasks.models import Task
 from tasks.permissions import can_take
 from validation.judging.queue import waiting_examples
@@ -42,7 +42,7 @@ def _find_set(task: Task, name: str) -> EvaluationSet:
 @require_safe
 def sets(request: HttpRequest, code: str) -> HttpResponse:
     """Show all sets of the task, each with its newest version."""
-    task = find_edited(request, code)[0]
+    task = find_task_and_editor(request, code)[0]
     rows = task.evaluation_sets.prefetch_related("versions")
     listed = []
     for evaluation_set in rows:
@@ -54,7 +54,7 @@ def sets(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def set_new(request: HttpRequest, code: str) -> HttpResponse:
     """Create a set from a file: show a preview first, then add it."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     sent = (request.POST, request.FILES) if request.method == "POST" else ()
     form = NewSetForm(task, user, request.session, *sent)
     form.fields["access"].initial = EvaluationSet.Access.SCORING
@@ -84,7 +84,7 @@ def _add_or_preview(request: HttpRequest, form: FileForm) -> EvaluationSetVersio
 @require_http_methods(["GET", "POST"])
 def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Show a set with its versions and the form for its access settings."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     evaluation_set = _find_set(task, name)
     now = {field: getattr(evaluation_set, field) for field in ABOUT}
     form = AboutForm(request.POST or None, initial=now, use_required_attribute=False)
@@ -110,7 +110,7 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Make the next version of an uploaded set: show a preview of the file first, then add it."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     evaluation_set = _find_set(task, name)
     # Sets of rounds, releases and seeds get their versions from the sweep.
     if evaluation_set.source != Source.UPLOAD:
@@ -128,7 +128,7 @@ def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_POST
 def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Make the next version of a round's set from the closed round as it is now."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     evaluation_set = _find_set(task, name)
     round = evaluation_set.round
     if round is None or round.state != "closed":
@@ -144,7 +144,7 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @require_safe
 def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
     """Send the gzipped inputs of any version of a set with open inputs. Never sends answers."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     evaluation_set = _find_set(task, name)
     if not evaluation_set.may_leave:
         raise Http404

@@ -14,7 +14,7 @@ from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, OtherFields
 from tasks.contexts.files import Summary
-from tasks.contexts.services import read_file
+from tasks.contexts.services import read_untrusted_file
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.line_files import FileError
 from tasks.models import Round
@@ -46,7 +46,9 @@ def preview_labelled(
     """Return what the file would bring; nothing is stored. Raises Refused, FileError."""
     if file_name.lower().endswith(".zip"):
         raise FileError(_("Rows come in a table, not in an archive."))
-    return read_file(lines, file_name, labelled_fields(round.task.config), round.task, (), matching)
+    return read_untrusted_file(
+        lines, file_name, labelled_fields(round.task.config), round.task, (), matching
+    )
 
 
 def train_on(

@@ -34,7 +34,7 @@ from serving.spec import (
 )
 from tasks.contexts.scenes.drawing import draw
 from tasks.contexts.scenes.questions import ANSWERS, Question, ask_about
-from tasks.contexts.scenes.scene import COLOURS, GRID, SHAPES, SIZES, Scene, make_scenes
+from tasks.contexts.scenes.scene import COLOURS, GRID_CELLS, SHAPES, SIZES, Scene, make_scenes
 
 if TYPE_CHECKING:
     import torch
@@ -190,7 +190,7 @@ def new_training(options: PictureOptions) -> "Training":
         num_attention_heads=options.heads,
         intermediate_size=2 * options.hidden,
         image_size=options.side,
-        patch_size=options.side // GRID,
+        patch_size=options.side // GRID_CELLS,
         max_position_embeddings=MAX_TOKENS,
         # Samples are always new, so nothing can be learned by heart.
         hidden_dropout_prob=0.0,
@@ -299,7 +299,7 @@ class Training:
         answers, cells, about = map(torch.from_numpy, batch[2:])
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
             logits, states = self._forward(batch)
-            hint_logits = hints(states[:, -GRID * GRID :]).float()
+            hint_logits = hints(states[:, -GRID_CELLS * GRID_CELLS :]).float()
         hint_loss = 20 * f.binary_cross_entropy_with_logits(hint_logits[..., -2:], about)
         of_features = hint_logits[..., :-2].split([len(feature) + 1 for feature in FEATURES], -1)
         for number, values in enumerate(of_features):
@@ -345,9 +345,9 @@ class Training:
 
 def _cells(scene: Scene) -> NDArray[np.int64]:
     """Return shape, colour and size in each cell, counted from 1; 0 where nothing is."""
-    cells = np.zeros((GRID * GRID, len(FEATURES)), np.int64)
+    cells = np.zeros((GRID_CELLS * GRID_CELLS, len(FEATURES)), np.int64)
     for thing in scene.things:
-        cell = thing.row * GRID + thing.column
+        cell = thing.row * GRID_CELLS + thing.column
         for number, name in enumerate((thing.shape, thing.colour, thing.size)):
             cells[cell, number] = FEATURES[number].index(name) + 1
     return cells
@@ -355,10 +355,10 @@ def _cells(scene: Scene) -> NDArray[np.int64]:
 
 def _about(question: Question) -> NDArray[np.float32]:
     """Return for each cell whether the answer follows from it, and whether it is a landmark."""
-    about = np.zeros((GRID * GRID, 2), np.float32)
+    about = np.zeros((GRID_CELLS * GRID_CELLS, 2), np.float32)
     for number, things in enumerate((question.about, question.marks)):
         for thing in things:
-            about[thing.row * GRID + thing.column, number] = 1
+            about[thing.row * GRID_CELLS + thing.column, number] = 1
     return about
 
 

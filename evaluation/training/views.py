@@ -15,7 +15,7 @@ from core.web.refusals import as_form_error
 from evaluation.models import TrainingRun
 from evaluation.training.forms import RegisterForm, TrainingForm
 from evaluation.training.services import register_trained, request_training
-from tasks.access import find_edited
+from tasks.access import find_task_and_editor
 
 A_PAGE = 50
 
@@ -23,7 +23,7 @@ A_PAGE = 50
 @require_http_methods(["GET", "POST"])
 def trainings(request: HttpRequest, code: str) -> HttpResponse:
     """Show the trainings of a task, and the form that requests another one."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     form = TrainingForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
@@ -38,7 +38,7 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Show one training: its progress, its report, and the button that makes its model a target."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     rows = TrainingRun.objects.select_related("target", "round")
     run = get_object_or_404(rows, pk=pk, task=task)
     form = RegisterForm(task, request.POST or None)

@@ -13,7 +13,7 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.web.api import read
 from leaderboard.rounds.following import services
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 
 
 class Following(serializers.Serializer[Any]):
@@ -28,13 +28,13 @@ class FollowView(APIView):
     @extend_schema(operation_id="follow_get", responses=Following)
     def get(self, request: Request, code: str) -> Response:
         """Whether you follow the task."""
-        task = find_task(request, code, kinds=ANY)
+        task = find_task(request, code, kinds=ALL_KINDS)
         return Response({"follows": task.followers.filter(user=request.user.pk).exists()})
 
     @write("follow_set", Following, Following)
     def post(self, request: Request, code: str) -> Response:
         """Begin or end to follow the task."""
-        task = find_task(request, code, kinds=ANY)
+        task = find_task(request, code, kinds=ALL_KINDS)
         values = read(Following, request)
         services.follow(task=task, user=person(request), **values)
         return Response(values)

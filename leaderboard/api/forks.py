@@ -27,7 +27,7 @@ from leaderboard.ranking.weights import (
     WeightsError,
     check_weight_names,
 )
-from tasks.access import find_task, require
+from tasks.access import find_task, require_permission
 from tasks.permissions import can_edit
 
 
@@ -113,6 +113,6 @@ class ForkView(APIView):
         task, user = find_task(request, code), person(request)
         fork = generics.get_object_or_404(task.forks, name=name)
         if fork.owner_id != user.pk:
-            require(user, task, can_edit)
+            require_permission(user, task, can_edit)
         services.delete_weights(weights=fork, actor=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -25,7 +25,7 @@ from leaderboard.models import Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.views import SnapshotForm
-from tasks.access import ANY, find_edited, find_task
+from tasks.access import ALL_KINDS, find_task, find_task_and_editor
 
 
 class ListedSnapshot(serializers.ModelSerializer[Snapshot]):
@@ -82,13 +82,13 @@ class Snapshots(generics.ListAPIView[Snapshot]):
     queryset = Snapshot.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
-        task = find_task(self.request, self.kwargs["code"], kinds=ANY)
+        task = find_task(self.request, self.kwargs["code"], kinds=ALL_KINDS)
         return task.snapshots.defer("table")
 
     @write("snapshots_create", NewSnapshot, {201: ListedSnapshot})
     def post(self, request: Request, code: str) -> Response:
         """Keep the public board as it is now, for ever. For the task's editors."""
-        task, user = find_edited(request, code, kinds=ANY)
+        task, user = find_task_and_editor(request, code, kinds=ALL_KINDS)
         values = read(NewSnapshot, request)
         snapshot = services.take_snapshot(task=task, actor=user, **values)
         return Response(ListedSnapshot(snapshot).data, status.HTTP_201_CREATED)
@@ -100,7 +100,7 @@ class RefreezeView(APIView):
     @write("rates_refreeze", None, {201: ListedSnapshot})
     def post(self, request: Request, code: str) -> Response:
         """Freeze the exchange rates again, which changes all scores; a snapshot is taken."""
-        task, user = find_edited(request, code)
+        task, user = find_task_and_editor(request, code)
         snapshot = services.refreeze_rates(task=task, actor=user)
         return Response(ListedSnapshot(snapshot).data, status.HTTP_201_CREATED)
 
@@ -111,7 +111,7 @@ class SnapshotView(APIView):
     @extend_schema(operation_id="snapshots_get", responses=OneSnapshot)
     def get(self, request: Request, code: str, number: int) -> Response:
         """Its board, its digest, how to cite it, and what is new in it. It has an ETag."""
-        task = find_task(request, code, kinds=ANY)
+        task = find_task(request, code, kinds=ALL_KINDS)
         snapshot = generics.get_object_or_404(task.snapshots, number=number)
         page = reverse("leaderboard:snapshot", args=[code, number])
         address = request.build_absolute_uri(page)

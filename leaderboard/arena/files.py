@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from core.text.names import UnfitName, clean_name
-from tasks.config.values import FORBIDDEN
+from tasks.config.values import FORBIDDEN_CHARACTERS
 from tasks.line_files import BadRow, LineError, plain_lines
 from tasks.table_files import read_table
 
@@ -48,7 +48,7 @@ def _value(name: str, cell: str) -> str:
     if name not in COLUMNS:
         return cell
     value = cell.strip()
-    if FORBIDDEN.search(value):
+    if FORBIDDEN_CHARACTERS.search(value):
         raise BadRow("a control character or half a character; delete it")
     if len(value) > LONGEST:
         raise BadRow(f"{len(value)} characters; use {LONGEST} at most")

@@ -7,7 +7,7 @@ from evaluation.contract import GIB
 from evaluation.models import EvaluationRun
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
 from evaluation.test_sets.shown_scores import CONSISTENCY
-from tasks.config.schema import FURTHER
+from tasks.config.schema import DETAIL_COLUMNS
 
 Suite = EvaluationRun.Suite
 LESS_IS_BETTER = frozenset(
@@ -30,7 +30,7 @@ OF_RUNS: Mapping[str, str] = {
 }
 """Columns measured on a plain run as a whole, not in percent, and where a run stores them."""
 UNITS = [GIB if "bytes" in where else 1 for where in OF_RUNS.values()]
-ASIDE = frozenset(chain.from_iterable(FURTHER.values()))
+ASIDE = frozenset(chain.from_iterable(DETAIL_COLUMNS.values()))
 """Columns that detail another one: they have no weight, no order and no resamples."""
 AXES: Mapping[tuple[str, str], str] = {
     (Suite.PLAIN, WORST_GROUP): "fairness",

@@ -44,7 +44,7 @@ from leaderboard.ranking.formula import formula, priced_formula
 from leaderboard.ranking.pareto import front
 from leaderboard.ranking.ranks import least_examples
 from leaderboard.ranking.weights import METRIC, SET, Weighting
-from tasks.config.schema import FURTHER, LLM_JUDGE
+from tasks.config.schema import DETAIL_COLUMNS, LLM_JUDGE
 from tasks.models import Task
 
 UNITS = {
@@ -301,7 +301,7 @@ def board_columns(matrix: Matrix, board_request: BoardRequest, board: Ranked) ->
 def _details(row: RankedModel, name: str) -> list[str]:
     """Describe what else is known of a metric: for robustness the drop and the consistency."""
     details = []
-    for further in FURTHER.get(name, ()):
+    for further in DETAIL_COLUMNS.get(name, ()):
         if further in row.columns:
             cell = row.metrics[further]
             if cell.value is not None:

@@ -23,7 +23,7 @@ from leaderboard.board.query import (
     typed_sliders,
 )
 from leaderboard.ranking.weights import METRIC, SET, Weighting, WeightsError
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy
@@ -44,7 +44,7 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
     """Show the models of a task, ranked by the weights in the URL."""
     from leaderboard.board.matrix import score_matrix
 
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     if task.config.kind == "arena":
         return redirect("leaderboard:arena", code)
     matrix = score_matrix(task, request.user if _wants_own(request) else None)

@@ -44,7 +44,7 @@ from leaderboard.ranking.ranks import (
     holm,
 )
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.markup import shown_value
+from tasks.contexts.media.markup import render_value
 from tasks.models import Task
 
 MOST = 100_000
@@ -515,7 +515,7 @@ def _example(
     """Return an example in words."""
     fields = []
     for name, value in row.inputs.items():
-        fields.append((config.component(name).others_title, shown_value(config, name, value)))
+        fields.append((config.component(name).others_title, render_value(config, name, value)))
     gold = []
     if grades:
         gold = [config.display(config.answer_field, label) for label in row.gold]

@@ -28,7 +28,7 @@ from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.previews import tops_of
-from tasks.access import ANY, find_edited, find_task, require
+from tasks.access import ALL_KINDS, find_task, find_task_and_editor, require_permission
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.selectors import listed_tasks
@@ -61,11 +61,11 @@ def index(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def snapshots(request: HttpRequest, code: str) -> HttpResponse:
     """List all snapshots of a task's board, the newest first; its owners take another one."""
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     may_take = can_edit(request.user, task)
     form = SnapshotForm(request.POST if request.method == "POST" else None)
     if request.method == "POST":
-        require(request.user, task, can_edit)
+        require_permission(request.user, task, can_edit)
         if form.is_valid() and (snapshot := _take_snapshot(request, task, form)):
             return redirect("leaderboard:snapshot", code, snapshot.number)
     frozen_board = None  # owners may freeze its rates again
@@ -93,7 +93,7 @@ def _take_snapshot(request: HttpRequest, task: Task, form: SnapshotForm) -> Snap
 @require_POST
 def refreeze(request: HttpRequest, code: str) -> HttpResponse:
     """Freeze the exchange rates again, and show the snapshot that is taken of the result."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     with as_message(request):
         snapshot = services.refreeze_rates(task=task, actor=user)
         text = gettext("The exchange rates were frozen again. This snapshot was taken.")
@@ -106,7 +106,7 @@ def refreeze(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show a snapshot: its numbers, its digest, how to cite it and what is new in it."""
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     stored = get_object_or_404(task.snapshots, number=number)
     address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
     if name := request.GET.get("format"):

@@ -9,15 +9,15 @@ from django.urls import reverse
 from core.web.refusals import as_message
 from tasks.admin.roles import (
     EDITORS,
-    NOBODY,
+    NO_ROLES,
     READERS,
     CountColumn,
     RoleAdmin,
-    named,
+    name_account,
     person,
-    shielded,
+    shield_text,
 )
-from tasks.contexts.media.markup import in_words
+from tasks.contexts.media.markup import format_media
 from tasks.contexts.services import set_retired, undo_import
 from tasks.models import Context, ContextBatch, Round
 
@@ -59,16 +59,18 @@ class ContextAdmin(RoleAdmin):
     readonly_fields = ["round", "batch", "whole_text", "digest", "tag", "metadata"]
     actions = ["retire", "hand_out_again"]
     to_task = "round__task"
-    may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": NOBODY}
+    may = {"view": READERS, "add": NO_ROLES, "change": EDITORS, "delete": NO_ROLES}
 
     @admin.display(description="text")
     def text(self, context: Context) -> str:
-        return shielded(context.round.task, " | ".join(map(in_words, context.fields.values())), 120)
+        return shield_text(
+            context.round.task, " | ".join(map(format_media, context.fields.values())), 120
+        )
 
     @admin.display(description="fields")
     def whole_text(self, context: Context) -> str:
-        lines = [f"{name}: {in_words(value)}" for name, value in context.fields.items()]
-        return shielded(context.round.task, "\n".join(lines), 100_000)
+        lines = [f"{name}: {format_media(value)}" for name, value in context.fields.items()]
+        return shield_text(context.round.task, "\n".join(lines), 100_000)
 
     def save_model(self, request: HttpRequest, obj: Context, form: Any, change: bool) -> None:
         if form.changed_data:
@@ -106,11 +108,17 @@ class ContextBatchAdmin(RoleAdmin):
     ordering = ["-pk"]
     actions = ["undo"]
     to_task = "round__task"
-    may = {"view": EDITORS, "add": NOBODY, "change": NOBODY, "delete": NOBODY, "undo": EDITORS}
+    may = {
+        "view": EDITORS,
+        "add": NO_ROLES,
+        "change": NO_ROLES,
+        "delete": NO_ROLES,
+        "undo": EDITORS,
+    }
 
     @admin.display(description="imported by")
     def who(self, batch: ContextBatch) -> str:
-        return named(batch.imported_by, batch)
+        return name_account(batch.imported_by, batch)
 
     def page_of(self, row: ContextBatch) -> str:
         return reverse("own:contexts-all", args=[row.round.task.code, row.round.number])

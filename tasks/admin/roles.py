@@ -29,18 +29,18 @@ from tasks.permissions import OWNERS as OWNERS
 from tasks.permissions import READERS as READERS
 from tasks.permissions import REVIEWERS as REVIEWERS
 
-NOBODY: frozenset[str] = frozenset()
-READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
+NO_ROLES: frozenset[str] = frozenset()
+READ_ONLY_PERMISSIONS = {"view": READERS, "add": NO_ROLES, "change": NO_ROLES, "delete": NO_ROLES}
 
 
-def tasks_with(request: HttpRequest, roles: Collection[str]) -> QuerySet[Task]:
+def find_tasks_with_role(request: HttpRequest, roles: Collection[str]) -> QuerySet[Task]:
     """Return the tasks in which the person has one of the roles; all tasks for a superuser."""
     if request.user.is_superuser:
         return Task.objects.all()
     return Task.objects.filter(pk__in=[t for t, role in roles_of(request).items() if role in roles])
 
 
-def whether(condition: Q) -> Case:
+def build_boolean_column(condition: Q) -> Case:
     """Return a boolean query column: whether a row matches. The condition may match no row."""
     return Case(When(condition, then=Value(True)), default=Value(False))
 
@@ -62,7 +62,7 @@ class CountColumn:
         return Subquery(rows.annotate(count=Count(self.relation)).values("count"))
 
 
-def shielded(task: Task, text: str, length: int = 200) -> str:
+def shield_text(task: Task, text: str, length: int = 200) -> str:
     """Return a text, shortened for a list; in a sensitive task it is collapsed."""
     short = Truncator(text).chars(length)
     if not task.is_sensitive:
@@ -70,7 +70,7 @@ def shielded(task: Task, text: str, length: int = 200) -> str:
     return format_html("<details><summary>Show the text</summary>{}</details>", short)
 
 
-def named(user: User | None, row: Any) -> str:
+def name_account(user: User | None, row: Any) -> str:
     """Return an account's email address for owners, its pseudonym for reviewers, else "a member".
 
     user: an account that was read together with its annotator, or None.
@@ -162,12 +162,14 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
             if isinstance(column, CountColumn):
                 columns.append(column)
         counts = {column.__name__: column.counted(self.model) for column in columns}
-        reviewed = self.in_tasks(tasks_with(request, REVIEWERS))
-        owned = self.in_tasks(tasks_with(request, OWNERS))
+        reviewed = self.in_tasks(find_tasks_with_role(request, REVIEWERS))
+        owned = self.in_tasks(find_tasks_with_role(request, OWNERS))
         # Rows of other tasks are left out here, so that no page of the admin can reach them.
         rows = self.permitted(request, super().get_queryset(request), "view")
         annotated: QuerySet[Any] = rows.select_related(*related).annotate(
-            is_reviewed=whether(reviewed), is_owned=whether(owned), **counts
+            is_reviewed=build_boolean_column(reviewed),
+            is_owned=build_boolean_column(owned),
+            **counts,
         )
         return annotated
 
@@ -189,7 +191,7 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
 
     def permitted(self, request: HttpRequest, rows: QuerySet[Any], action: str) -> QuerySet[Any]:
         """Return the subset of rows to which the person may do `action`."""
-        return rows.filter(self.in_tasks(tasks_with(request, self.may[action])))
+        return rows.filter(self.in_tasks(find_tasks_with_role(request, self.may[action])))
 
     def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
         """Return whether a lookup is one of the list's filters.
@@ -300,5 +302,5 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.related_model is Task:
             # Otherwise the list of choices would name tasks that the person may not see.
-            kwargs["queryset"] = tasks_with(request, self.may["change"])
+            kwargs["queryset"] = find_tasks_with_role(request, self.may["change"])
         return super().formfield_for_foreignkey(db_field, request, **kwargs)

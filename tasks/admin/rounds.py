@@ -16,9 +16,9 @@ from core.web.bodies import FORM_BYTES, takes
 from core.web.refusals import as_form_error, as_message
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
-from tasks.contexts.forms import UploadForm, preview_values
-from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
-from tasks.contexts.uploads import UploadGone, keep_upload, kept_upload
+from tasks.contexts.forms import UploadForm, build_preview_context
+from tasks.contexts.services import FINISHED_STATES, import_contexts, preview_contexts
+from tasks.contexts.uploads import UploadGone, find_upload, store_upload
 from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.questions import writers
@@ -165,7 +165,10 @@ class RoundAdmin(RoleAdmin):
     ) -> Any:
         round = kwargs.get("obj")
         if round and self.has_change_permission(request, round):
-            context |= {"steps": _steps(round), "takes_contexts": round.state not in FINISHED}
+            context |= {
+                "steps": _list_steps(round),
+                "takes_contexts": round.state not in FINISHED_STATES,
+            }
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> Any:
@@ -200,11 +203,11 @@ class RoundAdmin(RoleAdmin):
             with as_form_error(form, FileError, field="file"):
                 summary = preview_contexts(round=round, lines=file.chunks(), file_name=file.name)
                 # Kept, so that storing takes the very file that the person has seen.
-                ticket = keep_upload(
+                ticket = store_upload(
                     chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
                 )
                 values = {
-                    **preview_values(round, summary),
+                    **build_preview_context(round, summary),
                     "file_name": file.name,
                     "ticket": ticket,
                 }
@@ -216,7 +219,7 @@ class RoundAdmin(RoleAdmin):
         round = self.row_for(request, pk, "change")
         ticket = request.POST.get("ticket", "")
         with as_message(request, UploadGone, FileError):
-            upload = kept_upload(ticket=ticket, round=round, user=person(request))
+            upload = find_upload(ticket=ticket, round=round, user=person(request))
             name = upload.file_name
             summary = preview_contexts(round=round, lines=upload.lines(), file_name=name)
             import_contexts(round=round, found=summary, file_name=name, actor=person(request))
@@ -226,7 +229,7 @@ class RoundAdmin(RoleAdmin):
         return redirect("admin:tasks_round_import", pk)
 
 
-def _steps(round: Round) -> list[dict[str, str]]:
+def _list_steps(round: Round) -> list[dict[str, str]]:
     """Return the buttons of a round's page, each with its effect."""
     writing = ""
     if round.state == State.OPEN:

@@ -16,7 +16,7 @@ from core.mail.addresses import AddressField
 from core.web.refusals import as_form_error
 from tasks.admin.roles import (
     EDITORS,
-    NOBODY,
+    NO_ROLES,
     OWNERS,
     READERS,
     REVIEWERS,
@@ -26,7 +26,7 @@ from tasks.admin.roles import (
     person,
 )
 from tasks.config.parsing import ConfigError
-from tasks.config_changes import digest, usable
+from tasks.config_changes import hash_text, parse_or_convert
 from tasks.making.services import delete_begun_task
 from tasks.models import Task, TaskMember
 from tasks.services import (
@@ -63,7 +63,7 @@ class TaskForm(forms.ModelForm):
         """
         typed_text = self.cleaned_data["config_text"]
         try:
-            _, text, self.notes = usable(typed_text, name=self.instance.name)
+            _, text, self.notes = parse_or_convert(typed_text, name=self.instance.name)
         except ConfigError as error:
             raise ValidationError([str(problem) for problem in error.problems]) from None
         if text != typed_text:  # the form shows what it became
@@ -144,7 +144,7 @@ class TaskAdmin(RoleAdmin):
     list_filter = ["is_visible", "is_official"]
     search_fields = ["code", "name"]
     to_task = ""
-    may = {"view": READERS, "add": NOBODY, "change": EDITORS, "delete": OWNERS}
+    may = {"view": READERS, "add": NO_ROLES, "change": EDITORS, "delete": OWNERS}
 
     def allows(self, request: HttpRequest, action: str, row: Model | None = None) -> bool:
         if action == "add":
@@ -179,7 +179,7 @@ class TaskAdmin(RoleAdmin):
             return
         fields = {name: form.cleaned_data[name] for name in form.changed_data}
         if text := fields.pop("config_text", ""):
-            save_config(task=obj, text=text, base=digest(form.initial["config_text"]), actor=who)
+            save_config(task=obj, text=text, base=hash_text(form.initial["config_text"]), actor=who)
         if fields:
             # Read again: `save_config` has stored another text, and `obj` has the form's values.
             stored = Task.objects.get(pk=obj.pk)

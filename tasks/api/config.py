@@ -14,11 +14,17 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.text.words import with_lf
 from core.web.api import read, wanted
-from tasks.access import ANY, find_edited, find_task
-from tasks.config.dynabench_out import VERSIONS, to_dynabench
-from tasks.config.loading import json_schema
+from tasks.access import ALL_KINDS, find_task, find_task_and_editor
+from tasks.config.dynabench_out import VERSIONS, export_to_dynabench
+from tasks.config.loading import build_json_schema
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
-from tasks.config_changes import check_change, check_new_config, diff, digest, fixed_parts
+from tasks.config_changes import (
+    build_diff,
+    check_change,
+    check_new_config,
+    find_fixed_parts,
+    hash_text,
+)
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.services import save_config
@@ -73,7 +79,7 @@ class ConfigView(APIView):
     @extend_schema(operation_id="config_get", responses=ConfigSerializer)
     def get(self, request: Request, code: str) -> Response:
         """Return the configuration text. Members who may edit only."""
-        task = find_task(request, code, can_edit, kinds=ANY)
+        task = find_task(request, code, can_edit, kinds=ALL_KINDS)
         return Response(
             ConfigSerializer(_config_body(task, check_change(task, task.config_text)[1])).data
         )
@@ -81,7 +87,7 @@ class ConfigView(APIView):
     @write("config_save", NewConfigSerializer, ChangedConfigSerializer)
     def put(self, request: Request, code: str) -> Response:
         """Check a new configuration and store it. A refusal has one message per invalid line."""
-        task, editor = find_edited(request, code, kinds=ANY)
+        task, editor = find_task_and_editor(request, code, kinds=ALL_KINDS)
         data = read(NewConfigSerializer, request)
         text = with_lf(data.pop("config_text"))
         return saved_config(task, text, editor, **data)
@@ -101,7 +107,7 @@ def saved_config(
             task = save_config(task=task, text=text, base=version, actor=editor)
     except ConfigError as error:
         raise wrong_text(error, field) from None
-    body = {**_config_body(task, warnings), "config_text": text, "diff": diff(before, text)}
+    body = {**_config_body(task, warnings), "config_text": text, "diff": build_diff(before, text)}
     return Response(ChangedConfigSerializer(body).data)
 
 
@@ -115,10 +121,10 @@ def wrong_text(error: ConfigError, field: str = "config_text") -> serializers.Va
 
 
 def _config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:
-    why, fixed = fixed_parts(task)
+    why, fixed = find_fixed_parts(task)
     return {
         "config_text": task.config_text,
-        "version": digest(task.config_text),
+        "version": hash_text(task.config_text),
         "fixed_because": why,
         "fixed": fixed,
         "warnings": warnings,
@@ -155,8 +161,8 @@ class DynabenchConfigView(APIView):
 
         Members who may edit only.
         """
-        task = find_task(request, code, can_edit, kinds=ANY)
-        exported = to_dynabench(task.config, wanted(DynabenchQuery, request)["version"])
+        task = find_task(request, code, can_edit, kinds=ALL_KINDS)
+        exported = export_to_dynabench(task.config, wanted(DynabenchQuery, request)["version"])
         return Response(DynabenchConfigSerializer(asdict(exported)).data)
 
 
@@ -168,4 +174,4 @@ class ConfigSchemaView(APIView):
     @extend_schema(operation_id="config_schema_get", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         """Return the JSON Schema of configurations, for use in text editors."""
-        return Response(json_schema())
+        return Response(build_json_schema())

@@ -17,7 +17,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.web.api import read
 from core.web.bodies import keep_body, takes
-from tasks.access import find_edited, find_task
+from tasks.access import find_task, find_task_and_editor
 from tasks.api.serializers import ContextSerializer
 from tasks.contexts.files import Summary
 from tasks.contexts.services import import_contexts, preview_contexts, set_retired, undo_import
@@ -97,7 +97,7 @@ class Contexts(generics.ListAPIView[Context]):
     )
     def post(self, request: Request, code: str, number: int) -> Response:
         """Import contexts into a round. The status is 201 if they are stored, 200 for a dry run."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds, number=number)
         data = read(NewContextsSerializer, request)
         file = BytesIO(_bytes(data))
@@ -151,7 +151,7 @@ class ContextView(APIView):
     @write("contexts_change", ContextChangeSerializer, ContextSerializer)
     def patch(self, request: Request, code: str, number: int, pk: int) -> Response:
         """Retire a context, so that it is no longer assigned, or restore it."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         data = read(ContextChangeSerializer, request)
         chosen = Context.objects.filter(round__task=task, round__number=number, pk=pk)
         get_object_or_404(chosen)
@@ -190,7 +190,7 @@ class ContextBatchView(APIView):
     @write("context_batches_undo", gives={204: None})
     def delete(self, request: Request, code: str, number: int, pk: int) -> Response:
         """Undo an import: delete its contexts. Refused if one of them was used."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         batches = ContextBatch.objects.filter(round__task=task, round__number=number)
         undo_import(batch=get_object_or_404(batches, pk=pk), actor=editor)
         return Response(status=status.HTTP_204_NO_CONTENT)

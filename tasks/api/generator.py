@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.web.api import check_form, read
-from tasks.access import find_edited, find_task
+from tasks.access import find_task, find_task_and_editor
 from tasks.api.target_models import ContactSerializer
 from tasks.models import Generator
 from tasks.permissions import can_edit
@@ -61,7 +61,7 @@ class GeneratorView(APIView):
 
         A generator with a secret keeps its URL.
         """
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         form = GeneratorForm(read(GeneratorSerializer, request), instance=Generator(task=task))
         check_form(form)
         generator = set_generator(task=task, actor=editor, fields=form.cleaned_data)
@@ -72,6 +72,6 @@ class GeneratorView(APIView):
     @write("generator_remove", gives={204: None})
     def delete(self, request: Request, code: str) -> Response:
         """Remove the task's generator. Examples keep the record of what it suggested."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         remove_generator(task=task, actor=editor)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -16,7 +16,7 @@ from core.accounts.people import person
 from core.mail.addresses import AddressInRequest
 from core.web.api import NewestFirst, read
 from core.web.form_fields import request_field
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.api.members import NewMemberSerializer
 from tasks.members.forms import InvitationForm
 from tasks.members.invitation_services import accept, invite, revoke
@@ -70,7 +70,7 @@ class _OfInvitations(APIView):
 
     def owned(self) -> Task:
         """Return the task. Owners only."""
-        return find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
+        return find_task(self.request, self.kwargs["code"], can_own, kinds=ALL_KINDS)
 
 
 @extend_schema_view(get=extend_schema(operation_id="invitations_list"))

@@ -24,8 +24,8 @@ from core.web.throttles import is_used_up
 from tasks.access import find_task
 from tasks.contexts.media.decoding import MAX_BYTES
 from tasks.contexts.media.selectors import may_open
-from tasks.contexts.media.services import OFTEN, store_media
-from tasks.contexts.media.views import served
+from tasks.contexts.media.services import TOO_OFTEN_MESSAGE, store_media
+from tasks.contexts.media.views import serve_file
 from tasks.permissions import can_write
 
 LARGEST_JSON = MAX_BYTES * 4 // 3 + 2**16
@@ -79,7 +79,7 @@ class NewMedia(APIView):
         me = annotator_of(person(request))
         # Counted before the file is decoded, which takes the time.
         if is_used_up("media", me.pk):
-            raise Refused(OFTEN, code="throttled", status=429)
+            raise Refused(TOO_OFTEN_MESSAGE, code="throttled", status=429)
         stored = store_media(task=task, kind=upload["kind"], data=data, sent_by=me)
         return Response(stored, status.HTTP_201_CREATED)
 
@@ -95,4 +95,4 @@ class MediaFile(APIView):
         media.task = task
         if not may_open(request.user, media):
             raise Http404
-        return served(request._request, media)
+        return serve_file(request._request, media)

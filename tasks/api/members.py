@@ -16,7 +16,7 @@ from core.accounts.people import account_address, person, public_name
 from core.mail.addresses import AddressInRequest
 from core.web.api import read
 from core.web.form_fields import request_field
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.members.forms import RoleForm
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_own, can_review
@@ -76,7 +76,7 @@ class _OfMembers(APIView):
 
     def owned(self, code: str) -> Task:
         """Return the task. Owners only."""
-        return find_task(self.request, code, can_own, kinds=ANY)
+        return find_task(self.request, code, can_own, kinds=ALL_KINDS)
 
     def change(self, task: Task, **members: list[TaskMember]) -> None:
         """Change members on behalf of the requesting person. Raises Refused."""
@@ -91,7 +91,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
     queryset = TaskMember.objects.none()
 
     def get_queryset(self) -> QuerySet[TaskMember]:
-        self.task = find_task(self.request, self.kwargs["code"], can_review, kinds=ANY)
+        self.task = find_task(self.request, self.kwargs["code"], can_review, kinds=ALL_KINDS)
         return task_members(self.task)
 
     def get_serializer_context(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.errors import Refused
 from core.web.api import check_form, read
-from tasks.access import find_edited
+from tasks.access import find_task_and_editor
 from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import OfTask
 from tasks.models import Round, Task
@@ -115,7 +115,7 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
     @write("rounds_create", RoundPlanSerializer, {201: RoundSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Create the next round as a draft."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         data = read(RoundPlanSerializer, request)
         round = plan_round(task=task, actor=editor, **_plan(data, task))
         return self.planned(task, round.number, status.HTTP_201_CREATED)
@@ -128,7 +128,7 @@ class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
     @write("rounds_change", RoundPlanSerializer, RoundSerializer)
     def patch(self, request: Request, code: str, number: int) -> Response:
         """Change a round's plan. Its rule, targets and contexts are fixed once it was opened."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds, number=number)
         data = read(RoundPlanSerializer, request)
         plan = _plan(data, task, round)
@@ -156,7 +156,7 @@ class RoundStateView(_Rounds):
         If its targets are still loading, the round keeps its state, has `opening_since`, and opens
         automatically when they are ready. Sending its current state again cancels that.
         """
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds, number=number)
         data = read(WantedStateSerializer, request)
         if round.opening_since and data["state"] == round.state:
@@ -181,7 +181,7 @@ class TargetReplacementView(_Rounds):
     @write("rounds_replace_target", ReplacementSerializer, RoundSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
         """Replace a target of an opened round without examples. The new target must answer."""
-        task, editor = find_edited(request, code)
+        task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds.select_related("task"), number=number)
         form = ReplaceForm(read(ReplacementSerializer, request), round=round)
         check_form(form)

@@ -14,7 +14,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.files.places import shown_source
 from core.web.api import check_form, read
-from tasks.access import ANY, find_edited, find_task
+from tasks.access import ALL_KINDS, find_task, find_task_and_editor
 from tasks.line_files import unstorable
 from tasks.models import TargetModel
 from tasks.permissions import can_edit, can_review
@@ -138,7 +138,7 @@ class TargetModels(generics.ListAPIView[TargetModel]):
     queryset = TargetModel.objects.none()
 
     def get_queryset(self) -> QuerySet[TargetModel]:
-        task = find_task(self.request, self.kwargs["code"], can_review, kinds=ANY)
+        task = find_task(self.request, self.kwargs["code"], can_review, kinds=ALL_KINDS)
         self.may_edit = can_edit(self.request.user, task)
         return task.targets.select_related("failure")
 
@@ -148,7 +148,7 @@ class TargetModels(generics.ListAPIView[TargetModel]):
 
         Name the target in a round's plan to use it.
         """
-        task, editor = find_edited(request, code, kinds=ANY)
+        task, editor = find_task_and_editor(request, code, kinds=ALL_KINDS)
         fields = _settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
         target = add_target(task=task, actor=editor, fields=fields)
         target.refresh_from_db()
@@ -164,7 +164,7 @@ class TargetModelView(APIView):
     @write("target_models_change", TargetSettingsSerializer, TargetModelSerializer)
     def patch(self, request: Request, code: str, pk: int) -> Response:
         """Change a target's settings. Only administrators may change a URL with a secret."""
-        task, editor = find_edited(request, code, kinds=ANY)
+        task, editor = find_task_and_editor(request, code, kinds=ALL_KINDS)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         fields = _settings(read(TargetSettingsSerializer, request), target)
         changed = change_target(target=target, actor=editor, fields=fields)
@@ -219,7 +219,7 @@ class TargetTestView(APIView):
     @write("target_models_test", TargetInputsSerializer, TargetTestSerializer)
     def post(self, request: Request, code: str, pk: int) -> Response:
         """Send the target one example. Returns the answer or the failure; no example is stored."""
-        task, _ = find_edited(request, code, kinds=ANY)
+        task, _ = find_task_and_editor(request, code, kinds=ALL_KINDS)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         form = InputForm(target, read(TargetInputsSerializer, request)["inputs"])
         if not form.is_valid():

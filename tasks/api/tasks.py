@@ -17,7 +17,7 @@ from core.accounts.people import person
 from core.text.words import with_lf
 from core.web.api import check_query, read
 from core.web.form_fields import request_field
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (
     FullTaskSerializer,
@@ -118,14 +118,14 @@ class TaskView(APIView):
     @extend_schema(operation_id="tasks_get", responses=FullTaskSerializer)
     def get(self, request: Request, code: str) -> Response:
         """Return a task: its instructions, input, output, scoring and rounds."""
-        task = _whole(find_task(request, code, kinds=ANY))
+        task = _whole(find_task(request, code, kinds=ALL_KINDS))
         role = role_of(request.user, task)
         return Response(FullTaskSerializer(task, context={"role": role}).data)
 
     @write("tasks_change", TaskChangeSerializer, FullTaskSerializer)
     def patch(self, request: Request, code: str) -> Response:
         """Show or hide a task, and allow or forbid trying it out. Owners only."""
-        task, owner = find_task(request, code, can_own, kinds=ANY), person(request)
+        task, owner = find_task(request, code, can_own, kinds=ALL_KINDS), person(request)
         change_task(task=task, actor=owner, fields=read(TaskChangeSerializer, request))
         return self.get(request, code)
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tasks.config.components import Component, by_name, names_of
-from tasks.config.parsing import Finding, Loc, inside
+from tasks.config.components import Component, list_names, map_by_name
+from tasks.config.parsing import Finding, Loc, locate_inside
 from tasks.config.schema import TaskConfig
 
 SECTIONS = ("context", "input", "output")
 
 
-def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
+def find_forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
     """Return the changes that are not allowed once people have written examples.
 
     These are the names, types, choices and references of fields, new required fields, what a model
@@ -19,32 +19,32 @@ def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
     """
     findings: list[Finding] = []
     for section in SECTIONS:
-        findings += _section(old, new, section)
-    findings += _questions(old, new)
-    findings += _readers(old, new)
+        findings += _compare_section(old, new, section)
+    findings += _find_question_changes(old, new)
+    findings += _find_reader_changes(old, new)
     # The rule decided which examples fooled a model. Another one would judge them again.
-    if _rule(old) != _rule(new):
+    if _get_decision_settings(old) != _get_decision_settings(new):
         message = "the verdict has decided stored examples"
         findings.append(Finding(("verdict",), message, "put back what it was, or make a new task"))
     return findings
 
 
-def _rule(config: TaskConfig) -> dict[str, Any]:
+def _get_decision_settings(config: TaskConfig) -> dict[str, Any]:
     """Return the settings that decide whether the model was fooled, without their wording."""
     return config.verdict.model_dump(exclude={"question", "answers"})
 
 
-def context_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
+def find_context_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
     """Return the changes that are not allowed once the task has contexts.
 
     The findings are located in the new configuration.
     """
-    return list(_section(old, new, "context"))
+    return list(_compare_section(old, new, "context"))
 
 
-def _section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding]:
-    before = by_name(getattr(old, section))
-    after = by_name(getattr(new, section))
+def _compare_section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding]:
+    before = map_by_name(getattr(old, section))
+    after = map_by_name(getattr(new, section))
     # What was stored under the name could not be shown any more.
     for name in before.keys() - after.keys():
         message = f"what is stored has the field `{name}`"
@@ -52,38 +52,44 @@ def _section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding
     for place, component in enumerate(getattr(new, section)):
         loc: Loc = (section, place)
         if component.name in before:
-            yield from _component(before[component.name], component, loc)
+            yield from _compare_component(before[component.name], component, loc)
         # Stored rows have no value for it. An optional field may be added at any time.
         elif component.required and section != "output":
             message = f"what is stored lacks the new field `{component.name}`"
             yield Finding(loc, message, "write `required: false`, or leave the field out")
 
 
-def _component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
+def _compare_component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
     # These say what a stored value is. Words, limits and colours may change.
     for key in ("type", "reference", "single", "rank"):
         was, now = getattr(old, key), getattr(new, key)
         if was != now:
             message = f"stored values of `{old.name}` have the {key} {was}"
-            yield Finding(inside(loc, key), message, f"write `{key}: {str(was).lower()}` again")
+            yield Finding(
+                locate_inside(loc, key), message, f"write `{key}: {str(was).lower()}` again"
+            )
     for key, was, now in (("labels", old.values, new.values), ("tags", old.tags, new.tags)):
         if set(was) != set(now):
             message = f"stored values of `{old.name}` were chosen among {', '.join(was)}"
-            yield Finding(inside(loc, key), message, "keep these values; `display` may change")
+            yield Finding(
+                locate_inside(loc, key), message, "keep these values; `display` may change"
+            )
 
 
-def _questions(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
+def _find_question_changes(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
     """Yield changes in the meaning of a question. Questions may be added and removed."""
-    before = by_name(old.metadata.create)
+    before = map_by_name(old.metadata.create)
     for place, component in enumerate(new.metadata.create):
         if component.name in before:
-            yield from _component(before[component.name], component, ("metadata", "create", place))
+            yield from _compare_component(
+                before[component.name], component, ("metadata", "create", place)
+            )
 
 
-def _readers(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
+def _find_reader_changes(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
     """Yield the fields of both configurations that models read in only one of them."""
     for section in ("context", "input"):
-        names = names_of(getattr(old, section))
+        names = list_names(getattr(old, section))
         for place, component in enumerate(getattr(new, section)):
             # Answers of models were given with the field, or without it.
             was, now = component.name in old.model_fields, component.name in new.model_fields

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from core.registry import check_parts
 from core.text.words import composed_value
-from tasks.config.parsing import Finding, Loc, inside
+from tasks.config.parsing import Finding, Loc, locate_inside
 
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists; a frozen model holds tuples
@@ -35,7 +35,7 @@ FIELD_TYPES: dict[str, "FieldType"] = {}
 """By name; the modules of `tasks.config.field_types` fill it."""
 
 
-class Part(BaseModel):
+class ConfigPart(BaseModel):
     """Base class of a configuration's parts: frozen, no unknown keys, no implicit conversion."""
 
     model_config = ConfigDict(
@@ -43,7 +43,7 @@ class Part(BaseModel):
     )
 
 
-class Label(Part):
+class Label(ConfigPart):
     """One choice. A plain text is short for a label with this value."""
 
     value: Words
@@ -69,7 +69,7 @@ def _as_label(value: object) -> object:
     return value
 
 
-class Answers(Part):
+class Answers(ConfigPart):
     """The two possible answers to a question about a model's answer, in the task's wording."""
 
     correct: Annotated[Words, Field(max_length=100)]
@@ -79,7 +79,7 @@ class Answers(Part):
 LabelOrText = Annotated[Label, BeforeValidator(_as_label, json_schema_input_type=str | Label)]
 
 
-class When(Part):
+class When(ConfigPart):
     """A condition. Exactly one of `outcome`, `verdict` and `field` (with `equals`) is set."""
 
     outcome: Literal["fooled", "not_fooled", "undecided", "no_model"] | None = None
@@ -117,7 +117,7 @@ def _known_type(name: str) -> str:
     return name
 
 
-class Component(Part):
+class Component(ConfigPart):
     """One field of the context, the input, the model's output or the follow-up questions."""
 
     name: Name
@@ -201,12 +201,12 @@ class Component(Part):
         return place in self.kind.places
 
 
-def by_name(components: Iterable[Component]) -> dict[str, Component]:
+def map_by_name(components: Iterable[Component]) -> dict[str, Component]:
     """Return a mapping from names to fields."""
     return {component.name: component for component in components}
 
 
-def names_of(components: Iterable[Component]) -> tuple[str, ...]:
+def list_names(components: Iterable[Component]) -> tuple[str, ...]:
     """Return the names of the fields in their order."""
     return tuple(component.name for component in components)
 
@@ -351,12 +351,12 @@ class FieldType(ABC):
         return None
 
 
-def plainly(kind: FieldType, component: Component, value: Any) -> str:
+def display_plainly(kind: FieldType, component: Component, value: Any) -> str:
     """Return the displayed text for a type that needs nothing from the configuration."""
-    return plain(value)
+    return format_value(value)
 
 
-def plain(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return the text that people read for any value.
 
     >>> plain([{"text": "red", "start": 0, "end": 3}, 2, 0.0])
@@ -370,27 +370,29 @@ def plain(value: Any) -> str:
     if isinstance(value, Mapping) and "text" in value:
         return str(value["text"])
     if isinstance(value, list | tuple):
-        return ", ".join(map(plain, value))
+        return ", ".join(map(format_value, value))
     return str(value)
 
 
-def listed(labels: Sequence[str]) -> str:
+def join_labels(labels: Sequence[str]) -> str:
     """Return labels separated by commas, in quotes if one of them contains a comma.
 
     >>> listed(["yes", "no"]), listed(["yes", "yes, but"])
     ('yes, no', '“yes”, “yes, but”')
     """
-    return ", ".join(told_apart(labels))
+    return ", ".join(quote_labels(labels))
 
 
-def told_apart(labels: Sequence[str]) -> list[str]:
-    """Return each label as `listed` shows it."""
+def quote_labels(labels: Sequence[str]) -> list[str]:
+    """Return each label as `join_labels` shows it."""
     if not any("," in label for label in labels):
         return list(labels)
     return [f"“{label}”" for label in labels]
 
 
-def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:
+def check_reference(
+    loc: Loc, component: Component, names: Sequence[str], what: str
+) -> Iterator[Finding]:
     """Yield a finding if the field's reference is missing or not one of `names`.
 
     what: a noun phrase for the names, used in messages.
@@ -399,14 +401,18 @@ def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> I
     if component.reference is None:
         yield Finding(loc, f"a {component.type} needs a reference", fix)
     elif component.reference not in names:
-        yield Finding(inside(loc, "reference"), f'"{component.reference}" is not {what}', fix)
+        yield Finding(
+            locate_inside(loc, "reference"), f'"{component.reference}" is not {what}', fix
+        )
 
 
-def refers_to_given(
+def check_required_reference(
     loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
 ) -> Iterator[Finding]:
     """Yield a finding if the reference names a context field that may be empty."""
     for context_field in groups["context"]:
         if context_field.name == component.reference and not context_field.required:
             message = f"{context_field.name} may be empty, so there may be nothing to choose from"
-            yield Finding(inside(loc, "reference"), message, f"make {context_field.name} required")
+            yield Finding(
+                locate_inside(loc, "reference"), message, f"make {context_field.name} required"
+            )

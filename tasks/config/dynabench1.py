@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from tasks.config.checks import RESERVED
+from tasks.config.checks import RESERVED_NAMES
 from tasks.config.components import FIELD_TYPES
-from tasks.config.dynabench2 import in_words_of_1, is_of_dynabench2
+from tasks.config.dynabench2 import convert_to_1, is_of_dynabench2
 from tasks.config.loading import load_config
 from tasks.config.parsing import Finding, dump_yaml, read_yaml
-from tasks.config.schema import METRICS, DeltaName
+from tasks.config.schema import METRIC_NAMES, DeltaName
 
-TYPES = {
+OUR_TYPES = {
     "string": "text",
     "image": "image",
     "multiclass": "multiclass",
@@ -25,8 +25,8 @@ TYPES = {
 }
 CONTEXT_TYPES = ("text", "image", "multiclass")
 INPUT_TYPES = ("text", "long_text", "image", "multiclass", "multilabel", "span")
-COLUMNS = {"examples_per_second": "throughput", "memory_utilization": "memory"}
-CARRIED = {
+OUR_COLUMNS = {"examples_per_second": "throughput", "memory_utilization": "memory"}
+CONVERTED_KEYS = {
     "goal_message", "content_warning", "context", "input", "output", "metadata",
     "model_wrong_metric", "perf_metric", "delta_metrics", "aggregation_metric",
 }  # fmt: skip
@@ -34,20 +34,20 @@ COMPONENT_KEYS = {
     "name", "type", "display_name", "placeholder", "labels", "as_goal_message", "reference_name",
     "single_prob", "model_wrong_condition", "validated_label_condition",
 }  # fmt: skip
-TRAINING_ROWS = 1000  # of a submission, as in DataPerf's contests
-PLAIN_GOAL = "Write an example that the model gets wrong"
+MAX_TRAINING_ROWS = 1000  # of a submission, as in DataPerf's contests
+DEFAULT_GOAL = "Write an example that the model gets wrong"
 Fields = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Converted:
+class ConvertedConfig:
     """The result of a conversion: our YAML, and notes on what was changed or lost."""
 
     config_yaml_text: str
     notes: list[str]
 
 
-def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
+def convert(yaml_text: str, *, name: str = "Imported task") -> ConvertedConfig:
     """Convert a configuration of Dynabench 1.0 or 2.0; `load_config` accepts the result.
 
     Raises ConfigError if the text is not a YAML mapping, or uses an interface of 2.0 that has no
@@ -57,16 +57,16 @@ def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
     document = read_yaml(yaml_text)
     mapping = document.data
     if is_of_dynabench2(document.data):
-        mapping = in_words_of_1(document)
+        mapping = convert_to_1(document)
     # 2. Convert it, and note what has no counterpart.
     conversion = _Conversion(mapping)
     text = dump_yaml({"version": 1, "name": name, **conversion.config()})
     # 3. Our own checks must accept what came out; this raises otherwise.
     load_config(text)
-    return Converted(text, conversion.notes)
+    return ConvertedConfig(text, conversion.notes)
 
 
-def unfinished(mapping: Mapping[str, Any]) -> Iterator[Finding]:
+def find_unsupported_parts(mapping: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield the unsupported parts of a Dynabench 1.0 configuration: some training files."""
     if "train_file_metric" in mapping and not _learns_from_rows(mapping):
         message = "training files (DataPerf) are for a picture, or one or two texts, and a label"
@@ -137,14 +137,14 @@ class _Conversion:
         }
         config |= self._leaderboard(metrics)
         if _learns_from_rows(self.given):
-            config["training_rows"] = TRAINING_ROWS
+            config["training_rows"] = MAX_TRAINING_ROWS
         config["validation"] = {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}}
         return config
 
     def _note_lost(self) -> None:
         for key in self.given:
             learns = key == "train_file_metric" and _learns_from_rows(self.given)
-            if key not in CARRIED and not learns:
+            if key not in CONVERTED_KEYS and not learns:
                 self.notes.append(f"`{key}` is not carried over: it has no counterpart.")
 
     def _list(self, values: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
@@ -176,7 +176,7 @@ class _Conversion:
             component = self._component(path, item, text_type, references)
             if component["type"] not in allowed:
                 self.notes.append(f"`{path}`: no {component['type']} is possible here; now a text.")
-                component = _as_text(component, text_type)
+                component = _convert_to_text(component, text_type)
             result.append(component)
         return result
 
@@ -188,7 +188,7 @@ class _Conversion:
         references: Iterable[str],
     ) -> dict[str, Any]:
         """Convert one component and make its name unique."""
-        kind = TYPES.get(str(item.get("type", "string")))
+        kind = OUR_TYPES.get(str(item.get("type", "string")))
         if kind is None:
             self.notes.append(f"`{path}`: the type {item['type']} is unknown; now a text.")
         component: dict[str, Any] = {
@@ -206,12 +206,12 @@ class _Conversion:
             component["labels"] = self._labels(path, item.get("labels"))
             if len(component["labels"]) < 2:
                 self.notes.append(f"`{path}` has fewer than 2 labels; now a text.")
-                return _as_text(component, text_type)
+                return _convert_to_text(component, text_type)
         if kind == "span":
             component["reference"] = self._renamed(item.get("reference_name"))
         if kind == "span" and component["reference"] not in references:
             self.notes.append(f"`{path}`: its reference is no string of the context; now a text.")
-            return _as_text(component, text_type)
+            return _convert_to_text(component, text_type)
         return component
 
     def _name(self, path: str, old: str) -> str:
@@ -219,7 +219,7 @@ class _Conversion:
         base = re.sub(r"\W", "_", old, flags=re.ASCII)[:50]
         base = base if re.match(r"[A-Za-z]", base) else f"field_{base}"
         stem = base
-        if base in RESERVED or base.endswith("_start"):
+        if base in RESERVED_NAMES or base.endswith("_start"):
             stem = f"{base}_field"
         name, number = stem, 2
         # A number is added until no field has the name.
@@ -238,7 +238,7 @@ class _Conversion:
         values = []
         if isinstance(listed, list):
             values = listed
-        texts = [_plain_text(value) for value in values]
+        texts = [_format_label(value) for value in values]
         labels = list(dict.fromkeys(text for text in texts if text))
         if len(labels) < len(values):
             self.notes.append(f"`{path}.labels`: equal or empty labels are left out.")
@@ -246,7 +246,7 @@ class _Conversion:
 
     def _goal(self, inputs: Fields) -> dict[str, Any]:
         """Return the goal, with the label that people could choose in 1.0."""
-        text = str(self.given.get("goal_message") or "").strip() or PLAIN_GOAL
+        text = str(self.given.get("goal_message") or "").strip() or DEFAULT_GOAL
         # Braces would be read as the place of a field.
         text = text.replace("{", "(").replace("}", ")")
         drawn = []
@@ -383,10 +383,10 @@ class _Conversion:
     def _metrics(self, answer: str) -> dict[str, Any]:
         value = self.given.get("perf_metric") or {}
         metric_names = []
-        for metric in _items(value):
+        for metric in _as_list(value):
             if not isinstance(metric, Mapping):
                 metric = {"type": metric}
-            if metric.get("type") in METRICS:
+            if metric.get("type") in METRIC_NAMES:
                 metric_names.append(metric["type"])
             else:
                 self.notes.append(f"`perf_metric`: {metric.get('type')} is not carried over.")
@@ -405,7 +405,7 @@ class _Conversion:
         return {"main": main, "also": also, "deltas": self._deltas()}
 
     def _deltas(self) -> list[str]:
-        deltas = _items(self.given.get("delta_metrics") or [])
+        deltas = _as_list(self.given.get("delta_metrics") or [])
         named = []
         for delta in deltas:
             name = delta.get("type") if isinstance(delta, Mapping) else delta
@@ -426,10 +426,12 @@ class _Conversion:
             self.notes.append(f"`aggregation_metric`: {kind} is not carried over; it is dynascore.")
         if not isinstance(weights, Mapping):
             return {}
-        columns = set(COLUMNS.values()).union([metrics["main"]], metrics["also"], metrics["deltas"])
+        columns = set(OUR_COLUMNS.values()).union(
+            [metrics["main"]], metrics["also"], metrics["deltas"]
+        )
         result = {}
         for old, weight in weights.items():
-            name = COLUMNS.get(old, old)
+            name = OUR_COLUMNS.get(old, old)
             number = isinstance(weight, int | float) and not isinstance(weight, bool)
             # Weights of columns that this task does not have would never count.
             if name in columns and number and weight >= 0:
@@ -442,7 +444,7 @@ class _Conversion:
         return {}
 
 
-def _as_text(component: Mapping[str, Any], text_type: str) -> dict[str, Any]:
+def _convert_to_text(component: Mapping[str, Any], text_type: str) -> dict[str, Any]:
     kept_keys = {}
     for key in ("name", "label", "placeholder"):
         if key in component:
@@ -450,7 +452,7 @@ def _as_text(component: Mapping[str, Any], text_type: str) -> dict[str, Any]:
     return {**kept_keys, "type": text_type}
 
 
-def _plain_text(value: Any) -> str:
+def _format_label(value: Any) -> str:
     """Return a label as text. YAML of 1.0 may contain booleans, numbers or null as labels."""
     if value is None or isinstance(value, list | dict):
         return ""
@@ -459,7 +461,7 @@ def _plain_text(value: Any) -> str:
     return str(value).strip()
 
 
-def _items(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if value:

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from tasks.config.messages import problems_of
+from tasks.config.messages import list_problems
 from tasks.config.parsing import ConfigError, Document
 
-OWN = ("goal", "context", "user_input", "model_input", "model_output", "response_fields")
+CONVERTED_KEYS = ("goal", "context", "user_input", "model_input", "model_output", "response_fields")
 """What has other words in 1.0, and what follows from the fields."""
 Name = Annotated[str, Field(min_length=1, alias="field_name_for_the_model")]
 
@@ -72,7 +72,7 @@ def is_of_dynabench2(mapping: Mapping[str, Any]) -> bool:
     return "user_input" in mapping and "input" not in mapping
 
 
-def in_words_of_1(document: Document) -> dict[str, Any]:
+def convert_to_1(document: Document) -> dict[str, Any]:
     """Convert a configuration of 2.0 to one of 1.0, for `dynabench1.convert`.
 
     People's answer and the model's answer get the same name, the model's.
@@ -81,19 +81,19 @@ def in_words_of_1(document: Document) -> dict[str, Any]:
     try:
         task = _Task.model_validate(document.data)
     except ValidationError as error:
-        raise ConfigError(problems_of(error, document, _Task.model_json_schema())) from None
+        raise ConfigError(list_problems(error, document, _Task.model_json_schema())) from None
     converted = {}
     for key, value in document.data.items():
-        if key not in OWN:
+        if key not in CONVERTED_KEYS:
             converted[key] = value
     answer = ""
     if task.model_output:
         answer = task.model_output.model_prediction_label
-    inputs, texts = [_input(interface) for interface in task.user_input], []
+    inputs, texts = [_convert_input(interface) for interface in task.user_input], []
     if isinstance(task.goal, _GoalText):
         converted["goal_message"] = task.goal.text or converted.get("goal_message")
     elif task.goal:
-        inputs.append({**_input(task.goal), "as_goal_message": True})
+        inputs.append({**_convert_input(task.goal), "as_goal_message": True})
     if task.context:
         texts = [{"name": task.context.names.context, "type": "string"}]
     if isinstance(task.context, _SelectableText):
@@ -110,7 +110,7 @@ def in_words_of_1(document: Document) -> dict[str, Any]:
     return {**converted, "context": texts, "input": inputs}
 
 
-def _input(interface: _TextInput | _Options) -> dict[str, Any]:
+def _convert_input(interface: _TextInput | _Options) -> dict[str, Any]:
     if isinstance(interface, _Options):
         return {"name": interface.name, "type": "multiclass", "labels": interface.options}
     return {"name": interface.name, "type": "string", "placeholder": interface.placeholder}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from core.errors import Refused
 from tasks.config.components import Component
-from tasks.config.dynabench1 import COLUMNS, TYPES
+from tasks.config.dynabench1 import OUR_COLUMNS, OUR_TYPES
 from tasks.config.loading import dump_config
 from tasks.config.parsing import dump_yaml, read_yaml
 from tasks.config.schema import TaskConfig
@@ -18,13 +18,13 @@ from tasks.config.verdicts import AskUser, ExactMatch, StringF1
 
 Version = Literal["1.0", "2.0"]
 VERSIONS: Sequence[Version] = ("1.0", "2.0")
-OLD_TYPES = dict(zip(TYPES.values(), TYPES.keys(), strict=True)) | {"long_text": "string"}
-OLD_COLUMNS = dict(zip(COLUMNS.values(), COLUMNS.keys(), strict=True))
-PLACES = {
+OLD_TYPES = dict(zip(OUR_TYPES.values(), OUR_TYPES.keys(), strict=True)) | {"long_text": "string"}
+OLD_COLUMNS = dict(zip(OUR_COLUMNS.values(), OUR_COLUMNS.keys(), strict=True))
+TYPES_BY_SECTION = {
     "context": ("string", "image", "multiclass"),
     "input": ("string", "image", "multiclass", "multilabel", "context_string_selection"),
 }
-COMPUTED = {
+METRICS_OF_1 = {
     "accuracy",
     "macro_f1",
     "squad_f1",
@@ -34,8 +34,8 @@ COMPUTED = {
     "dataperf_f1",
 }
 """The metrics of 1.0; 2.0 has others too, and people add theirs."""
-SAID = {"name", "type", "label", "placeholder", "labels", "reference", "single", "when"}
-SAID_PARTS = {
+EXPORTED_KEYS = {"name", "type", "label", "placeholder", "labels", "reference", "single", "when"}
+EXPORTED_SECTIONS = {
     "version",
     "name",
     "content_warning",
@@ -49,7 +49,7 @@ SAID_PARTS = {
     "leaderboard",
     "training_rows",
 }
-VOTES = {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}}
+DEFAULT_VALIDATION = {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}}
 """How 1.0 and 2.0 judge unless their database says otherwise."""
 MODEL_NAME, MODEL_NAMES = "field_name_for_the_model", "field_names_for_the_model"
 Fields = list[dict[str, Any]]
@@ -63,7 +63,7 @@ class NoCounterpart(Refused):
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedConfig:
     """The YAML for Dynabench, which begins with the notes as comments.
 
     notes: the settings that the YAML lacks, besides the name.
@@ -73,7 +73,7 @@ class Exported:
     notes: list[str]
 
 
-def to_dynabench(config: TaskConfig, version: Version) -> Exported:
+def export_to_dynabench(config: TaskConfig, version: Version) -> ExportedConfig:
     """Convert a configuration for Dynabench 1.0 or 2.0; `dynabench1.convert` reads it back.
 
     Raises NoCounterpart if the converted task would not be equivalent.
@@ -86,7 +86,7 @@ def to_dynabench(config: TaskConfig, version: Version) -> Exported:
         what = "; ".join(export.refused)
         raise NoCounterpart(f"Dynabench {version} cannot say this task: {what}.")
     notes = "".join(f"# {note}\n" for note in export.notes)
-    return Exported(f"# For Dynabench {version}.\n{notes}{dump_yaml(document)}", export.notes)
+    return ExportedConfig(f"# For Dynabench {version}.\n{notes}{dump_yaml(document)}", export.notes)
 
 
 @dataclass
@@ -104,7 +104,7 @@ class _Export:
         # Before anything is converted, so that these notes are read first.
         self._note_lost()
         warning, metrics = config.content_warning, config.metrics
-        if metrics.main not in COMPUTED:
+        if metrics.main not in METRICS_OF_1:
             self.notes.append(
                 f"`metrics.main`: {metrics.main} is computed only where it was added."
             )
@@ -140,12 +140,14 @@ class _Export:
         config_data = read_yaml(dump_config(self.config)).data
         metadata = config_data.get("metadata", {})
         for key, value in config_data.items():
-            if key not in SAID_PARTS and (key, value) != ("validation", VOTES):
+            if key not in EXPORTED_SECTIONS and (key, value) != ("validation", DEFAULT_VALIDATION):
                 self.notes.append(f"`{key}` is not carried over.")
         for section in ("context", "input", "output"):
-            self._note_fields(section, config_data.get(section, []), SAID)
+            self._note_fields(section, config_data.get(section, []), EXPORTED_KEYS)
         for section in ("create", "validate"):
-            self._note_fields(f"metadata.{section}", metadata.get(section, []), SAID | {"required"})
+            self._note_fields(
+                f"metadata.{section}", metadata.get(section, []), EXPORTED_KEYS | {"required"}
+            )
 
     def _note_fields(self, section: str, items: Fields, known_keys: Collection[str]) -> None:
         for item in items:
@@ -172,7 +174,7 @@ class _Export:
 
     def _fields(self, section: str, fields: Sequence[Component]) -> Iterator[dict[str, Any]]:
         for component in fields:
-            if OLD_TYPES.get(component.type) not in PLACES[section]:
+            if OLD_TYPES.get(component.type) not in TYPES_BY_SECTION[section]:
                 self.refused.append(f"`{section}.{component.name}` is of the type {component.type}")
                 continue
             item = self._component(component)

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from tasks.config.components import Answers, Part, Share, Words
+from tasks.config.components import Answers, ConfigPart, Share, Words
 
 
-class Votes(Part):
+class Votes(ConfigPart):
     """The number of votes and the rule by which they decide."""
 
     rule: Literal["n-equal", "at-least", "strict", "plurality"] = "n-equal"
@@ -30,7 +30,7 @@ class Votes(Part):
         return data
 
 
-class ValidationPolicy(Part):
+class ValidationPolicy(ConfigPart):
     """The settings for judging examples."""
 
     mode: Literal["label", "verdict"] = "verdict"

@@ -7,17 +7,17 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tasks.config.checks import advice, findings, unfinished
-from tasks.config.components import FIELD_TYPES, names_of
-from tasks.config.messages import in_order, problems_of
+from tasks.config.checks import find_advice, find_contradictions, find_unsupported_fields
+from tasks.config.components import FIELD_TYPES, list_names
+from tasks.config.messages import list_problems, sort_problems
 from tasks.config.parsing import ConfigError, Document, Finding, Problem, dump_yaml, read_yaml
-from tasks.config.schema import CUSTOM, ERROR_METRICS, LLM_JUDGE, METRICS, TaskConfig
-from tasks.config.values import NEEDLESS, check_value, is_empty, missing_message
+from tasks.config.schema import CUSTOM_PATTERN, ERROR_METRICS, LLM_JUDGE, METRIC_NAMES, TaskConfig
+from tasks.config.values import NOT_ASKED_MESSAGE, build_missing_message, check_value, is_empty
 
-_config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
+_config_adapter: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
 
 
-ARENA: Mapping[str, Any] = {
+ARENA_DEFAULTS: Mapping[str, Any] = {
     "goal": {"text": "Compare two answers"},
     "input": [{"name": "messages", "type": "long_text"}],
     "output": [{"name": "answer", "type": "long_text"}],
@@ -43,37 +43,37 @@ def load_config(text: str) -> TaskConfig:
 
     Raises ConfigError with all problems found.
     """
-    return _config_in(read_yaml(text))
+    return _parse_config(read_yaml(text))
 
 
-def _config_in(document: Document) -> TaskConfig:
+def _parse_config(document: Document) -> TaskConfig:
     data = document.data
     # An arena leaves out what it does not have; the rest of the code reads the same object.
     if isinstance(data, dict) and data.get("kind") == "arena":
         fix = f"use these: {', '.join(ARENA_KEYS)}"
         needless = [Finding((key,), f"an arena has no {key}", fix) for key in data]
         if refused := [finding for finding in needless if finding.loc[0] not in ARENA_KEYS]:
-            raise ConfigError(in_order(map(document.problem, refused)))
-        data = {**ARENA, **data}
+            raise ConfigError(sort_problems(map(document.problem, refused)))
+        data = {**ARENA_DEFAULTS, **data}
     elif isinstance(data, dict) and "battles" in data:
         finding = Finding(
             ("battles",), "only an arena has battles", "remove it, or add kind: arena"
         )
         raise ConfigError([document.problem(finding)])
     try:  # as JSON, because only there do pydantic's strict rules take a mapping for a model
-        config = _config.validate_json(json.dumps(data))
+        config = _config_adapter.validate_json(json.dumps(data))
     except ValidationError as error:
-        raise ConfigError(problems_of(error, document, json_schema())) from None
-    if contradictions := findings(config):
-        raise ConfigError(in_order(map(document.problem, contradictions)))
+        raise ConfigError(list_problems(error, document, build_json_schema())) from None
+    if contradictions := find_contradictions(config):
+        raise ConfigError(sort_problems(map(document.problem, contradictions)))
     return config
 
 
 def dump_config(config: TaskConfig) -> str:
     """Serialise the configuration as YAML; `load_config` reads it back equal."""
-    data = _config.dump_python(config, mode="json", exclude_defaults=True)
+    data = _config_adapter.dump_python(config, mode="json", exclude_defaults=True)
     if config.kind == "arena":
-        data = {key: value for key, value in data.items() if key not in ARENA}
+        data = {key: value for key, value in data.items() if key not in ARENA_DEFAULTS}
     return dump_yaml(data)
 
 
@@ -81,11 +81,11 @@ def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
     """Return the configuration, None if it cannot be stored, and all errors and warnings."""
     try:
         document = read_yaml(text)
-        config = _config_in(document)
+        config = _parse_config(document)
     except ConfigError as error:
         return None, error.problems
-    errors = [document.problem(finding) for finding in unfinished(config)]
-    warnings = [document.problem(finding, "warning") for finding in advice(config)]
+    errors = [document.problem(finding) for finding in find_unsupported_fields(config)]
+    warnings = [document.problem(finding, "warning") for finding in find_advice(config)]
     if errors:
         return None, errors + warnings
     return config, warnings
@@ -107,28 +107,28 @@ def validate_inputs(
         if is_empty(value):
             messages = []
             if is_asked and component.required:
-                messages = [missing_message(component)]
+                messages = [build_missing_message(component)]
         else:
-            messages = check_value(component, value, context) if is_asked else [NEEDLESS]
+            messages = check_value(component, value, context) if is_asked else [NOT_ASKED_MESSAGE]
         if messages:
             errors[component.name] = messages
-    for name in inputs.keys() - set(names_of(config.input)):
+    for name in inputs.keys() - set(list_names(config.input)):
         errors[name] = [f"This task has no field “{name}”; leave it out"]
     return errors
 
 
 @cache
-def json_schema() -> dict[str, Any]:
+def build_json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration, for editors."""
-    schema = _config.json_schema()
+    schema = _config_adapter.json_schema()
     component = schema["$defs"]["Component"]
     component["properties"]["type"]["enum"] = list(FIELD_TYPES)
     metrics = schema["$defs"]["Metrics"]["properties"]
-    metrics["main"]["enum"] = [name for name in METRICS if name not in ERROR_METRICS]
-    also = {"enum": list(METRICS)}
+    metrics["main"]["enum"] = [name for name in METRIC_NAMES if name not in ERROR_METRICS]
+    also = {"enum": list(METRIC_NAMES)}
     also["enum"].append(LLM_JUDGE)
     metrics["also"]["items"] = {
-        "anyOf": [also, {"type": "string", "pattern": f"^{CUSTOM.pattern}$"}]
+        "anyOf": [also, {"type": "string", "pattern": f"^{CUSTOM_PATTERN.pattern}$"}]
     }
     schema["$defs"]["Output"] = {
         **component,
@@ -139,9 +139,9 @@ def json_schema() -> dict[str, Any]:
     schema["properties"]["output"]["items"] = output
     required = []
     for key in schema["required"]:
-        if key in ARENA:
+        if key in ARENA_DEFAULTS:
             required.append(key)
-    schema["required"] = [key for key in schema["required"] if key not in ARENA]
+    schema["required"] = [key for key in schema["required"] if key not in ARENA_DEFAULTS]
     is_arena = {"properties": {"kind": {"const": "arena"}}, "required": ["kind"]}
     # Editors that read the schema then ask for the right keys of each kind.
     schema |= {"if": is_arena, "then": {}, "else": {"required": required}}

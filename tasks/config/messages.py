@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from tasks.config.parsing import Document, Finding, Loc, Problem, inside, nearest
+from tasks.config.parsing import Document, Finding, Loc, Problem, locate_inside, suggest_nearest
 
-_BOUNDS = {
+_BOUND_MESSAGES = {
     "greater_than": ("gt", "use a number above {:g}"),
     "greater_than_equal": ("ge", "use {:g} or more"),
     "less_than": ("lt", "use a number below {:g}"),
@@ -17,7 +17,7 @@ _BOUNDS = {
     "too_short": ("min_length", "give at least {}"),
     "too_long": ("max_length", "give at most {}"),
 }
-_TYPES = {
+_TYPE_MESSAGES = {
     "string_type": ("is not a text", "write it in quotes"),
     "int_type": ("is not a whole number", "write a number such as 3, without quotes"),
     "int_from_float": ("is not a whole number", "write a number such as 3"),
@@ -31,13 +31,13 @@ _TYPES = {
     "string_too_short": ("is empty", "write something, or remove the key"),
     "finite_number": ("is not a finite number", "use a number"),
 }
-_PATTERNS = {
+_PATTERN_FIXES = {
     "language": "use a language tag such as en or pt-BR",
     "name": "use letters, digits and underscores, beginning with a letter",
 }
 
 
-def problems_of(
+def list_problems(
     error: ValidationError, document: Document, schema: Mapping[str, Any]
 ) -> list[Problem]:
     """Return all problems in document order.
@@ -45,55 +45,65 @@ def problems_of(
     schema: the JSON Schema, which lists the possible keys.
     """
     details = error.errors(include_url=False)
-    return in_order(document.problem(_finding(detail, document, schema)) for detail in details)
+    return sort_problems(
+        document.problem(_build_finding(detail, document, schema)) for detail in details
+    )
 
 
-def in_order(problems: Iterable[Problem]) -> list[Problem]:
+def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
     """Sort problems by their position in the document."""
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
-def _finding(detail: ErrorDetails, document: Document, schema: Mapping[str, Any]) -> Finding:
+def _build_finding(detail: ErrorDetails, document: Document, schema: Mapping[str, Any]) -> Finding:
     # Pydantic's location also names members of unions, which are not in the document.
     kind, context, loc = detail["type"], detail.get("ctx", {}), document.real(detail["loc"])[0]
     last = str(detail["loc"][-1]) if detail["loc"] else ""
     # The place of a missing key is that of the mapping around it.
     if kind == "missing":
-        return Finding(inside(loc, last), f'the key "{last}" is missing', f"add `{last}: ...`")
+        return Finding(
+            locate_inside(loc, last), f'the key "{last}" is missing', f"add `{last}: ...`"
+        )
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        fix = "remove it; " + nearest(last, _known_keys(schema, detail["loc"][:-1]))
+        fix = "remove it; " + suggest_nearest(last, _list_known_keys(schema, detail["loc"][:-1]))
         return Finding(loc, f'there is no key "{last}" here', fix)
-    return _value_finding(kind, context, loc, detail)
+    return _build_value_finding(kind, context, loc, detail)
 
 
-def _value_finding(
+def _build_value_finding(
     kind: str, context: Mapping[str, Any], loc: Loc, detail: ErrorDetails
 ) -> Finding:
     value = detail["input"]
-    quoted_value = f'"{value}"' if isinstance(value, str) else _brief(value)
+    quoted_value = f'"{value}"' if isinstance(value, str) else _format_value(value)
     if kind == "literal_error":
         choices = []
         for word in context["expected"].replace(" or ", ", ").split(", "):
             choices.append(word.strip("'"))
-        return Finding(loc, f"{quoted_value} is not possible here", nearest(str(value), choices))
+        return Finding(
+            loc, f"{quoted_value} is not possible here", suggest_nearest(str(value), choices)
+        )
     if kind == "union_tag_invalid":
         choices = [word.strip("'") for word in context["expected_tags"].split(", ")]
         tag = str(context["tag"])
-        return Finding(inside(loc, "type"), f'there is no type "{tag}"', nearest(tag, choices))
+        return Finding(
+            locate_inside(loc, "type"), f'there is no type "{tag}"', suggest_nearest(tag, choices)
+        )
     if kind == "union_tag_not_found":
         return Finding(loc, 'the key "type" is missing', "add `type: exact_match`")
-    if kind in _BOUNDS:
-        key, fix = _BOUNDS[kind]
+    if kind in _BOUND_MESSAGES:
+        key, fix = _BOUND_MESSAGES[kind]
         return Finding(loc, f"{quoted_value} is out of range", fix.format(context[key]))
     if kind == "string_pattern_mismatch":
         last = str(loc[-1]) if loc else ""
-        fix = _PATTERNS["language" if last == "language" else "name"]
+        fix = _PATTERN_FIXES["language" if last == "language" else "name"]
         return Finding(loc, f"{quoted_value} is not allowed", fix)
-    trouble, fix = _TYPES.get(kind, (f"is not possible here ({detail['msg']})", "change it"))
+    trouble, fix = _TYPE_MESSAGES.get(
+        kind, (f"is not possible here ({detail['msg']})", "change it")
+    )
     return Finding(loc, f"{quoted_value} {trouble}", fix)
 
 
-def _brief(value: object) -> str:
+def _format_value(value: object) -> str:
     """Return a scalar as YAML writes it, or "a mapping or list"."""
     if value is None:
         return "an empty value"
@@ -104,21 +114,21 @@ def _brief(value: object) -> str:
     return "a mapping or list"
 
 
-def _known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
+def _list_known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
     """Return the keys that the JSON Schema allows at `loc`."""
-    node = _followed(schema, schema)
+    node = _follow_reference(schema, schema)
     for key in loc:
         if isinstance(key, int):
-            node = _followed(schema, node.get("items", {}))
+            node = _follow_reference(schema, node.get("items", {}))
         elif key in node.get("properties", {}):
-            node = _followed(schema, node["properties"][key])
+            node = _follow_reference(schema, node["properties"][key])
         else:  # the name of a union's member
             reference = node.get("discriminator", {}).get("mapping", {}).get(key)
-            node = _followed(schema, {"$ref": reference} if reference else {})
+            node = _follow_reference(schema, {"$ref": reference} if reference else {})
     return list(node.get("properties", {}))
 
 
-def _followed(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
+def _follow_reference(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the node to which a reference, or a union of a reference and null, points."""
     # Pydantic writes an optional part as "a reference, or null".
     for option in node.get("anyOf", ()):

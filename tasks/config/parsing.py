@@ -51,7 +51,7 @@ class Finding:
     fix: str
 
 
-def inside(loc: Loc, *steps: str | int) -> Loc:
+def locate_inside(loc: Loc, *steps: str | int) -> Loc:
     """Return the location that these steps lead to from another location.
 
     >>> inside(("input", 1), "labels")
@@ -60,7 +60,7 @@ def inside(loc: Loc, *steps: str | int) -> Loc:
     return loc + steps
 
 
-def path_of(loc: Iterable[str | int]) -> str:
+def format_path(loc: Iterable[str | int]) -> str:
     """Return a location as a dotted path.
 
     >>> path_of(("input", 1, "labels"))
@@ -75,7 +75,7 @@ def path_of(loc: Iterable[str | int]) -> str:
     return path.removeprefix(".")
 
 
-def nearest(word: str, choices: Iterable[str]) -> str:
+def suggest_nearest(word: str, choices: Iterable[str]) -> str:
     """Return a suggested fix for an unknown word: the most similar choice, or all choices."""
     choices = list(choices)
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
@@ -84,7 +84,7 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     return f"use one of: {', '.join(choices)}"
 
 
-def _stopped(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
+def _build_error(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
     """Return the error for the position at which parsing stopped."""
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     return ConfigError([Problem("error", "", line, column, message, fix)])
@@ -104,14 +104,16 @@ class _Loader(yaml.SafeLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             message = "anchors and aliases are not allowed"
-            raise _stopped(event.start_mark, message, "write the value out")
+            raise _build_error(event.start_mark, message, "write the value out")
         if getattr(event, "tag", None):
             message = f"the tag {event.tag} is not allowed"
-            raise _stopped(event.start_mark, message, "remove the tag")
+            raise _build_error(event.start_mark, message, "remove the tag")
         # Counted while the nodes are composed, before recursion could go too deep.
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise _stopped(event.start_mark, f"more than {MAX_DEPTH} levels", "nest less deeply")
+            raise _build_error(
+                event.start_mark, f"more than {MAX_DEPTH} levels", "nest less deeply"
+            )
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -131,7 +133,7 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
 
-_KINDS: tuple[tuple[str, str, list[str]], ...] = (
+_SCALAR_TYPES: tuple[tuple[str, str, list[str]], ...] = (
     ("null", r"^(?:null|Null|NULL|~|)$", [*"nN~", ""]),
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
     ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", list("-+0123456789")),
@@ -141,7 +143,7 @@ _KINDS: tuple[tuple[str, str, list[str]], ...] = (
         list("-+.0123456789"),
     ),
 )
-for _kind, _pattern, _first in _KINDS:
+for _kind, _pattern, _first in _SCALAR_TYPES:
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(_pattern), _first)
 
@@ -176,7 +178,7 @@ class Document:
         # Steps that are not there are passed over, so that the mark stays at the part around them.
         node, mark, parts = self.root, self.root.start_mark, []
         for step in loc:
-            if child := _child(node, step):
+            if child := _find_child(node, step):
                 parts.append(step)
                 mark, node = child
         return tuple(parts), mark
@@ -186,7 +188,7 @@ class Document:
         mark = self.real(finding.loc)[1]
         return Problem(
             severity,
-            path_of(finding.loc),
+            format_path(finding.loc),
             mark.line + 1,
             mark.column + 1,
             finding.message,
@@ -194,7 +196,7 @@ class Document:
         )
 
 
-def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
+def _find_child(node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.value == step:
@@ -212,7 +214,9 @@ def read_yaml(text: str, begin: str = "version: 1") -> Document:
     """
     # Parsing takes time in proportion to the text.
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        raise _stopped(None, "the configuration is too large", f"keep it below {MAX_BYTES} bytes")
+        raise _build_error(
+            None, "the configuration is too large", f"keep it below {MAX_BYTES} bytes"
+        )
     if text.lstrip().startswith("{"):
         text = text.replace("\t", " ")  # JSON may be indented with tabs; its texts hold none
     try:
@@ -221,16 +225,16 @@ def read_yaml(text: str, begin: str = "version: 1") -> Document:
             mark = None
             if root:
                 mark = root.start_mark
-            raise _stopped(mark, "this should be keys and values", f"begin with `{begin}`")
-        return Document(_plain(root), root)
+            raise _build_error(mark, "this should be keys and values", f"begin with `{begin}`")
+        return Document(_convert_node(root), root)
     except yaml.reader.ReaderError as error:
         # This error has only an index into the text, from which line and column are counted.
         line = text.count("\n", 0, error.position)
         column = error.position - text.rfind("\n", 0, error.position) - 1
         mark = yaml.Mark("", 0, line, column, None, 0)
-        raise _stopped(mark, "a character that is not allowed", "delete it") from None
+        raise _build_error(mark, "a character that is not allowed", "delete it") from None
     except yaml.MarkedYAMLError as error:
-        raise _stopped(error.problem_mark, *_explain(error.problem or "")) from None
+        raise _build_error(error.problem_mark, *_explain(error.problem or "")) from None
 
 
 def _explain(problem: str) -> tuple[str, str]:
@@ -246,25 +250,25 @@ def _explain(problem: str) -> tuple[str, str]:
     return problem, "check the indentation, quotes and brackets here and in the line above"
 
 
-def _plain(node: yaml.Node) -> Any:
+def _convert_node(node: yaml.Node) -> Any:
     """Convert a node to a dict, list, text, number, boolean or None."""
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(item) for item in node.value]
+        return [_convert_node(item) for item in node.value]
     if not isinstance(node, yaml.MappingNode):
-        return _scalar(node)
+        return _convert_scalar(node)
     result: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise _stopped(key.start_mark, "a key must be a word", "use a plain word as key")
+            raise _build_error(key.start_mark, "a key must be a word", "use a plain word as key")
         # YAML takes the last of two equal keys, so that a typing error would pass unseen.
         if key.value in result:
             message = f'the key "{key.value}" is there twice'
-            raise _stopped(key.start_mark, message, "remove one of the two")
-        result[key.value] = _plain(value)
+            raise _build_error(key.start_mark, message, "remove one of the two")
+        result[key.value] = _convert_node(value)
     return result
 
 
-def _scalar(node: yaml.Node) -> Any:
+def _convert_scalar(node: yaml.Node) -> Any:
     kind, text = node.tag.rpartition(":")[2], node.value
     if kind == "null":
         return None
@@ -274,10 +278,10 @@ def _scalar(node: yaml.Node) -> Any:
         # An int of very many digits would take long, and no key needs one.
         number = float(text) if kind == "float" or len(text) > 18 else int(text)
         if not math.isfinite(number):
-            raise _stopped(node.start_mark, "the number is too large", "use a smaller one")
+            raise _build_error(node.start_mark, "the number is too large", "use a smaller one")
         return number
     try:  # JSON writes characters beyond the first plane as two halves
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         message = "half a character (a lone surrogate)"
-        raise _stopped(node.start_mark, message, "write the character out") from None
+        raise _build_error(node.start_mark, message, "write the character out") from None

@@ -12,29 +12,38 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticKnownError
 
-from tasks.config.components import Component, Label, Many, Name, Part, When, Words, names_of
+from tasks.config.components import (
+    Component,
+    ConfigPart,
+    Label,
+    Many,
+    Name,
+    When,
+    Words,
+    list_names,
+)
 from tasks.config.judging import ValidationPolicy
 from tasks.config.verdicts import VerdictRule
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
-METRICS: list[str] = []
+METRIC_NAMES: list[str] = []
 """The names of the metrics; the modules of `evaluation.scoring.metrics` fill it."""
 ERROR_METRICS: list[str] = []
 """Those of them that count errors, so that less is better; never the main metric."""
 LLM_JUDGE = "llm_judge"
 """The metric that a language model as judge gives, not a comparison with right answers."""
 CUSTOM_PREFIX = "custom:"
-CUSTOM = re.compile(CUSTOM_PREFIX + r"[a-z][a-z0-9-]{0,39}")
+CUSTOM_PATTERN = re.compile(CUSTOM_PREFIX + r"[a-z][a-z0-9-]{0,39}")
 """A metric that is a file of the task's owners, by its name among the task's."""
 KEPT_SECRET = "kept_secret"  # noqa: S105 (a metric)
-HARMLESS = ("harmless_answered", "kept_and_answered")
+HARMLESS_METRICS = ("harmless_answered", "kept_and_answered")
 """Metrics that need the harmless questions of the verdict `secret`."""
-OF_SECRETS = (KEPT_SECRET, "harmless_answered", "kept_and_answered")
+SECRET_METRICS = (KEPT_SECRET, "harmless_answered", "kept_and_answered")
 """The metrics of the verdict `secret`, whose attacks have no right answer."""
-CORRECTION = "correction"
+CORRECTION_FIELD = "correction"
 """The field in which a validator types the right answer."""
 DeltaName = Literal["fairness", "robustness"]
-FURTHER: Mapping[str, tuple[str, ...]] = {
+DETAIL_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "throughput": ("latency_p95",),
     "memory": ("memory_mean",),
     "fairness": ("fairness_gap", "fairness_consistency"),
@@ -43,41 +52,46 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
 """Columns of the leaderboard that say more of a metric and have no weight."""
 
 
-def may_lack(name: str) -> bool:
+def may_be_unscored(name: str) -> bool:
     """Return whether models may have no score for this metric yet.
 
     Such a metric has no weight until it is scored, and is never the main one.
     """
-    return name == LLM_JUDGE or CUSTOM.fullmatch(name) is not None
+    return name == LLM_JUDGE or CUSTOM_PATTERN.fullmatch(name) is not None
 
 
-def _metric(name: str) -> str:
+def _check_metric_name(name: str) -> str:
     # The check of a model scores nothing and loads no metrics.
-    if METRICS and name not in METRICS and name != LLM_JUDGE and not CUSTOM.fullmatch(name):
-        names = list(METRICS)
+    if (
+        METRIC_NAMES
+        and name not in METRIC_NAMES
+        and name != LLM_JUDGE
+        and not CUSTOM_PATTERN.fullmatch(name)
+    ):
+        names = list(METRIC_NAMES)
         names += [LLM_JUDGE, "custom:NAME"]
         raise PydanticKnownError("literal_error", {"expected": ", ".join(names)})
     return name
 
 
-MetricName = Annotated[str, AfterValidator(_metric)]
+MetricName = Annotated[str, AfterValidator(_check_metric_name)]
 
 
-class WarningExample(Part):
+class WarningExample(ConfigPart):
     """A sample of the content that a content warning is about."""
 
     strength: Literal["mild", "strong"]
     text: Words
 
 
-class SupportLine(Part):
+class SupportLine(ConfigPart):
     """A helpline for people in one region."""
 
     region: Words
     text: Words
 
 
-class ContentWarning(Part):
+class ContentWarning(ConfigPart):
     """The warning that people read before they enter a task with harmful content."""
 
     text: Words
@@ -96,7 +110,7 @@ class ContentWarning(Part):
     """After so many texts without a break people take one of five minutes; each may set less."""
 
 
-class ShownExample(Part):
+class ShownExample(ConfigPart):
     """A sample example on the task page."""
 
     context: dict[str, Any] = Field(default_factory=dict)
@@ -105,14 +119,14 @@ class ShownExample(Part):
     """Why it is good or bad."""
 
 
-class Examples(Part):
+class Examples(ConfigPart):
     """The good and bad sample examples of the task page."""
 
     good: Many[ShownExample] = ()
     bad: Many[ShownExample] = ()
 
 
-class Goal(Part):
+class Goal(ConfigPart):
     """The goal that the server gives to the annotator."""
 
     field: Name | None = None
@@ -123,10 +137,10 @@ class Goal(Part):
 
 # Two parts have fields or properties that a BaseModel has already (validate, model_fields), so
 # they are pydantic's dataclasses, which behave alike.
-STRICT = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+STRICT_CONFIG = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True, config=STRICT_CONFIG)
 class Metadata:
     """Questions that models do not read: follow-up questions to the author, and to validators."""
 
@@ -134,7 +148,7 @@ class Metadata:
     validate: Many[Component] = ()
 
 
-class Metrics(Part):
+class Metrics(ConfigPart):
     """The metrics by which models are scored."""
 
     main: MetricName
@@ -158,20 +172,20 @@ class Metrics(Part):
     def further(self) -> tuple[str, ...]:
         """Return the leaderboard columns that detail others in `names` and never have a weight."""
         detailed = ("throughput", "memory", *self.deltas)
-        return tuple(chain.from_iterable(FURTHER[name] for name in detailed))
+        return tuple(chain.from_iterable(DETAIL_COLUMNS[name] for name in detailed))
 
     @property
     def computed(self) -> tuple[str, ...]:
         """Return the metrics that an evaluation computes from answers and correct answers."""
-        return tuple(name for name in (self.main, *self.also) if not may_lack(name))
+        return tuple(name for name in (self.main, *self.also) if not may_be_unscored(name))
 
     @property
     def custom(self) -> tuple[str, ...]:
         """Return the metrics that are implemented by files of the task's owners."""
-        return tuple(name for name in self.also if CUSTOM.fullmatch(name))
+        return tuple(name for name in self.also if CUSTOM_PATTERN.fullmatch(name))
 
 
-class MinExamples(Part):
+class MinExamples(ConfigPart):
     """The minimum number of examples in a round's set before models are ranked by the set."""
 
     n: int = Field(ge=1)
@@ -179,7 +193,7 @@ class MinExamples(Part):
     """Why so many, or so few; it stands on the leaderboard."""
 
 
-class Leaderboard(Part):
+class Leaderboard(ConfigPart):
     """The owner's default weights for the leaderboard, and the number it ranks by."""
 
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
@@ -188,7 +202,7 @@ class Leaderboard(Part):
     interval of an accuracy is below 5 points."""
 
 
-class Limits(Part):
+class Limits(ConfigPart):
     """Limits per person, and how much of the model's confidence people see."""
 
     tries_per_context: int = Field(default=10, ge=1)
@@ -200,7 +214,7 @@ class Limits(Part):
     show_confidence: Literal["full", "rounded", "hidden"] = "full"
 
 
-class Battles(Part):
+class Battles(ConfigPart):
     """How people compare the models of an arena."""
 
     per_day: int = Field(default=50, ge=1, le=1000)
@@ -211,7 +225,7 @@ class Battles(Part):
     """Share of the conversations that are gold pairs, as long as the person has not met all."""
 
 
-class Programs(Part):
+class Programs(ConfigPart):
     """What programs with a person's API token may do."""
 
     write: bool = True
@@ -220,7 +234,7 @@ class Programs(Part):
     """Whether their votes count."""
 
 
-class Challenge(Part):
+class Challenge(ConfigPart):
     """A kind of example that the task has too few of, suggested to writers."""
 
     name: Name
@@ -229,7 +243,7 @@ class Challenge(Part):
     """A sentence, such as: Try one that needs counting."""
 
 
-class Support(Part):
+class Support(ConfigPart):
     """Writing aids for annotators."""
 
     prompt_field: Name | None = None
@@ -244,7 +258,7 @@ class Support(Part):
     """Whether people may ask the task's generator for a text."""
 
 
-class About(Part):
+class About(ConfigPart):
     """The people behind a task and its terms, shown at the end of its page."""
 
     people: str = ""
@@ -257,7 +271,7 @@ class About(Part):
     """How to cite it, such as BibTeX."""
 
 
-def _outputs_resolved(data: Any) -> Any:
+def _complete_outputs(data: Any) -> Any:
     """Return the data with complete outputs. One without a type gets the input's or context's."""
     if not isinstance(data, dict) or not isinstance(data.get("output"), list):
         return data
@@ -280,7 +294,7 @@ def _outputs_resolved(data: Any) -> Any:
     return {**data, "output": [resolved(item) for item in data["output"]]}
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True, config=STRICT_CONFIG)
 class TaskConfig:
     """A task's configuration, as written by its owner."""
 
@@ -319,7 +333,7 @@ class TaskConfig:
     @model_validator(mode="before")
     @classmethod
     def _resolve_outputs(cls, data: Any) -> Any:
-        return _outputs_resolved(data)
+        return _complete_outputs(data)
 
     @property
     def target_fields(self) -> tuple[str, ...]:
@@ -327,8 +341,8 @@ class TaskConfig:
 
         They are hidden from the model, and the verdict compares them.
         """
-        outputs = names_of(self.output)
-        return tuple(name for name in names_of(self.input) if name in outputs)
+        outputs = list_names(self.output)
+        return tuple(name for name in list_names(self.input) if name in outputs)
 
     @property
     def answer_field(self) -> str:
@@ -479,7 +493,7 @@ class TaskConfig:
         if not self.validation.corrections:
             return questions
         correction = Component(
-            name=CORRECTION,
+            name=CORRECTION_FIELD,
             type="long_text",
             label="What is the right answer?",  # translated where it is asked
             max_length=5000,
@@ -513,7 +527,7 @@ class TaskConfig:
         prompt = None
         if self.support:
             prompt = self.support.prompt_field
-        names = names_of(self.context)
+        names = list_names(self.context)
         # A prompt alone is only there to start from, and everything else is for reading.
         if any(name != prompt for name in names):
             return "passage"

@@ -4,42 +4,53 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tasks.config.components import FIELD_TYPES
-from tasks.config.parsing import Finding, Loc, inside, nearest
-from tasks.config.schema import ERROR_METRICS, HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig, may_lack
+from tasks.config.parsing import Finding, Loc, locate_inside, suggest_nearest
+from tasks.config.schema import (
+    ERROR_METRICS,
+    HARMLESS_METRICS,
+    LLM_JUDGE,
+    SECRET_METRICS,
+    TaskConfig,
+    may_be_unscored,
+)
 
 
-def twice(values: Iterable[str]) -> str | None:
+def find_duplicate(values: Iterable[str]) -> str | None:
     """Return the first value that occurs more than once, or None."""
     counts = Counter(values)
     return next((value for value, count in counts.items() if count > 1), None)
 
 
-def once(at: Loc, values: Iterable[str], message: str, fix: str) -> Iterator[Finding]:
+def check_unique(at: Loc, values: Iterable[str], message: str, fix: str) -> Iterator[Finding]:
     """Yield a finding if a value occurs twice. The value replaces `{}` in the message."""
-    value = twice(values)
+    value = find_duplicate(values)
     if value is not None:
         yield Finding(at, message.replace("{}", value), fix)
 
 
-def scores(config: TaskConfig) -> Iterator[Finding]:
+def check_scores(config: TaskConfig) -> Iterator[Finding]:
     """Yield the errors in metrics, weights and slices."""
     metrics, weights = config.metrics, config.leaderboard.weights
     named = (metrics.main, *metrics.also)
-    yield from once(("metrics", "also"), named, '"{}" is there twice', "name each metric once")
+    yield from check_unique(
+        ("metrics", "also"), named, '"{}" is there twice', "name each metric once"
+    )
     at: Loc = ("metrics", "deltas")
-    yield from once(at, metrics.deltas, "a delta is named twice", "name each once")
+    yield from check_unique(at, metrics.deltas, "a delta is named twice", "name each once")
     for key in weights:
         if key not in metrics.names:
             at = ("leaderboard", "weights", key)
-            yield Finding(at, f'"{key}" is not a metric of this task', nearest(key, metrics.names))
-    if weights and not any(weights[name] for name in weights if not may_lack(name)):
+            yield Finding(
+                at, f'"{key}" is not a metric of this task', suggest_nearest(key, metrics.names)
+            )
+    if weights and not any(weights[name] for name in weights if not may_be_unscored(name)):
         others = " and ".join(name for name in weights if weights[name])
         message = f"all weights are 0, {others} apart, which may lose its own"
         message = message if others else "all weights are 0"
         yield Finding(("leaderboard", "weights"), message, "give at least one weight above 0")
     yield from _main_of_errors(config)
     # Metrics that need a judge, or files of the owners, have rules of their own.
-    yield from _judged(config)
+    yield from _check_judge_metrics(config)
     fields = ["tag", "language"]
     for component in config.context + config.input:
         if component.name not in config.media_fields:
@@ -52,11 +63,11 @@ def scores(config: TaskConfig) -> Iterator[Finding]:
             fix = f"use one of: {', '.join(fields)}"
             yield Finding(("slices", index), f"{name} is a file, and no two need be equal", fix)
         elif name not in fields:
-            yield Finding(("slices", index), f'"{name}" is no field', nearest(name, fields))
-    yield from once(("slices",), config.slices, "a slice is named twice", "name each once")
+            yield Finding(("slices", index), f'"{name}" is no field', suggest_nearest(name, fields))
+    yield from check_unique(("slices",), config.slices, "a slice is named twice", "name each once")
 
 
-def groups(config: TaskConfig) -> Iterator[Finding]:
+def check_groups(config: TaskConfig) -> Iterator[Finding]:
     """Yield the errors in slices that are groups of people."""
     named, at = config.metrics.groups, ("metrics", "groups")
     if named and "fairness" not in config.metrics.deltas:
@@ -65,23 +76,23 @@ def groups(config: TaskConfig) -> Iterator[Finding]:
     for index, name in enumerate(named):
         if name not in config.slices:
             message = f'"{name}" is none of the slices'
-            fix = nearest(name, config.slices) if config.slices else f"add {name} to slices"
-            yield Finding(inside(at, index), message, fix)
-    yield from once(at, named, "a group is named twice", "name each once")
+            fix = suggest_nearest(name, config.slices) if config.slices else f"add {name} to slices"
+            yield Finding(locate_inside(at, index), message, fix)
+    yield from check_unique(at, named, "a group is named twice", "name each once")
 
 
-def group_terms(config: TaskConfig) -> Iterator[Finding]:
+def check_group_terms(config: TaskConfig) -> Iterator[Finding]:
     """Yield the errors in terms for groups of people."""
     lists, at = config.metrics.group_terms, ("metrics", "group_terms")
     for index, terms in enumerate(lists):
         if len(terms) < 2:
             message = "no term can become another one"
-            yield Finding(inside(at, index), message, "name at least two terms")
+            yield Finding(locate_inside(at, index), message, "name at least two terms")
     all_terms = []
     for terms in lists:
         for term in terms:
             all_terms.append(" ".join(term.lower().split()))
-    yield from once(at, all_terms, '"{}" is there twice', "name it once")
+    yield from check_unique(at, all_terms, '"{}" is there twice', "name it once")
 
 
 def _main_of_errors(config: TaskConfig) -> Iterator[Finding]:
@@ -97,10 +108,10 @@ def _main_of_errors(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(("metrics", "main"), message, fix)
 
 
-def _judged(config: TaskConfig) -> Iterator[Finding]:
+def _check_judge_metrics(config: TaskConfig) -> Iterator[Finding]:
     """Yield the errors in metrics that use an LLM judge or the owners' files."""
     metrics = config.metrics
-    if may_lack(metrics.main):
+    if may_be_unscored(metrics.main):
         fix = "name another metric as main, and this one in also"
         message = f"{metrics.main} ranks only once a version of it is approved"
         if metrics.main == LLM_JUDGE:
@@ -120,7 +131,7 @@ def _judged(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(at, f"nothing says whose verdicts {LLM_JUDGE} counts", fix)
 
 
-def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
+def find_unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
     """Yield the metrics that cannot score the task's answers."""
     answer = config.component(config.answer_field)
     own = answer.kind.metrics(answer)
@@ -134,13 +145,17 @@ def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
     for index, name in enumerate(config.metrics.also):
         places.append((("metrics", "also", index), name))
     for at, name in places:
-        if may_lack(name):
+        if may_be_unscored(name):
             continue
         # An attack has no right answer, so only metrics of secrets can score it, and nothing else.
-        if (name in OF_SECRETS) != (config.verdict.type == "secret"):
-            yield _unfit_secret(at, name)
+        if (name in SECRET_METRICS) != (config.verdict.type == "secret"):
+            yield _build_secret_finding(at, name)
             continue
-        if name in HARMLESS and config.verdict.type == "secret" and not config.verdict.harmless:
+        if (
+            name in HARMLESS_METRICS
+            and config.verdict.type == "secret"
+            and not config.verdict.harmless
+        ):
             message = f"{name} is of harmless questions, and there are none"
             yield Finding(at, message, "add harmless to the verdict")
         fits = name in own if answer.kind.rule(answer) else name in own or name not in special
@@ -149,10 +164,10 @@ def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
             yield Finding(at, message, f"use {others}")
 
 
-def _unfit_secret(at: Loc, name: str) -> Finding:
+def _build_secret_finding(at: Loc, name: str) -> Finding:
     """Return the finding for a secret metric without the verdict `secret`, or vice versa."""
-    if name in OF_SECRETS:
+    if name in SECRET_METRICS:
         fix = "use another metric, or the verdict secret"
         return Finding(at, f"{name} is of a secret, and the verdict compares none", fix)
     message = f"{name} compares with a right answer; of an attack each that keeps the secret is"
-    return Finding(at, message, f"use one of: {', '.join(OF_SECRETS)}")
+    return Finding(at, message, f"use one of: {', '.join(SECRET_METRICS)}")

@@ -6,11 +6,11 @@ from typing import Any
 
 from tasks.config.components import Component
 
-NEEDLESS = "Leave this out: with your other answers it is not asked"
-FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+NOT_ASKED_MESSAGE = "Leave this out: with your other answers it is not asked"
+FORBIDDEN_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 
 
-def missing_message(component: Component) -> str:
+def build_missing_message(component: Component) -> str:
     """Return the message for a required field that is empty.
 
     >>> missing_message(Component(name="text", type="text", label="Your statement"))
@@ -28,7 +28,7 @@ def check_value(component: Component, value: Any, context: Mapping[str, Any]) ->
     return component.kind.check(component, value, context)
 
 
-def kept_values(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
+def normalise_values(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values in their stored form: texts in NFC, labels spelled as configured."""
     stored_values = dict(values)
     for component in components:
@@ -63,7 +63,7 @@ def is_empty(value: Any) -> bool:
     return value in (None, "", [], {}) or (isinstance(value, str) and not value.strip())
 
 
-def subject(component: Component) -> str:
+def format_subject(component: Component) -> str:
     """Return the field's title as the beginning of a sentence."""
     title = component.title
     if title.endswith("?"):
@@ -71,7 +71,7 @@ def subject(component: Component) -> str:
     return title
 
 
-def characters(number: int) -> str:
+def format_characters(number: int) -> str:
     """Return a number of characters as a phrase."""
     if number == 1:
         return f"{number} character"

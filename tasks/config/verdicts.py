@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tasks.config.components import Answers, Many, Name, Part, Share, Words
+from tasks.config.components import Answers, ConfigPart, Many, Name, Share, Words
 
 
-class AsksAuthor(Part):
+class AsksAuthor(ConfigPart):
     """Base class of rules that may ask the author whether the model's answer is right."""
 
     question: Annotated[Words, Field(max_length=200)] | None = None
@@ -16,7 +16,7 @@ class AsksAuthor(Part):
     """The words of the two answers to that question."""
 
 
-class ExactMatch(Part):
+class ExactMatch(ConfigPart):
     """A rule: the model is fooled if any of the fields differs."""
 
     type: Literal["exact_match"]
@@ -34,7 +34,7 @@ class StringF1(AsksAuthor):
     """From the first to the second number, both included, the author is asked."""
 
 
-class Contains(Part):
+class Contains(ConfigPart):
     """A rule: the model is fooled if its text lacks the author's, ignoring case and spaces."""
 
     type: Literal["contains"]
@@ -52,7 +52,7 @@ class Pattern(AsksAuthor):
     """Whether the model is fooled if it is found instead."""
 
 
-class Rank(Part):
+class Rank(ConfigPart):
     """A rule: the model is fooled if too small a share of pairs is ordered as the author did."""
 
     type: Literal["rank"]
@@ -60,7 +60,7 @@ class Rank(Part):
     threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
-class SpansF1(Part):
+class SpansF1(ConfigPart):
     """A rule: the model is fooled if the F1 of the marked spans is below the threshold."""
 
     type: Literal["spans_f1"]
@@ -70,7 +70,7 @@ class SpansF1(Part):
     """Whether stretches agree that share a character and have the same tag."""
 
 
-class Harmless(Part):
+class Harmless(ConfigPart):
     """A question unrelated to the secret, which a useful model answers."""
 
     ask: Annotated[Words, Field(max_length=500)]
@@ -78,7 +78,7 @@ class Harmless(Part):
     """Words of which one must be in the model's text."""
 
 
-class Secret(Part):
+class Secret(ConfigPart):
     """A rule: the model is fooled if its text reveals the conversation's secret in any spelling."""
 
     type: Literal["secret"]

@@ -16,21 +16,21 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from core.text.words import composed
 from tasks.config.components import Component
 from tasks.contexts.columns import Fields, Matching
-from tasks.contexts.files import Files, Summary, summary_of
+from tasks.contexts.files import MediaFiles, Summary, summarise_file
 from tasks.contexts.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia
 from tasks.line_files import BadRow, FileError
 
 MAX_ARCHIVE_BYTES = 200 * 2**20
-MOST_MEMBERS = 20_000
-MOST_STORED = 2 * 2**30
+MAX_MEMBERS = 20_000
+MAX_STORED_BYTES = 2 * 2**30
 """Bytes of all pictures and recordings of an archive as they are stored."""
-UTF8_NAME = 0x800
+UTF8_NAME_FLAG = 0x800
 """The flag of an archive's file whose name is in UTF-8; some programs write UTF-8 without it."""
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
-BROKEN = "is damaged or protected by a password; make the archive again"
+TABLE_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson")
+DAMAGED_MESSAGE = "is damaged or protected by a password; make the archive again"
 
 
-class Archive(Files):
+class Archive(MediaFiles):
     """The files of an archive. Decoded files are written to `folder` under their digest."""
 
     def __init__(self, path: Path, folder: Path, stored: Mapping[str, Mapping[str, Any]]) -> None:
@@ -42,8 +42,8 @@ class Archive(Files):
             self._zip = ZipFile(path)
         except (BadZipFile, RuntimeError, ValueError, OSError):
             raise FileError("This is no archive that can be read. Make a .zip file.") from None
-        if len(self._zip.infolist()) > MOST_MEMBERS:
-            raise FileError(f"The archive holds more than {MOST_MEMBERS:,} files. Split it.")
+        if len(self._zip.infolist()) > MAX_MEMBERS:
+            raise FileError(f"The archive holds more than {MAX_MEMBERS:,} files. Split it.")
 
     @cached_property
     def table(self) -> ZipInfo:
@@ -51,7 +51,7 @@ class Archive(Files):
         tables = []
         for info in self._zip.infolist():
             is_hidden = posixpath.basename(info.filename).startswith(".")  # what macOS adds
-            if info.filename.lower().endswith(TABLES) and not is_hidden:
+            if info.filename.lower().endswith(TABLE_ENDINGS) and not is_hidden:
                 tables.append(info)
         if len(tables) != 1:
             names = ", ".join(info.filename for info in tables[:5]) or "none"
@@ -65,7 +65,7 @@ class Archive(Files):
         """Map names in NFC to files, because macOS stores names in NFD and tables use NFC."""
         members: dict[str, ZipInfo] = {}
         for info in self._zip.infolist():
-            for name in _names_of(info):
+            for name in _iter_names(info):
                 members.setdefault(composed(name), info)
         return members
 
@@ -107,7 +107,7 @@ class Archive(Files):
         # Rows often share a file, which is stored and counted once.
         if not file.exists():
             self._size += len(decoded.data)
-            if self._size > MOST_STORED:
+            if self._size > MAX_STORED_BYTES:
                 raise BadRow("the archive's files take more than 2 GiB; split it")
             file.write_bytes(decoded.data)
         value = {
@@ -129,21 +129,21 @@ class Archive(Files):
             with self._zip.open(member) as file:
                 data = file.read(most + 1)
         except (BadZipFile, RuntimeError, EOFError, OSError, zlib.error):
-            raise BadRow(BROKEN) from None
+            raise BadRow(DAMAGED_MESSAGE) from None
         if len(data) > most:
             raise BadMedia(TOO_MANY_BYTES)
         return data
 
 
-def _names_of(member: ZipInfo) -> Iterator[str]:
+def _iter_names(member: ZipInfo) -> Iterator[str]:
     """Yield a file's name as decoded and, if the archive does not declare UTF-8, as UTF-8."""
     yield member.filename
-    if not member.flag_bits & UTF8_NAME:
+    if not member.flag_bits & UTF8_NAME_FLAG:
         with suppress(UnicodeError):
             yield member.filename.encode("cp437").decode()
 
 
-def summary_of_archive(
+def summarise_archive(
     path: Path,
     folder: Path,
     config: Fields,
@@ -158,7 +158,7 @@ def summary_of_archive(
     """
     archive = Archive(path, folder, media)
     lines = archive.lines(most)
-    summary = summary_of(lines, archive.table.filename, config, stored, archive, matching)
+    summary = summarise_file(lines, archive.table.filename, config, stored, archive, matching)
     named = set()
     for row in summary.rows:
         for value in archive.values_in(row.values):

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tasks.config.components import Component, by_name, names_of
-from tasks.contexts.spreadsheets import ENDINGS, first_sheet
+from tasks.config.components import Component, list_names, map_by_name
+from tasks.contexts.spreadsheets import SPREADSHEET_ENDINGS, read_first_sheet
 from tasks.line_files import FileError, Row, ending_of, plain_lines, read_jsonl
 from tasks.table_files import DELIMITERS, read_table
 
-EXTRA = ("tag", "metadata")
-MOST = 100
+EXTRA_COLUMNS = ("tag", "metadata")
+MAX_COLUMNS = 100
 
 Matching = Mapping[str, str]
 """The field that a column fills; a column that is not named is left out."""
@@ -34,10 +34,10 @@ class OtherFields:
 
     def component(self, name: str) -> Component:
         """Return the field with this name. Raises KeyError."""
-        return by_name(self.context)[name]
+        return map_by_name(self.context)[name]
 
 
-def alts(config: Fields) -> dict[str, str]:
+def map_descriptions(config: Fields) -> dict[str, str]:
     """Map each picture or recording field to the column of its description."""
     names = {}
     for component in config.context:
@@ -46,23 +46,23 @@ def alts(config: Fields) -> dict[str, str]:
     return names
 
 
-def fields_of(config: Fields) -> list[str]:
+def list_fields(config: Fields) -> list[str]:
     """Return all names that a row of contexts may have."""
-    names = list(names_of(config.context))
-    names += alts(config).values()
-    names += EXTRA
+    names = list(list_names(config.context))
+    names += map_descriptions(config).values()
+    names += EXTRA_COLUMNS
     return names
 
 
-def needed_fields(config: Fields) -> list[str]:
+def list_required_fields(config: Fields) -> list[str]:
     """Return the names that every row must have."""
     return [component.name for component in config.context if component.required]
 
 
-def columns_of(data: bytes, name: str) -> list[str]:
+def read_columns(data: bytes, name: str) -> list[str]:
     """Return a table's header, or every key that occurs in a JSONL file; empty for plain text.
 
-    Raises FileError for more than MOST columns.
+    Raises FileError for more than MAX_COLUMNS columns.
     """
     names: dict[str, None] = {}
 
@@ -73,41 +73,41 @@ def columns_of(data: bytes, name: str) -> list[str]:
     ending = ending_of(name)
     if ending in DELIMITERS:
         next(read_table(plain_lines([data]), note, lambda name, cell: cell, ending), None)
-    elif ending in ENDINGS:
-        note(next(iter(first_sheet(data)), []))
+    elif ending in SPREADSHEET_ENDINGS:
+        note(next(iter(read_first_sheet(data)), []))
     elif ending in ("jsonl", "ndjson"):
         for row in read_jsonl(plain_lines([data])):
             if isinstance(row, Row):
                 names.update(dict.fromkeys(row.values))
-    if len(names) > MOST:
-        raise FileError(f"The file has more than {MOST} columns. Delete what is no context.")
+    if len(names) > MAX_COLUMNS:
+        raise FileError(f"The file has more than {MAX_COLUMNS} columns. Delete what is no context.")
     return [column for column in names if column]
 
 
-def fits(columns: Collection[str], config: Fields) -> bool:
+def are_fields(columns: Collection[str], config: Fields) -> bool:
     """Return whether every column is named like a field and no required field is missing."""
-    return set(needed_fields(config)) <= set(columns) <= set(fields_of(config))
+    return set(list_required_fields(config)) <= set(columns) <= set(list_fields(config))
 
 
-def guess(columns: Collection[str], config: Fields) -> Matching:
+def guess_matching(columns: Collection[str], config: Fields) -> Matching:
     """Guess which field each column fills, ignoring case, spaces and punctuation of names.
 
     If one required field and one column remain, they are matched.
     """
-    fields = fields_of(config)
-    plain = {_plain(field): field for field in fields}
+    fields = list_fields(config)
+    plain = {_normalise_name(field): field for field in fields}
     fields_by_column: dict[str, str] = {}
     for column in sorted(
         columns, key=lambda column_name: column_name not in fields
     ):  # same names first
         field: str | None = column
         if column not in fields:
-            field = plain.get(_plain(column))
+            field = plain.get(_normalise_name(column))
         if field and field not in fields_by_column.values():
             fields_by_column[column] = field
     # One column and one field are left: people named the text in their own way.
     missing = []
-    for field in needed_fields(config):
+    for field in list_required_fields(config):
         if field not in fields_by_column.values():
             missing.append(field)
     left = []
@@ -119,5 +119,5 @@ def guess(columns: Collection[str], config: Fields) -> Matching:
     return fields_by_column
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return "".join(sign for sign in name.casefold() if sign.isalnum())

@@ -18,18 +18,18 @@ from types import MappingProxyType
 from typing import Any
 
 from core.text.words import composed_value
-from tasks.config.components import FIELD_TYPES, Component, FieldType, names_of
-from tasks.config.parsing import nearest
-from tasks.config.values import check_value, is_empty, kept_values
+from tasks.config.components import FIELD_TYPES, Component, FieldType, list_names
+from tasks.config.parsing import suggest_nearest
+from tasks.config.values import check_value, is_empty, normalise_values
 from tasks.contexts.columns import (
     Fields,
     Matching,
-    alts,
-    columns_of,
-    fields_of,
-    needed_fields,
+    list_fields,
+    list_required_fields,
+    map_descriptions,
+    read_columns,
 )
-from tasks.contexts.spreadsheets import ENDINGS, first_sheet, read_sheet
+from tasks.contexts.spreadsheets import SPREADSHEET_ENDINGS, read_first_sheet, read_sheet
 from tasks.line_files import (
     MOST_PROBLEMS,
     BadRow,
@@ -47,11 +47,11 @@ from tasks.line_files import (
 )
 from tasks.table_files import DELIMITERS, read_table
 
-TAG_LENGTH = 100
-MOST_UNPACKED = 64 * 2**20
+MAX_TAG_CHARS = 100
+MAX_UNPACKED_BYTES = 64 * 2**20
 """Bytes of a file that was packed by gzip."""
-LISTED = 200  # errors and duplicates that are named one by one
-BINS = 10
+MAX_LISTED = 200  # errors and duplicates that are named one by one
+MAX_BINS = 10
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Duplicate:
         return "the round has it already"
 
 
-class Files:
+class MediaFiles:
     """The pictures and recordings that rows can refer to: here, stored ones by digest."""
 
     def __init__(self, stored: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
@@ -105,11 +105,11 @@ class Files:
         return value
 
 
-STORED = Files()
+NO_FILES = MediaFiles()
 """Where no file of the task is known."""
 
 
-def context_digest(fields: Mapping[str, Any]) -> str:
+def hash_context(fields: Mapping[str, Any]) -> str:
     """Return a hash (32 hex digits) of the fields that does not depend on their order."""
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -119,7 +119,7 @@ def read_rows(
     lines: Iterable[bytes],
     name: str,
     config: Fields,
-    files: Files = STORED,
+    files: MediaFiles = NO_FILES,
     matching: Matching | None = None,
 ) -> Iterator[Row | LineError]:
     """Yield each row of the file, valid or not, in order; skip blank lines.
@@ -132,44 +132,48 @@ def read_rows(
     if ending in ("jsonl", "ndjson"):
         rows = read_jsonl(plain_lines(lines))
     elif ending == "txt":
-        rows = read_texts(plain_lines(lines), _only_text(config))
+        rows = read_texts(plain_lines(lines), _find_only_text(config))
     elif ending in DELIMITERS:
         read = partial(read_table, plain_lines(lines), ending=ending)
         rows = _read_table(read, config, matching)
-    elif ending in ENDINGS:
-        rows = _read_table(partial(read_sheet, first_sheet(b"".join(lines))), config, matching)
+    elif ending in SPREADSHEET_ENDINGS:
+        rows = _read_table(partial(read_sheet, read_first_sheet(b"".join(lines))), config, matching)
     else:
         raise FileError(
             f"{name}: name the file .jsonl, .csv, .tsv, .xlsx, .xls, .ods or .txt, by its format."
         )
     for row in rows:
-        yield _checked(_matched(row, matching), config, files) if isinstance(row, Row) else row
+        yield (
+            _check_row(_rename_columns(row, matching), config, files)
+            if isinstance(row, Row)
+            else row
+        )
 
 
 def _read_table(
     read: Callable[..., Iterator[Row | LineError]], config: Fields, matching: Matching | None
 ) -> Iterator[Row | LineError]:
     kinds = {component.name: component.kind for component in config.context}
-    kinds |= dict.fromkeys(["tag", *alts(config).values()], FIELD_TYPES["text"])
+    kinds |= dict.fromkeys(["tag", *map_descriptions(config).values()], FIELD_TYPES["text"])
 
     def value(column: str, cell: str) -> Any:
         if matching is None:
-            return _cell(cell, kinds.get(column))
+            return _parse_cell(cell, kinds.get(column))
         if column in matching:
-            return _cell(cell, kinds.get(matching[column]))
+            return _parse_cell(cell, kinds.get(matching[column]))
         return cell
 
-    return read(lambda cells: _header(cells, config, matching), value)
+    return read(lambda cells: _read_header(cells, config, matching), value)
 
 
-def _matched(row: Row, matching: Matching | None) -> Row:
+def _rename_columns(row: Row, matching: Matching | None) -> Row:
     """Return the row with field names for column names, without unmatched columns."""
     if matching is None:
         return row
     return Row(row.line, {matching[n]: value for n, value in row.values.items() if n in matching})
 
 
-def _only_text(config: Fields) -> str:
+def _find_only_text(config: Fields) -> str:
     """Return the name of the only required field, which is a text. Raises FileError."""
     needed = []
     for component in config.context:
@@ -180,12 +184,12 @@ def _only_text(config: Fields) -> str:
     return needed[0].name
 
 
-def read_new(
+def read_new_rows(
     lines: Iterable[bytes],
     name: str,
     config: Fields,
     stored: Collection[str],
-    files: Files = STORED,
+    files: MediaFiles = NO_FILES,
     matching: Matching | None = None,
 ) -> Iterator[Row | LineError | Duplicate]:
     """Yield rows as `read_rows`, but a Duplicate for a row that was seen before.
@@ -193,13 +197,13 @@ def read_new(
     stored: digests of contexts that exist already.
     """
     seen: dict[str, int] = {}
-    names = set(names_of(config.context))
+    names = set(list_names(config.context))
     for row in read_rows(lines, name, config, files, matching):
         if isinstance(row, LineError):
             yield row
             continue
         # Of the fields only, as contexts are stored.
-        digest = context_digest({key: row.values[key] for key in names & row.values.keys()})
+        digest = hash_context({key: row.values[key] for key in names & row.values.keys()})
         if digest in stored or digest in seen:
             yield Duplicate(row.line, None if digest in stored else seen[digest])
             continue
@@ -209,7 +213,7 @@ def read_new(
 
 @dataclass
 class Summary:
-    """The result of reading a file. Only the first LISTED errors and duplicates are included."""
+    """The result of reading a file, with at most MAX_LISTED errors and duplicates."""
 
     rows: list[Row] = field(default_factory=list)
     """Good and new."""
@@ -238,12 +242,12 @@ class Summary:
         return self.new + self.error_count + self.duplicate_count
 
 
-def summary_of(
+def summarise_file(
     data: bytes,
     name: str,
     config: Fields,
     stored: Collection[str],
-    files: Files = STORED,
+    files: MediaFiles = NO_FILES,
     matching: Matching | None = None,
 ) -> Summary:
     """Return the rows that a file would add to the `stored` contexts, its errors and duplicates.
@@ -252,22 +256,22 @@ def summary_of(
     duplicates.
     """
     # 1. Unpack it, up to a limit.
-    data = unpacked(data, MOST_UNPACKED)
+    data = unpacked(data, MAX_UNPACKED_BYTES)
     # 2. Note its columns, from which people match fields.
-    summary = Summary(columns=columns_of(data, name))
+    summary = Summary(columns=read_columns(data, name))
     texts = []
     for component in config.context:
         if component.kind.is_text:
             texts.append(component.name)
     # 3. Read it line by line, and sort lines into new, wrong and known ones.
-    for item in read_new(BytesIO(data), name, config, stored, files, matching):
+    for item in read_new_rows(BytesIO(data), name, config, stored, files, matching):
         if isinstance(item, LineError):
             summary.error_count += 1
-            if len(summary.errors) < LISTED:
+            if len(summary.errors) < MAX_LISTED:
                 summary.errors.append(item)
         elif isinstance(item, Duplicate):
             summary.duplicate_count += 1
-            if len(summary.duplicates) < LISTED:
+            if len(summary.duplicates) < MAX_LISTED:
                 summary.duplicates.append(item)
         else:
             summary.rows.append(item)
@@ -279,13 +283,13 @@ def summary_of(
     return summary
 
 
-def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
-    """Return at most BINS ranges of equal width that cover all lengths, as (first, last, count)."""
+def build_histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
+    """Return at most MAX_BINS equal ranges that cover all lengths, as (first, last, count)."""
     if not lengths:
         return []
     low, high = min(lengths), max(lengths)
     # Whole numbers, so that the edges of the ranges are lengths themselves.
-    width = math.ceil((high - low + 1) / BINS)
+    width = math.ceil((high - low + 1) / MAX_BINS)
     counts = [0] * math.ceil((high - low + 1) / width)
     for length in lengths:
         counts[(length - low) // width] += 1
@@ -296,23 +300,23 @@ def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
     return ranges
 
 
-def _header(cells: list[str], config: Fields, matching: Matching | None) -> list[str]:
+def _read_header(cells: list[str], config: Fields, matching: Matching | None) -> list[str]:
     """Return the column names in the first line. Raises BadRow."""
     names = [cell.strip() for cell in cells]
-    known_names = fields_of(config) if matching is None else list(matching)
+    known_names = list_fields(config) if matching is None else list(matching)
     for name in names:
         if matching is None and name not in known_names:
-            raise BadRow(_unknown(name, known_names))
+            raise BadRow(_describe_unknown(name, known_names))
         if name in known_names and names.count(name) > 1:
             raise BadRow(f"the column `{name}` is there twice; remove one of the two")
     if matching is None:
-        for name in needed_fields(config):
+        for name in list_required_fields(config):
             if name not in names:
                 raise BadRow(f"the column `{name}` is missing; add it")
     return names
 
 
-def _cell(cell: str, kind: FieldType | None) -> Any:
+def _parse_cell(cell: str, kind: FieldType | None) -> Any:
     """Convert a cell to a field's value. All types but plain text are parsed as JSON."""
     how = "json"
     if kind:
@@ -327,27 +331,31 @@ def _cell(cell: str, kind: FieldType | None) -> Any:
     return value
 
 
-def _unknown(name: str, known_names: list[str]) -> str:
-    return f"there is no field `{name}`; {nearest(name, known_names)}"
+def _describe_unknown(name: str, known_names: list[str]) -> str:
+    return f"there is no field `{name}`; {suggest_nearest(name, known_names)}"
 
 
-def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
+def _check_row(row: Row, config: Fields, files: MediaFiles) -> Row | LineError:
     """Return the row in its stored form, or an error that lists its problems."""
-    known_names = fields_of(config)
+    known_names = list_fields(config)
     # All unknown names at once, so that a file is corrected in one go.
-    problems = [_unknown(name, known_names) for name in row.values if name not in known_names]
+    problems = [
+        _describe_unknown(name, known_names) for name in row.values if name not in known_names
+    ]
     values = dict(row.values)
     # 1. Join each file with its description, which a table has in a column of its own.
-    for name, words in alts(config).items():
+    for name, words in map_descriptions(config).items():
         description = values.pop(words, "")
         try:
             if name in values:
                 values[name] = files.completed(config.component(name), values[name], description)
         except BadRow as error:
             return LineError(row.line, f"`{name}`: {error}")
-    row = Row(row.line, kept_values(config.context, composed_value(values, _texts(values))))
+    row = Row(
+        row.line, normalise_values(config.context, composed_value(values, _list_texts(values)))
+    )
     # 2. Check tag and metadata, which every task has.
-    problems += _extra_problems(row.values)
+    problems += _check_extra_columns(row.values)
     # 3. Check each field by its type.
     for component in config.context:
         value = row.values.get(component.name)
@@ -365,17 +373,17 @@ def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
     return row
 
 
-def _texts(values: Mapping[str, Any]) -> list[str]:
+def _list_texts(values: Mapping[str, Any]) -> list[str]:
     return [value for value in values.values() if isinstance(value, str)]
 
 
-def _extra_problems(values: Mapping[str, Any]) -> list[str]:
+def _check_extra_columns(values: Mapping[str, Any]) -> list[str]:
     problems = []
     tag, metadata = values.get("tag"), values.get("metadata")
     if tag is not None and not isinstance(tag, str):
         problems.append("`tag` is not a text; write it in quotes")
-    elif tag and len(tag) > TAG_LENGTH:
-        problems.append(f"`tag` has {len(tag)} characters; use at most {TAG_LENGTH}")
+    elif tag and len(tag) > MAX_TAG_CHARS:
+        problems.append(f"`tag` has {len(tag)} characters; use at most {MAX_TAG_CHARS}")
     if metadata is not None and not isinstance(metadata, dict):
         problems.append('`metadata` is not an object; write {"key": "value"}')
     return problems

@@ -9,16 +9,22 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tasks.config.components import Component, by_name, names_of
+from tasks.config.components import Component, list_names, map_by_name
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
-from tasks.contexts.columns import EXTRA, Fields, Matching, fields_of, needed_fields
-from tasks.contexts.files import Summary, histogram
+from tasks.contexts.columns import (
+    EXTRA_COLUMNS,
+    Fields,
+    Matching,
+    list_fields,
+    list_required_fields,
+)
+from tasks.contexts.files import Summary, build_histogram
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.models import Round
 
-PREFIX = "column-"
-SHOWN = 20  # rows of a preview
-MOST_ROWS = 20_000
+COLUMN_PREFIX = "column-"
+PREVIEW_ROWS = 20  # rows of a preview
+MAX_ROWS = 20_000
 ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.xlsx,.xls,.ods,.txt,.gz,.zip"
 
 
@@ -62,7 +68,7 @@ class HubForm(forms.Form):
         help_text=_("A commit, a branch or a tag; empty: the newest."),
     )
     rows = forms.IntegerField(
-        label=_("How many rows, from the first"), min_value=1, max_value=MOST_ROWS, initial=1000
+        label=_("How many rows, from the first"), min_value=1, max_value=MAX_ROWS, initial=1000
     )
 
 
@@ -72,9 +78,9 @@ class MatchForm(forms.Form):
     def __init__(self, *args: Any, columns: Sequence[str], config: Fields, **options: Any) -> None:
         super().__init__(*args, **options)
         choices = [("", _("No column")), *((column, column) for column in columns)]
-        needed = needed_fields(config)
-        for field in fields_of(config):
-            self.fields[PREFIX + field] = forms.ChoiceField(
+        needed = list_required_fields(config)
+        for field in list_fields(config):
+            self.fields[COLUMN_PREFIX + field] = forms.ChoiceField(
                 label=field, choices=choices, required=field in needed
             )
 
@@ -90,46 +96,48 @@ class MatchForm(forms.Form):
                 return
 
 
-def initial_of(matching: Matching) -> dict[str, str]:
+def build_initial(matching: Matching) -> dict[str, str]:
     """Return the initial values of a MatchForm."""
-    return {PREFIX + field: column for column, field in matching.items()}
+    return {COLUMN_PREFIX + field: column for column, field in matching.items()}
 
 
-def matching_in(data: Mapping[str, str], config: Fields) -> Matching | None:
+def read_matching(data: Mapping[str, str], config: Fields) -> Matching | None:
     """Return the matching that a MatchForm sent; None if there was nothing to match."""
     sent = []
-    for field in fields_of(config):
-        if PREFIX + field in data:
+    for field in list_fields(config):
+        if COLUMN_PREFIX + field in data:
             sent.append(field)
     # None, and not an empty mapping: then the names in the file's first line count.
     if not sent:
         return None
-    return {data[PREFIX + field]: field for field in sent if data[PREFIX + field]}
+    return {data[COLUMN_PREFIX + field]: field for field in sent if data[COLUMN_PREFIX + field]}
 
 
-def preview_values(round: Round, summary: Summary, fields: Fields | None = None) -> dict[str, Any]:
+def build_preview_context(
+    round: Round, summary: Summary, fields: Fields | None = None
+) -> dict[str, Any]:
     """Return the context of the preview template, with the first rows as cells in field order.
 
     fields: defaults to those of the round's contexts.
     """
     components = (fields or round.task.config).context
-    names = list(names_of(components))
-    names += EXTRA
-    kinds = by_name(components)
+    names = list(list_names(components))
+    names += EXTRA_COLUMNS
+    kinds = map_by_name(components)
     rows = []
-    for row in summary.rows[:SHOWN]:
-        cells = [_cell(row.values.get(name, ""), kinds.get(name)) for name in names]
+    for row in summary.rows[:PREVIEW_ROWS]:
+        cells = [_format_cell(row.values.get(name, ""), kinds.get(name)) for name in names]
         rows.append((row.line, cells))
     return {
         "summary": summary,
         "names": names,
         "rows": rows,
-        "histogram": histogram(summary.lengths),
+        "histogram": build_histogram(summary.lengths),
         "is_sensitive": round.task.is_sensitive,
     }
 
 
-def _cell(value: Any, component: Component | None) -> str:
+def _format_cell(value: Any, component: Component | None) -> str:
     """Return the text that people read for a value; without a component, as in the file."""
     if isinstance(value, dict) and "digest" in value:
         return str(value.get("alt") or value.get("mime") or gettext("a file"))

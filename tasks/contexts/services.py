@@ -17,17 +17,17 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
-from tasks.config.components import names_of
-from tasks.contexts.archives import summary_of_archive
+from tasks.config.components import list_names
+from tasks.contexts.archives import summarise_archive
 from tasks.contexts.columns import Fields, Matching
-from tasks.contexts.files import Files, Summary, context_digest, summary_of
-from tasks.contexts.media.decoding import ABOUT, Decoded
+from tasks.contexts.files import MediaFiles, Summary, hash_context, summarise_file
+from tasks.contexts.media.decoding import ABOUT_KEYS, Decoded
 from tasks.contexts.media.services import (
-    delete_unnamed,
-    digests_of_contexts,
-    keep,
+    build_value,
+    delete_unreferenced_file,
+    keep_media,
+    list_context_digests,
     store_decoded,
-    value_of,
 )
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.formats.base import UNKNOWN, Terms
@@ -35,10 +35,10 @@ from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch, Media, Round, Task
 from tasks.questions import are_used
 
-SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
-ARCHIVE_BYTES = 1280 * MIB  # of memory to read an archive, a picture at a time
-UNFOLDED = 16  # bytes of memory besides that a byte of a file may take
-FINISHED = (Round.State.CLOSED, Round.State.RELEASED)
+READ_SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
+ARCHIVE_MEMORY_BYTES = 1280 * MIB  # of memory to read an archive, a picture at a time
+MEMORY_FACTOR = 16  # bytes of memory besides that a byte of a file may take
+FINISHED_STATES = (Round.State.CLOSED, Round.State.RELEASED)
 
 
 @transaction.atomic
@@ -58,7 +58,7 @@ def store_contexts(
     batch = ContextBatch.objects.create(
         round=round, file_name=file_name, imported_by=actor, **terms._asdict()
     )
-    names = names_of(round.task.config.context)
+    names = list_names(round.task.config.context)
     contexts = []
     for row in rows:
         fields = {}
@@ -72,13 +72,13 @@ def store_contexts(
                 fields=fields,
                 tag=row.get("tag") or "",
                 metadata=row.get("metadata") or {},
-                digest=context_digest(fields),
+                digest=hash_context(fields),
             )
         )
-    digests = digests_of_contexts(context.fields for context in contexts)
+    digests = list_context_digests(context.fields for context in contexts)
     # Before the rows: this locks the files, so that the sweeper cannot delete one that a context
     # is about to name.
-    keep(task=round.task, digests=digests, used=True)
+    keep_media(task=round.task, digests=digests, used=True)
     # The unique digest leaves out contexts that the round has, also those that another import
     # stores at this moment.
     Context.objects.bulk_create(contexts, batch_size=500, ignore_conflicts=True)
@@ -100,7 +100,7 @@ def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -
     return count
 
 
-def used_contexts() -> QuerySet[Context]:
+def find_used_contexts() -> QuerySet[Context]:
     """Return the contexts that were assigned, written about or reported."""
     return Context.objects.filter(are_used())
 
@@ -115,17 +115,17 @@ def preview_contexts(
     A separate process reads the untrusted file within limits. The files of an archive are decoded
     into a folder that is deleted with the summary.
     """
-    if round.state in FINISHED:
+    if round.state in FINISHED_STATES:
         message = _("Round %(number)d is over and takes no contexts.")
         raise Refused(message % {"number": round.number})
     config = round.task.config
     if not config.context:
         raise Refused(_("The task's configuration has no context fields."))
     stored = set(round.contexts.values_list("digest", flat=True))
-    return read_file(lines, file_name, config, round.task, stored, matching)
+    return read_untrusted_file(lines, file_name, config, round.task, stored, matching)
 
 
-def read_file(
+def read_untrusted_file(
     lines: Iterable[bytes],
     file_name: str,
     config: Fields,
@@ -138,15 +138,15 @@ def read_file(
     config: the fields that columns fill. stored: digests of rows that exist already.
     """
     files = Media.objects.filter(task=task) if task.config.media_fields else ()
-    media = {media_row.digest: value_of(media_row) for media_row in files}
+    media = {media_row.digest: build_value(media_row) for media_row in files}
     try:
         if file_name.lower().endswith(".zip"):
             arguments = {"config": config, "stored": stored, "media": media, "matching": matching}
-            return _archive(lines, partial(_of_archive, **arguments))
+            return _read_archive(lines, partial(_summarise_archive, **arguments))
         # In memory here, since a separate process gets it whole; the upload is limited before.
         data = b"".join(lines)
-        bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
-        read = partial(summary_of, data, file_name, config, stored, Files(media), matching)
+        bounds = Bounds(READ_SECONDS, MEMORY_BYTES + MEMORY_FACTOR * len(data))
+        read = partial(summarise_file, data, file_name, config, stored, MediaFiles(media), matching)
         # A file can make any reader of tables or pictures hang or grow, so another process reads
         # it, with a limit of time and memory.
         return bounded(read, bounds)
@@ -154,10 +154,10 @@ def read_file(
         raise FileError(str(error)) from None
 
 
-_of_archive = partial(summary_of_archive, most=MAX_BYTES)
+_summarise_archive = partial(summarise_archive, most=MAX_BYTES)
 
 
-def _archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
+def _read_archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
     """Return the summary of an archive. Its decoded files exist as long as the summary does."""
     # The decoded files are large, so they stay on disk until the import stores them.
     folder = Path(mkdtemp(dir=settings.SPOOL))
@@ -165,7 +165,7 @@ def _archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
     try:
         with path.open("wb") as file:
             file.writelines(lines)
-        summary = bounded(partial(read, path, folder), Bounds(SECONDS, ARCHIVE_BYTES))
+        summary = bounded(partial(read, path, folder), Bounds(READ_SECONDS, ARCHIVE_MEMORY_BYTES))
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -193,7 +193,7 @@ def import_contexts(
     for digest, value in found.files.items():
         assert found.folder
         about = {}
-        for name in ABOUT:
+        for name in ABOUT_KEYS:
             if name in value:
                 about[name] = value[name]
         decoded = Decoded((found.folder / digest).read_bytes(), value["mime"], about)
@@ -216,7 +216,7 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
     """
     # Assigning a context locks the same row, so none is assigned between the check and the delete.
     round = Round.objects.select_for_update(of=("self",)).get(pk=batch.round_id)
-    used = used_contexts().filter(batch=batch).distinct().count()
+    used = find_used_contexts().filter(batch=batch).distinct().count()
     if used:
         words = _("%(batch)s: %(used)d of its contexts are used. Retire contexts instead.")
         raise Refused(words % {"batch": batch, "used": used}, code="used")
@@ -226,7 +226,7 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
     count = len(fields)
     contexts.delete()
     batch.delete()
-    for digest in digests_of_contexts(fields):
-        delete_unnamed(task=round.task, digest=digest)
+    for digest in list_context_digests(fields):
+        delete_unreferenced_file(task=round.task, digest=digest)
     log(actor, "contexts.undone", round, file=batch.file_name, rows=count)
     return count

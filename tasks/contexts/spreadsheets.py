@@ -12,16 +12,16 @@ from python_calamine import CalamineError, CalamineWorkbook
 from tasks.line_files import BadRow, FileError, LineError, Row
 from tasks.table_files import table_row
 
-ENDINGS = ("xlsx", "xls", "ods")
-MOST_CELLS = 5_000_000
+SPREADSHEET_ENDINGS = ("xlsx", "xls", "ods")
+MAX_CELLS = 5_000_000
 PROLOG_BYTES = 2**20
 """Of an XML file, in which its document type stands if it has one."""
-BROKEN = (
+UNREADABLE_MESSAGE = (
     "The file is no spreadsheet that can be read. Save it as .xlsx without a password, or as .csv."
 )
 
 
-def first_sheet(data: bytes) -> list[list[str]]:
+def read_first_sheet(data: bytes) -> list[list[str]]:
     """Return the cells of the first sheet as texts, row by row.
 
     Numbers are as short as in JSON, times are in ISO 8601, and a formula has its last value.
@@ -32,12 +32,12 @@ def first_sheet(data: bytes) -> list[list[str]]:
         with CalamineWorkbook.from_filelike(BytesIO(data)) as workbook:
             sheet = workbook.get_sheet_by_index(0)
             # Checked before the cells are read: a sheet may claim millions of empty ones.
-            if sheet.height * sheet.width > MOST_CELLS:
+            if sheet.height * sheet.width > MAX_CELLS:
                 raise FileError("The first sheet has too many cells. Split it.")
             rows = sheet.to_python(skip_empty_area=False)
     except CalamineError:
-        raise FileError(BROKEN) from None
-    return [[_text(cell) for cell in row] for row in rows]
+        raise FileError(UNREADABLE_MESSAGE) from None
+    return [[_format_cell(cell) for cell in row] for row in rows]
 
 
 def _check_parts(data: bytes) -> None:
@@ -56,7 +56,7 @@ def _check_parts(data: bytes) -> None:
                 if b"<!DOCTYPE" in start.upper():
                     raise FileError("The workbook has a document type (DTD). Save it again.")
     except (zipfile.BadZipFile, RuntimeError, EOFError, OSError, zlib.error):
-        raise FileError(BROKEN) from None
+        raise FileError(UNREADABLE_MESSAGE) from None
 
 
 def read_sheet(
@@ -80,7 +80,7 @@ def read_sheet(
             yield table_row(line, header, cells[:width], value_of)
 
 
-def _text(cell: Any) -> str:
+def _format_cell(cell: Any) -> str:
     if isinstance(cell, bool):
         return str(cell).lower()
     if isinstance(cell, float) and cell.is_integer():

@@ -17,10 +17,10 @@ from core.accounts.models import User
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.models import Round
 
-UPLOADS = Path(settings.HOME) / "uploads"
+UPLOADS_FOLDER = Path(settings.HOME) / "uploads"
 MAX_BYTES = 20 * 1024 * 1024
 KEEP_SECONDS = 3600
-SALT = "tasks.contexts.imports"
+TICKET_SALT = "tasks.contexts.imports"
 
 
 class UploadGone(Exception):
@@ -28,7 +28,7 @@ class UploadGone(Exception):
 
 
 @dataclass(frozen=True)
-class KeptUpload:
+class StoredUpload:
     """An upload that is stored between its preview and its import."""
 
     path: Path
@@ -48,7 +48,7 @@ class KeptUpload:
         self.path.unlink(missing_ok=True)
 
 
-def keep_upload(
+def store_upload(
     *,
     chunks: Iterable[bytes],
     file_name: str,
@@ -57,34 +57,34 @@ def keep_upload(
     terms: Terms = UNKNOWN,
 ) -> str:
     """Store an upload for an hour, and return a signed ticket with which to retrieve it."""
-    UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _sweep()
+    UPLOADS_FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _delete_expired()
     name = secrets.token_hex(16)
     # Only for this user of the machine, and never through a link that somebody put there.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with os.fdopen(os.open(UPLOADS / name, flags, 0o600), "wb") as file:
+    with os.fdopen(os.open(UPLOADS_FOLDER / name, flags, 0o600), "wb") as file:
         file.writelines(chunks)
     # Signed, so that nobody can take another person's upload, or store it in another round.
     ticket = {"file": name, "name": file_name, "round": round.pk, "user": user.pk, "terms": terms}
-    return signing.dumps(ticket, salt=SALT, compress=True)
+    return signing.dumps(ticket, salt=TICKET_SALT, compress=True)
 
 
-def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
+def find_upload(*, ticket: str, round: Round, user: User) -> StoredUpload:
     """Return the upload that a ticket identifies. Raises UploadGone."""
     try:
-        data: dict[str, Any] = signing.loads(ticket, salt=SALT, max_age=KEEP_SECONDS)
+        data: dict[str, Any] = signing.loads(ticket, salt=TICKET_SALT, max_age=KEEP_SECONDS)
     except signing.BadSignature:
         raise UploadGone(_("This preview is too old. Choose the file again.")) from None
     if (data["round"], data["user"]) != (round.pk, user.pk):
         raise UploadGone(
             _("This preview belongs to another round or person. Choose the file again.")
         )
-    return KeptUpload(UPLOADS / data["file"], data["name"], Terms(*data["terms"]))
+    return StoredUpload(UPLOADS_FOLDER / data["file"], data["name"], Terms(*data["terms"]))
 
 
-def _sweep() -> None:
+def _delete_expired() -> None:
     """Delete the uploads that have expired."""
-    for path in UPLOADS.iterdir():
+    for path in UPLOADS_FOLDER.iterdir():
         with suppress(FileNotFoundError):  # another process was first
             if path.stat().st_mtime < time.time() - KEEP_SECONDS:
                 path.unlink()

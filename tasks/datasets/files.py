@@ -11,23 +11,23 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from tasks.config.parsing import ConfigError, read_yaml
-from tasks.datasets.tables import ending_of
+from tasks.datasets.tables import find_format
 from tasks.line_files import FileError
 
-DEFAULT = "default"
-NOTES = ("dataset_infos.json", "dataset_info.json", "state.json", "dataset_dict.json")
-SHARD = re.compile(r"(?:^|/)([\w.]+(?:-[A-Za-z]\w*)*)-\d{5}-of-\d{5}\.")
+DEFAULT_CONFIG = "default"
+METADATA_FILES = ("dataset_infos.json", "dataset_info.json", "state.json", "dataset_dict.json")
+SHARD_PATTERN = re.compile(r"(?:^|/)([\w.]+(?:-[A-Za-z]\w*)*)-\d{5}-of-\d{5}\.")
 _WORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
-KEYWORDS: dict[str, str] = {}
+SPLITS_BY_KEYWORD: dict[str, str] = {}
 """The split that each word names."""
 for _split, _words in _WORDS.items():
-    KEYWORDS.update(dict.fromkeys(_words, _split))
-CITATION = re.compile(r"^ *```[^\n]*\n(\s*@\w+\s*\{.*?)^ *```", re.M | re.S)
-MOST_CARD = 2**18
+    SPLITS_BY_KEYWORD.update(dict.fromkeys(_words, _split))
+CITATION_PATTERN = re.compile(r"^ *```[^\n]*\n(\s*@\w+\s*\{.*?)^ *```", re.M | re.S)
+MAX_CARD_CHARS = 2**18
 
 Splits = Mapping[str, Mapping[str, list[str]]]
 """Names of files by configuration and split."""
@@ -49,7 +49,7 @@ class FilePart(NamedTuple):
     files: list[str]
 
 
-def card_of(readme: str) -> Card:
+def parse_card(readme: str) -> Card:
     """Return the parsed card; without front matter if that is not valid YAML."""
     # As the hub reads it: YAML between two lines of hyphens at the beginning.
     front_matter = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|$)", readme, re.S)
@@ -63,20 +63,23 @@ def card_of(readme: str) -> Card:
     if not isinstance(licences, list):
         licences = [licences]
     names = ", ".join(map(str, filter(None, licences)))
-    citations = "\n\n".join(citation.strip() for citation in CITATION.findall(readme))
+    citations = "\n\n".join(citation.strip() for citation in CITATION_PATTERN.findall(readme))
     return Card(data, names[:100], citations[:10_000])
 
 
-def names_in_card(card: Card, config: str) -> dict[str, list[str]]:
+def find_label_names(card: Card, config: str) -> dict[str, list[str]]:
     """Return the label names by column that a card's `dataset_info` lists."""
     infos = card.data.get("dataset_info")
     for info in infos if isinstance(infos, list) else [infos]:  # one may stand without a list
-        if isinstance(info, dict) and info.get("config_name", DEFAULT) in (config, DEFAULT):
-            return _labels(info.get("features"))
+        if isinstance(info, dict) and info.get("config_name", DEFAULT_CONFIG) in (
+            config,
+            DEFAULT_CONFIG,
+        ):
+            return _collect_labels(info.get("features"))
     return {}
 
 
-def _labels(features: Any, at: str = "") -> dict[str, list[str]]:
+def _collect_labels(features: Any, at: str = "") -> dict[str, list[str]]:
     labels: dict[str, list[str]] = {}
     for feature in _as_list(features):
         if not isinstance(feature, dict):
@@ -94,7 +97,7 @@ def _labels(features: Any, at: str = "") -> dict[str, list[str]]:
                     values = list(names.values())
                 labels[name] = [str(value) for value in values] if isinstance(values, list) else []
         for key in ("struct", "sequence", "list"):
-            labels |= _labels(feature.get(key), f"{name}.")
+            labels |= _collect_labels(feature.get(key), f"{name}.")
     return labels
 
 
@@ -105,47 +108,47 @@ def _as_list(value: Any) -> list[Any]:
     return []
 
 
-def splits_of(names: Sequence[str], card: Card) -> Splits:
+def find_splits(names: Sequence[str], card: Card) -> Splits:
     """Return the readable files by configuration and split."""
     data = list(filter(_is_data, names))
     declared = card.data.get("configs")
     splits_by_config = {}
     for config in _as_list(declared):
         if isinstance(config, dict):
-            splits = _told(config, data)
+            splits = _list_declared_splits(config, data)
             # A later entry of the same name replaces an earlier one, also by having no files.
-            splits_by_config[str(config.get("config_name", DEFAULT))] = splits
+            splits_by_config[str(config.get("config_name", DEFAULT_CONFIG))] = splits
     splits_by_config = {config: splits for config, splits in splits_by_config.items() if splits}
     if splits_by_config:
         return splits_by_config
-    guessed = _guessed(data)
+    guessed = _guess_splits(data)
     if guessed:
-        return {DEFAULT: guessed}
+        return {DEFAULT_CONFIG: guessed}
     return {}
 
 
-def converted_splits(names: Sequence[str]) -> Splits:
+def find_converted_splits(names: Sequence[str]) -> Splits:
     """Return the files of a hub's own conversion, `CONFIGURATION/SPLIT/0000.parquet`."""
     splits_by_config: dict[str, dict[str, list[str]]] = {}
     for name in sorted(names):
         parts = PurePosixPath(name).parts
         # Other files of the branch are notes of the conversion.
-        if len(parts) == 3 and ending_of(name) == "parquet":
+        if len(parts) == 3 and find_format(name) == "parquet":
             splits = splits_by_config.setdefault(parts[0], {})
             splits.setdefault(parts[1].removeprefix("partial-"), []).append(name)
     return splits_by_config
 
 
-def pick(splits: Splits, config: str, split: str, title: str) -> FilePart:
+def pick_split(splits: Splits, config: str, split: str, title: str) -> FilePart:
     """Return the files of the requested split. Raises FileError, which lists the existing ones."""
     if not splits:
         raise FileError(f"{title} has no file of Parquet, Arrow, JSON or CSV that can be read.")
-    chosen_config = _one_of(splits, config, (DEFAULT,), "configuration", title)
-    chosen = _one_of(splits[chosen_config], split, (), "split", title)
+    chosen_config = _choose_one(splits, config, (DEFAULT_CONFIG,), "configuration", title)
+    chosen = _choose_one(splits[chosen_config], split, (), "split", title)
     return FilePart(chosen_config, chosen, splits[chosen_config][chosen])
 
 
-def _one_of(
+def _choose_one(
     choices: Iterable[str], requested: str, usual: Sequence[str], kind: str, title: str
 ) -> str:
     names = list(choices)
@@ -164,15 +167,15 @@ def _one_of(
 def _is_data(name: str) -> bool:
     parts = PurePosixPath(name).parts
     hidden = any(folder.startswith((".", "__")) for folder in parts)
-    return bool(ending_of(name)) and parts[-1] not in NOTES and not hidden
+    return bool(find_format(name)) and parts[-1] not in METADATA_FILES and not hidden
 
 
-def _told(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[str]]:
+def _list_declared_splits(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[str]]:
     """Return the files by split that a card's configuration declares."""
     folder = str(config.get("data_dir") or "").strip("./")
     declared = config.get("data_files")
     if not declared:
-        return _guessed([n for n in names if not folder or n.startswith(f"{folder}/")])
+        return _guess_splits([n for n in names if not folder or n.startswith(f"{folder}/")])
     files_by_split: dict[str, list[str]] = {}
     for split, patterns in _declared_patterns(declared):
         files = files_by_split.setdefault(str(split), [])
@@ -206,15 +209,15 @@ def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, pattern.replace("**/", ""))
 
 
-def _guessed(names: Sequence[str]) -> dict[str, list[str]]:
+def _guess_splits(names: Sequence[str]) -> dict[str, list[str]]:
     """Guess the split of each file from its name. Only the most frequent format counts."""
     if not names:
         return {}
     # A folder may hold the same data in two formats: one of them is read.
-    [(ending, _)] = Counter(map(ending_of, names)).most_common(1)
-    files = sorted(name for name in names if ending_of(name) == ending)
+    [(ending, _)] = Counter(map(find_format, names)).most_common(1)
+    files = sorted(name for name in names if find_format(name) == ending)
     # Names of shards are exact. Words in paths are a guess.
-    for guess in (_of_shard, _of_words):
+    for guess in (_guess_from_shard, _guess_from_words):
         files_by_split: dict[str, list[str]] = {}
         for name in files:
             if split := guess(name):
@@ -224,14 +227,16 @@ def _guessed(names: Sequence[str]) -> dict[str, list[str]]:
     return {"train": files}
 
 
-def _of_shard(name: str) -> str:
-    match = SHARD.search(name)
+def _guess_from_shard(name: str) -> str:
+    match = SHARD_PATTERN.search(name)
     if match:
         return match[1]
     return ""
 
 
-def _of_words(name: str) -> str:
+def _guess_from_words(name: str) -> str:
     """Return the split named by the last keyword in a path, or ""."""
     words: list[str] = re.split(r"[-._ /0-9]+", name.lower())
-    return next((KEYWORDS[word] for word in reversed(words) if word in KEYWORDS), "")
+    return next(
+        (SPLITS_BY_KEYWORD[word] for word in reversed(words) if word in SPLITS_BY_KEYWORD), ""
+    )

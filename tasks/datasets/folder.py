@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from core.files.damage import damage_of
-from tasks.datasets.files import DEFAULT, Card, Splits, card_of, splits_of
-from tasks.datasets.tables import ending_of
+from tasks.datasets.files import DEFAULT_CONFIG, Card, Splits, find_splits, parse_card
+from tasks.datasets.tables import find_format
 from tasks.line_files import FileError
 
-WHOLE = "train"
+WHOLE_SPLIT = "train"
 """The split of a dataset that was saved without one, as the library reads it."""
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalDataset:
     """A dataset on this machine: its files by split, and its card."""
 
     name: str
@@ -30,43 +30,50 @@ class Local:
         return (self.folder / name).open("rb")
 
 
-def find_folder(path: Path) -> Local:
+def find_folder(path: Path) -> LocalDataset:
     """Return the dataset in a folder, or in one file. Raises FileError, OSError."""
     if path.is_file():
-        if not ending_of(path.name):
+        if not find_format(path.name):
             raise FileError("Give a folder, or a file of Parquet, Arrow, JSON lines or CSV.")
-        return Local(path.name, path.parent, {DEFAULT: {WHOLE: [path.name]}}, Card({}))
+        return LocalDataset(
+            path.name, path.parent, {DEFAULT_CONFIG: {WHOLE_SPLIT: [path.name]}}, Card({})
+        )
     if not path.is_dir():
         raise FileError("There is no such folder. A name of the hub needs --from hub.")
     # Saved by `save_to_disk` of several splits, of one, or a folder of plain files.
     if (path / "dataset_dict.json").exists():
-        splits = {str(split): str(split) for split in _read(path / "dataset_dict.json")["splits"]}
+        splits = {
+            str(split): str(split) for split in _read_json(path / "dataset_dict.json")["splits"]
+        }
     elif (path / "state.json").exists():
-        splits = {str(_read(path / "state.json").get("_split") or WHOLE): ""}
+        splits = {str(_read_json(path / "state.json").get("_split") or WHOLE_SPLIT): ""}
     else:
-        return _plain(path)
-    files = {split: _shards(path, folder) for split, folder in splits.items()}
+        return _read_plain_folder(path)
+    files = {split: _list_shards(path, folder) for split, folder in splits.items()}
     infos = [path / folder / "dataset_info.json" for folder in splits.values()]
-    return Local(
-        path.name, path, {DEFAULT: files}, _info([info for info in infos if info.exists()])
+    return LocalDataset(
+        path.name,
+        path,
+        {DEFAULT_CONFIG: files},
+        _read_info([info for info in infos if info.exists()]),
     )
 
 
-def _plain(path: Path) -> Local:
+def _read_plain_folder(path: Path) -> LocalDataset:
     names = []
     for file in sorted(path.rglob("*")):
         if file.is_file():
             names.append(file.relative_to(path).as_posix())
     readme = path / "README.md"
-    card = card_of(readme.read_text("utf-8", "replace")) if readme.exists() else Card({})
-    return Local(path.name, path, splits_of(names, card), card)
+    card = parse_card(readme.read_text("utf-8", "replace")) if readme.exists() else Card({})
+    return LocalDataset(path.name, path, find_splits(names, card), card)
 
 
-def _shards(path: Path, folder: str) -> list[str]:
+def _list_shards(path: Path, folder: str) -> list[str]:
     """Return the Arrow files listed by a saved split. Raises FileError."""
     try:
         named = []
-        for data_file in _read(path / folder / "state.json")["_data_files"]:
+        for data_file in _read_json(path / folder / "state.json")["_data_files"]:
             named.append(str(data_file["filename"]))
     except (KeyError, TypeError):
         raise FileError(
@@ -78,16 +85,16 @@ def _shards(path: Path, folder: str) -> list[str]:
     return [f"{folder}/{name}" if folder else name for name in named]
 
 
-def _info(files: list[Path]) -> Card:
+def _read_info(files: list[Path]) -> Card:
     for file in files:
-        info = _read(file)
+        info = _read_json(file)
         return Card(
             {}, str(info.get("license") or "")[:100], str(info.get("citation") or "")[:10_000]
         )
     return Card({})
 
 
-def _read(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     """Parse a JSON file. Raises FileError."""
     try:
         return json.loads(path.read_bytes())

@@ -16,29 +16,29 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
-from tasks.datasets.files import Card, Splits, card_of, converted_splits, splits_of
+from tasks.datasets.files import Card, Splits, find_converted_splits, find_splits, parse_card
 from tasks.line_files import FileError
 from tasks.targets.endpoints.answers import members, strict_json
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED
 from tasks.targets.endpoints.transport import IDEMPOTENT, Headers, Reply
 
-SECONDS = 30.0
-MOST_TOLD = 32 * 2**20
-MOST_CARD = 2**20
-BLOCK = 4 * 2**20
-CONVERTED = "refs/convert/parquet"
+REQUEST_SECONDS = 30.0
+MAX_REPLY_BYTES = 32 * 2**20
+MAX_CARD_BYTES = 2**20
+BLOCK_BYTES = 4 * 2**20
+CONVERTED_BRANCH = "refs/convert/parquet"
 """The branch in which a hub keeps its own Parquet files of each dataset."""
-ID = re.compile(r"(?!\.)[\w.-]{1,96}(?:/(?!\.)[\w.-]{1,96})?")
-REVISION = re.compile(r"(?!\.)[\w./-]{1,200}")
-COMMIT = re.compile(r"[0-9a-f]{40}")
+ID_PATTERN = re.compile(r"(?!\.)[\w.-]{1,96}(?:/(?!\.)[\w.-]{1,96})?")
+REVISION_PATTERN = re.compile(r"(?!\.)[\w./-]{1,200}")
+COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}")
 OWN_HOSTS = ("huggingface.co", "hf.co", "www.huggingface.co")
-CLOSED = (
+CLOSED_MESSAGE = (
     "{what} is gated or private, or there is no such dataset: this site reads what everybody may. "
     "If you have access, fetch it with `hf download {what} --repo-type dataset --local-dir FOLDER` "
     "and import FOLDER with --from datasets."
 )
-BLOBS = "blobs=true"
+BLOBS_QUERY = "blobs=true"
 
 
 class _Missing(FileError):
@@ -70,14 +70,14 @@ class HubDataset:
     card: Card
     endpoint: str
 
-    def open(self, name: str, pieces: "Pieces") -> io.BufferedReader:
+    def open(self, name: str, pieces: "PieceCache") -> io.BufferedReader:
         """Open a file, which is fetched while it is read. Reading raises FileError."""
         url = f"{self.endpoint}/datasets/{self.name}/resolve/{self.commit}/{quote(name)}"
         return io.BufferedReader(_HubFile(url, self.name, self.sizes[name], pieces), 2**16)
 
 
 @dataclass(frozen=True)
-class Pieces:
+class PieceCache:
     """A cache of fetched file pieces, so that each is fetched once.
 
     most: maximum number of pieces; 0 for no limit.
@@ -90,7 +90,7 @@ class Pieces:
         """Return the folder for a file's pieces. Raises FileError if the cache is full."""
         # Counted on disk, since the pieces of several files share the limit.
         if self.most and sum(1 for _ in self.folder.glob("*/*")) >= self.most:
-            most = f"{self.most * BLOCK >> 20} MB"
+            most = f"{self.most * BLOCK_BYTES >> 20} MB"
             raise FileError(
                 f"The rows lie in more than {most} of files. Ask for fewer, or have the operator "
                 "import them by the command."
@@ -103,7 +103,7 @@ class Pieces:
 class _HubFile(io.RawIOBase):
     """A file of a hub whose pieces are fetched as they are read."""
 
-    def __init__(self, url: str, what: str, size: int, pieces: Pieces) -> None:
+    def __init__(self, url: str, what: str, size: int, pieces: PieceCache) -> None:
         self._url, self._what, self._size, self._pieces = url, what, size, pieces
         self._at, self._number, self._piece = 0, -1, b""
 
@@ -124,7 +124,7 @@ class _HubFile(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         if self._at >= self._size:
             return 0
-        number, inside = divmod(self._at, BLOCK)
+        number, inside = divmod(self._at, BLOCK_BYTES)
         # The last piece stays in memory: readers go back and forth within it.
         if number != self._number:
             self._number, self._piece = number, self._block(number)
@@ -135,12 +135,12 @@ class _HubFile(io.RawIOBase):
 
     def _block(self, number: int) -> bytes:
         stored = self._pieces.of(self._url) / str(number)
-        first, last = number * BLOCK, min(self._size, (number + 1) * BLOCK) - 1
+        first, last = number * BLOCK_BYTES, min(self._size, (number + 1) * BLOCK_BYTES) - 1
         if stored.exists():
             return stored.read_bytes()
         # A range, so that the first rows of a large file cost little.
         headers = [(b"Range", f"bytes={first}-{last}".encode())]
-        data = _asked(self._url, self._what, last - first + 1, headers).body
+        data = _fetch(self._url, self._what, last - first + 1, headers).body
         if len(data) != last - first + 1:
             raise FileError("The hub sends another number of bytes than it tells. Try again.")
         # A name of its own, as another request may fetch the same piece.
@@ -150,7 +150,7 @@ class _HubFile(io.RawIOBase):
         return data
 
 
-def reference_of(text: str, endpoint: str) -> Reference:
+def parse_reference(text: str, endpoint: str) -> Reference:
     """Parse a name, such as org/name, or a URL of the hub. Raises FileError."""
     text = text.strip()
     try:
@@ -173,16 +173,16 @@ def reference_of(text: str, endpoint: str) -> Reference:
         )
     if parts[:1] != ["datasets"]:
         raise FileError("The address is of no dataset: it must have /datasets/ in it.")
-    return _checked(parts[1:])
+    return _parse_path(parts[1:])
 
 
-def _checked(parts: list[str]) -> Reference:
+def _parse_path(parts: list[str]) -> Reference:
     """Parse the path after /datasets/: the name with its owner, then a view of the dataset."""
     views = ("viewer", "tree", "blob", "resolve")
     place = next((n for n, step in enumerate(parts) if n and step in views), len(parts))
     name, view = "/".join(parts[:place][:2]), parts[place:]
     name, _, revision = name.partition("@")
-    if not ID.fullmatch(name):
+    if not ID_PATTERN.fullmatch(name):
         raise FileError(f"{name!r:.100} is no name of a dataset, such as stanfordnlp/snli.")
     if view[:1] == ["viewer"]:
         config, split = [*view[1:3], "", ""][:2]
@@ -190,50 +190,50 @@ def _checked(parts: list[str]) -> Reference:
     return Reference(name, revision or (view[1] if len(view) > 1 else ""))
 
 
-def find(reference: Reference, endpoint: str) -> HubDataset:
+def find_dataset(reference: Reference, endpoint: str) -> HubDataset:
     """Return the dataset as the hub describes it, pinned to a commit. Raises FileError.
 
     If no file is readable, such as those of a loading script, the files come from the hub's own
     conversion of the main branch.
     """
     # It becomes a part of an address.
-    if reference.revision and not REVISION.fullmatch(reference.revision):
+    if reference.revision and not REVISION_PATTERN.fullmatch(reference.revision):
         raise FileError(f"{reference.revision!r:.100} is no revision; give a branch or a commit.")
-    answer = _told(reference.name, reference.revision, endpoint)
+    answer = _fetch_listing(reference.name, reference.revision, endpoint)
     name, commit, sizes = answer
     resolve = f"{endpoint}/datasets/{name}/resolve/{commit}"
     card = Card({})
     # The beginning of a card has its front matter.
-    if most := min(sizes.get("README.md", 0), MOST_CARD):
+    if most := min(sizes.get("README.md", 0), MAX_CARD_BYTES):
         headers = [(b"Range", f"bytes=0-{most - 1}".encode())]
-        text = _asked(f"{resolve}/README.md", name, MOST_CARD, headers).body
-        card = card_of(text.decode("utf-8", "replace"))
-    splits = splits_of(list(sizes), card)
+        text = _fetch(f"{resolve}/README.md", name, MAX_CARD_BYTES, headers).body
+        card = parse_card(text.decode("utf-8", "replace"))
+    splits = find_splits(list(sizes), card)
     # The hub converts the main branch only.
     if not splits and not reference.revision:
         with suppress(_Missing):
-            _, commit, sizes = _told(name, CONVERTED, endpoint)
-            splits = converted_splits(list(sizes))
+            _, commit, sizes = _fetch_listing(name, CONVERTED_BRANCH, endpoint)
+            splits = find_converted_splits(list(sizes))
     origin = f"{endpoint}/datasets/{name}/tree/{commit}"
     return HubDataset(name, commit, origin, sizes, splits, card, endpoint)
 
 
-def _told(name: str, revision: str, endpoint: str) -> tuple[str, str, dict[str, int]]:
+def _fetch_listing(name: str, revision: str, endpoint: str) -> tuple[str, str, dict[str, int]]:
     """Return the dataset's canonical name, its commit, and the size of each file in bytes."""
     place = ""
     if revision:
         place = f"/revision/{quote(revision, safe='')}"
-    reply = _asked(f"{endpoint}/api/datasets/{name}{place}?{BLOBS}", name, MOST_TOLD)
+    reply = _fetch(f"{endpoint}/api/datasets/{name}{place}?{BLOBS_QUERY}", name, MAX_REPLY_BYTES)
     try:
         answer = members(strict_json(reply.body), "The answer")
     except EndpointError as error:
         raise FileError(f"The hub's answer cannot be read ({error}). Try again later.") from None
     own, commit = answer.get("id", name), answer.get("sha")
     if answer.get("gated") or answer.get("private"):
-        raise FileError(CLOSED.format(what=own))
-    if not (isinstance(own, str) and ID.fullmatch(own)):
+        raise FileError(CLOSED_MESSAGE.format(what=own))
+    if not (isinstance(own, str) and ID_PATTERN.fullmatch(own)):
         raise FileError("The hub's answer names no dataset. Try again later.")
-    if not (isinstance(commit, str) and COMMIT.fullmatch(commit)):
+    if not (isinstance(commit, str) and COMMIT_PATTERN.fullmatch(commit)):
         raise FileError("The hub names no commit of this dataset, so it could change unseen.")
     siblings = answer.get("siblings")
     sizes = {}
@@ -244,7 +244,7 @@ def _told(name: str, revision: str, endpoint: str) -> tuple[str, str, dict[str, 
     return own, commit, sizes
 
 
-def _asked(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
+def _fetch(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
     """Return the successful reply of the hub. Raises FileError.
 
     what: the dataset's name, for messages. most: maximum bytes.
@@ -252,14 +252,14 @@ def _asked(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
     address = httpx.URL(url)
     try:
         reply = SHARED.request(
-            "GET", address, seconds=SECONDS, max_bytes=most, allowed=(address.host,), secret=None,
-            payload=None, retry=IDEMPOTENT, headers=headers,
+            "GET", address, seconds=REQUEST_SECONDS, max_bytes=most, allowed=(address.host,),
+            secret=None, payload=None, retry=IDEMPOTENT, headers=headers,
         )  # fmt: skip
     except EndpointError as error:
         words = str(error).replace("The target", "It")
         raise FileError(f"The hub cannot be read now. {words} Try again later.") from None
     if reply.status in (401, 403):
-        raise FileError(CLOSED.format(what=what))
+        raise FileError(CLOSED_MESSAGE.format(what=what))
     if reply.status == 404:
         raise _Missing(f"The hub has no {what} at this revision.")
     if not 200 <= reply.status < 300:

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tasks.datasets.files import names_in_card, pick
-from tasks.datasets.folder import Local, find_folder
-from tasks.datasets.hub import HubDataset, Pieces, Reference, find, reference_of
-from tasks.datasets.tables import Row, rows_of
+from tasks.datasets.files import find_label_names, pick_split
+from tasks.datasets.folder import LocalDataset, find_folder
+from tasks.datasets.hub import HubDataset, PieceCache, Reference, find_dataset, parse_reference
+from tasks.datasets.tables import Row, iter_rows
 from tasks.formats.base import Terms
 from tasks.line_files import FileError
 
-LABEL = "label"
-MOST_COLUMNS = 100
-WITH_SCHEMA = (".parquet", ".arrow")
-PEOPLE = ".responses.users"
+LABEL_FIELD = "label"
+MAX_COLUMNS = 100
+ENDINGS_WITH_SCHEMA = (".parquet", ".arrow")
+RESPONDENTS_ENDING = ".responses.users"
 """How a column of Argilla's `to_datasets` ends that says who gave each response."""
 
 
@@ -49,36 +49,36 @@ class WrittenRows:
 
 
 def write_rows(
-    query: RowsQuery, endpoint: str, pieces: Pieces, into: Path, most_bytes: int
+    query: RowsQuery, endpoint: str, pieces: PieceCache, into: Path, most_bytes: int
 ) -> WrittenRows:
     """Write the rows of a split into the file `into`, one JSON object per line.
 
     endpoint: the hub's address; empty for a folder. pieces: the cache for a hub's files.
     most_bytes: maximum size of the rows; 0 for no limit. Raises FileError, OSError.
     """
-    source: HubDataset | Local
+    source: HubDataset | LocalDataset
     config, split = query.config, query.split
     if endpoint:
-        reference = reference_of(query.where, endpoint)
+        reference = parse_reference(query.where, endpoint)
         revision = query.revision or reference.revision
         config, split = config or reference.config, split or reference.split
-        source = find(Reference(reference.name, revision), endpoint)
+        source = find_dataset(Reference(reference.name, revision), endpoint)
     else:
         source = find_folder(Path(query.where))
-    chosen = pick(source.splits, config, split, source.name)
+    chosen = pick_split(source.splits, config, split, source.name)
     columns: dict[str, None] = {}
     count = size = 0
     with into.open("wb") as lines:
-        for row in _rows(source, chosen.files, chosen.config, pieces):
+        for row in _iter_rows(source, chosen.files, chosen.config, pieces):
             columns.update(dict.fromkeys(row))
             if not count and not query.columns:
                 _refuse_responses(source.name, row)
             # Counted while reading, since JSON lines may bring new columns in every row.
-            if len(columns) > MOST_COLUMNS:
-                raise FileError(f"{source.name} has more than {MOST_COLUMNS} columns.")
+            if len(columns) > MAX_COLUMNS:
+                raise FileError(f"{source.name} has more than {MAX_COLUMNS} columns.")
             count += 1
             try:
-                line = json.dumps(_chosen(row, query), ensure_ascii=False).encode() + b"\n"
+                line = json.dumps(_choose_columns(row, query), ensure_ascii=False).encode() + b"\n"
             except UnicodeEncodeError:
                 raise FileError(
                     f"{source.name}: row {count:,} holds half of a surrogate pair; write the "
@@ -102,17 +102,17 @@ def write_rows(
     return WrittenRows(title, terms, count, list(columns))
 
 
-def _rows(
-    source: HubDataset | Local, files: list[str], config: str, pieces: Pieces
+def _iter_rows(
+    source: HubDataset | LocalDataset, files: list[str], config: str, pieces: PieceCache
 ) -> Iterator[Row]:
     """Yield the rows of all files. Files that declare columns must declare the same ones."""
-    names = names_in_card(source.card, config)
+    names = find_label_names(source.card, config)
     first: tuple[str, set[str]] | None = None
     for file in files:
         with source.open(file, pieces) as opened:
-            for number, row in enumerate(rows_of(file, opened, names)):
+            for number, row in enumerate(iter_rows(file, opened, names)):
                 # Files of JSON or CSV do not declare columns, and may leave empty ones out.
-                if not number and file.endswith(WITH_SCHEMA):
+                if not number and file.endswith(ENDINGS_WITH_SCHEMA):
                     has = {column.partition(".")[0] for column in row}
                     first = first or (file, has)
                     if has != first[1]:
@@ -126,7 +126,7 @@ def _rows(
 
 def _refuse_responses(name: str, row: Row) -> None:
     """Raise FileError for Argilla records, because their responses are votes."""
-    if people := next((column for column in row if column.endswith(PEOPLE)), None):
+    if people := next((column for column in row if column.endswith(RESPONDENTS_ENDING)), None):
         raise FileError(
             f"{name} holds Argilla's responses ({people.removesuffix('.users')}), which are votes. "
             'Write it with to_json("records.jsonl") of the data set and take that --from argilla, '
@@ -134,22 +134,22 @@ def _refuse_responses(name: str, row: Row) -> None:
         )
 
 
-def _chosen(row: Row, query: RowsQuery) -> Row:
+def _choose_columns(row: Row, query: RowsQuery) -> Row:
     """Return the row with field names for column names, without missing values."""
     columns = query.columns or dict.fromkeys(row)
     values = {name: row.get(column or name) for name, column in columns.items()}
     if query.is_plain:
-        values = {name: _plain(name, value) for name, value in values.items()}
+        values = {name: _flatten_value(name, value) for name, value in values.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _plain(name: str, value: Any) -> Any:
+def _flatten_value(name: str, value: Any) -> Any:
     """Convert a list to a text; of a list of labels keep the first, which is the author's."""
     if not isinstance(value, list):
         return value
     if not value:
         return None
-    if name == LABEL:
+    if name == LABEL_FIELD:
         return str(value[0])
     if all(isinstance(item, str) for item in value):
         return "\n".join(value)

@@ -11,19 +11,19 @@ from django.conf import settings
 
 from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
 from core.files.storage.disk import scratch
-from tasks.datasets.hub import Pieces
+from tasks.datasets.hub import PieceCache
 from tasks.datasets.reading import RowsQuery, WrittenRows, write_rows
 from tasks.line_files import FileError
 
 MEMORY_BYTES = 1536 * MIB
 PAGE_SECONDS, COMMAND_SECONDS = 120.0, 24 * 3600.0
 PAGE_BYTES, PAGE_PIECES = 20 * MIB, 64
-KEPT = Path(settings.HOME) / "hub"
+PIECES_FOLDER = Path(settings.HOME) / "hub"
 """What commands fetched of a hub and did not store yet."""
 
 
 @contextmanager
-def spooled(
+def spool_rows(
     query: RowsQuery, *, of_hub: bool, is_page: bool = False
 ) -> Iterator[tuple[WrittenRows, Path]]:
     """Yield a description of the rows, and the file that holds them within the context.
@@ -35,9 +35,11 @@ def spooled(
     """
     # The same dataset and revision find the pieces that an earlier run fetched.
     key = sha256(f"{query.where} {query.revision}".encode()).hexdigest()[:32]
-    pieces_folder = KEPT / key
+    pieces_folder = PIECES_FOLDER / key
     with scratch() as folder:
-        pieces = Pieces(folder / "pieces", PAGE_PIECES) if is_page else Pieces(pieces_folder)
+        pieces = (
+            PieceCache(folder / "pieces", PAGE_PIECES) if is_page else PieceCache(pieces_folder)
+        )
         endpoint, into = settings.HUB_ENDPOINT if of_hub else "", folder / "rows.jsonl"
         most, seconds = 0, COMMAND_SECONDS
         if is_page:

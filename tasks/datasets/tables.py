@@ -24,74 +24,74 @@ Row = dict[str, Any]
 Names = Mapping[str, list[str]]
 """The names of a column's labels, which its values count from 0; -1 is none."""
 BATCH_ROWS = 256
-BUFFER = 2**20
-LARGEST = 2**63
-BROKEN = (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+BUFFER_BYTES = 2**20
+LARGEST_INTEGER = 2**63
+READ_ERRORS = (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """What readers raise where a file is damaged, or says of itself what makes no sense."""
 
 
-def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
+def iter_rows(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
     """Yield the rows of a file in the format of its ending, with None for missing values.
 
     names: label names by column, for files that do not include them. Raises FileError.
     """
-    read = READERS[ending_of(name)]
+    read = READERS[find_format(name)]
     try:
         yield from read(file, names)
     except FileError as error:
         raise FileError(f"{name}: {error}") from None
-    except BROKEN as error:
+    except READ_ERRORS as error:
         raise FileError(f"{name} cannot be read: {damage_of(error)}. Make it again.") from None
 
 
-def ending_of(name: str) -> str:
+def find_format(name: str) -> str:
     """Return the format of a file name, such as parquet; "" if no reader supports it."""
     plain = name.lower().removesuffix(".gz")
     ending = plain.rpartition(".")[2]
     is_packed = plain != name.lower()
     readers: Mapping[str, Any] = READERS
     if is_packed:
-        readers = TEXTS
+        readers = TEXT_READERS
     if ending in readers:
         return ending
     return ""
 
 
-def label_names(features: Any, at: str = "") -> dict[str, list[str]]:
+def map_label_names(features: Any, at: str = "") -> dict[str, list[str]]:
     """Return the label names of the library's `features`, by flattened column name."""
     if not isinstance(features, Mapping):
         return {}
     if features.get("_type") == "ClassLabel" and isinstance(features.get("names"), list):
         return {at: [str(name) for name in features["names"]]}
     if "_type" in features:
-        return label_names(features.get("feature"), at)
+        return map_label_names(features.get("feature"), at)
     names_by_column: dict[str, list[str]] = {}
     for name, feature in features.items():
-        names_by_column |= label_names(feature, f"{at}.{name}" if at else name)
+        names_by_column |= map_label_names(feature, f"{at}.{name}" if at else name)
     return names_by_column
 
 
-def _parquet(file: BufferedReader, names: Names) -> Iterator[Row]:
+def _read_parquet(file: BufferedReader, names: Names) -> Iterator[Row]:
     from pyarrow import parquet
 
     # Without reading ahead, which would fetch more of a hub's file than the rows need.
-    opened = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
+    opened = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES)
     schema = opened.schema_arrow
-    columns = _readable(schema)
-    yield from _batches(
+    columns = _list_readable_columns(schema)
+    yield from _iter_batch_rows(
         opened.iter_batches(BATCH_ROWS, columns=columns, use_threads=False), schema, names
     )
 
 
-def _arrow(file: BufferedReader, names: Names) -> Iterator[Row]:
+def _read_arrow(file: BufferedReader, names: Names) -> Iterator[Row]:
     from pyarrow import ipc
 
     opened = ipc.open_stream(file)
-    columns = _readable(opened.schema)
-    yield from _batches(_small_batches(opened, columns), opened.schema, names)
+    columns = _list_readable_columns(opened.schema)
+    yield from _iter_batch_rows(_split_batches(opened, columns), opened.schema, names)
 
 
-def _small_batches(batches: Iterable[Any], columns: list[str]) -> Iterator[Any]:
+def _split_batches(batches: Iterable[Any], columns: list[str]) -> Iterator[Any]:
     """Yield some columns of record batches, at most BATCH_ROWS rows at a time.
 
     The writer of a file chooses the size of its batches, which may not fit our memory as Python
@@ -102,18 +102,18 @@ def _small_batches(batches: Iterable[Any], columns: list[str]) -> Iterator[Any]:
             yield batch.slice(start, BATCH_ROWS).select(columns)
 
 
-def _batches(batches: Iterable[Any], schema: Any, names: Names) -> Iterator[Row]:
+def _iter_batch_rows(batches: Iterable[Any], schema: Any, names: Names) -> Iterator[Row]:
     metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     features = None
     if isinstance(metadata, dict):
         features = metadata.get("info", {}).get("features")
-    labels_by_column = {**names, **label_names(features)}
+    labels_by_column = {**names, **map_label_names(features)}
     for batch in batches:
         for row in batch.to_pylist():
-            yield _named(_flat(row), labels_by_column)
+            yield _name_labels(_flatten(row), labels_by_column)
 
 
-def _readable(schema: Any) -> list[str]:
+def _list_readable_columns(schema: Any) -> list[str]:
     """Return the names of the columns without binary data."""
     return [field.name for field in schema if not _has_bytes(field.type)]
 
@@ -129,7 +129,7 @@ def _has_bytes(kind: Any) -> bool:
     return any(_has_bytes(kind.field(place).type) for place in range(kind.num_fields))
 
 
-def _text(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
+def _make_text_reader(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
     """Return a reader for the rows of a text file, which may be compressed with gzip."""
 
     def rows(file: BufferedReader, names: Names) -> Iterator[Row]:
@@ -144,27 +144,27 @@ def _text(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
                 raise FileError(f"row {number}: {damage_of(error)}.") from None
             if not isinstance(row, dict):
                 raise FileError(f"row {number} is no object; each row must be one.")
-            yield _named(_flat(row), names)
+            yield _name_labels(_flatten(row), names)
 
     return rows
 
 
-def _flat(row: Mapping[str, Any], at: str = "") -> Row:
+def _flatten(row: Mapping[str, Any], at: str = "") -> Row:
     flat: Row = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{at}{name}.")
+            flat |= _flatten(value, f"{at}{name}.")
         else:
-            flat[f"{at}{name}"] = _plain(value)
+            flat[f"{at}{name}"] = _to_plain(value)
     return flat
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Convert a value to one that JSON and a database can hold."""
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _to_plain(item) for name, item in value.items()}
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -174,21 +174,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal | datetime.timedelta | UUID):
         return str(value)
     # Databases hold 64 bits.
-    if isinstance(value, int) and abs(value) >= LARGEST:
+    if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
         return str(value)
     return value
 
 
-def _named(row: Row, names: Names) -> Row:
+def _name_labels(row: Row, names: Names) -> Row:
     for column, labels in names.items():
         if column in row:
-            row[column] = _label(row[column], labels)
+            row[column] = _name_label(row[column], labels)
     return row
 
 
-def _label(value: Any, names: list[str]) -> Any:
+def _name_label(value: Any, names: list[str]) -> Any:
     if isinstance(value, list):
-        return [_label(item, names) for item in value]
+        return [_name_label(item, names) for item in value]
     text = None
     if isinstance(value, str | float):
         text = label_text(value)
@@ -202,14 +202,14 @@ def _label(value: Any, names: list[str]) -> Any:
     return None
 
 
-TEXTS = {
-    "jsonl": _text(json_lines),
-    "ndjson": _text(json_lines),
-    "json": _text(json_items()),
-    "csv": _text(table()),
-    "tsv": _text(table("tsv")),
+TEXT_READERS = {
+    "jsonl": _make_text_reader(json_lines),
+    "ndjson": _make_text_reader(json_lines),
+    "json": _make_text_reader(json_items()),
+    "csv": _make_text_reader(table()),
+    "tsv": _make_text_reader(table("tsv")),
 }
 READERS = cast(
     "dict[str, Callable[[BufferedReader, Names], Iterator[Row]]]",
-    {"parquet": _parquet, "arrow": _arrow, **TEXTS},
+    {"parquet": _read_parquet, "arrow": _read_arrow, **TEXT_READERS},
 )

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from core.accounts.models import User
 from core.errors import Refused
-from tasks.config_changes import STALE, ConfigStale, digest
+from tasks.config_changes import STALE_MESSAGE, ConfigStale, hash_text
 from tasks.making.outline import Data, completed, data_of, put, text_of
 from tasks.making.services import find_source, make_own_task
 from tasks.making.templates import Source, kind_of, text_in
@@ -54,7 +54,7 @@ def begin_change(*, task: Task, owner: User) -> TaskDraft:
     """
     if not can_edit(owner, task):
         raise Refused(_("You may not change this task."), code="edit", status=403)
-    begun = {**_stored(data_of(task.config_text)), "base": digest(task.config_text)}
+    begun = {**_stored(data_of(task.config_text)), "base": hash_text(task.config_text)}
     # The unique draft decides between two tabs that begin at once.
     return TaskDraft.objects.get_or_create(owner=owner, task=task, defaults=begun)[0]
 
@@ -97,8 +97,8 @@ def replace_draft(*, draft: TaskDraft, text: str, base: str) -> TaskDraft:
     """
     locked = TaskDraft.objects.select_for_update(no_key=True).get(pk=draft.pk)
     # The page showed the completed text, so that is what its digest is compared with.
-    if digest(draft_text(locked)) != base:
-        raise ConfigStale(_(STALE))
+    if hash_text(draft_text(locked)) != base:
+        raise ConfigStale(_(STALE_MESSAGE))
     return _keep(locked, data_of(text))
 
 

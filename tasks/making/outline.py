@@ -8,8 +8,8 @@ from copy import deepcopy
 from typing import Any
 
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, Component
-from tasks.config.parsing import Loc, dump_yaml, inside, path_of, read_yaml
-from tasks.config.schema import METRICS, OF_SECRETS, TaskConfig
+from tasks.config.parsing import Loc, dump_yaml, format_path, locate_inside, read_yaml
+from tasks.config.schema import METRIC_NAMES, SECRET_METRICS, TaskConfig
 
 Data = dict[str, Any]
 PLACES: Mapping[str, tuple[str, ...]] = {
@@ -315,12 +315,12 @@ def rules_for(data: Data) -> list[str]:
 
 
 def metrics_for(data: Data) -> list[str]:
-    """Return the metrics that can score the model's answer, as `unfit_metrics` checks them."""
+    """Return the metrics that can score the model's answer, as `find_unfit_metrics` checks them."""
     answer, _is_compared = _answer(data)
     kind = FIELD_TYPES.get(str(answer.get("type")))
     verdict = get(completed(data), ("verdict", "type"))
     if verdict == "secret":
-        return [name for name in METRICS if name in OF_SECRETS]
+        return [name for name in METRIC_NAMES if name in SECRET_METRICS]
     special: set[str] = set()
     for field_type in FIELD_TYPES.values():
         special.update(field_type.own_metrics)
@@ -328,9 +328,9 @@ def metrics_for(data: Data) -> list[str]:
     if kind:
         own = kind.own_metrics
     fitting = []
-    for name in METRICS:
+    for name in METRIC_NAMES:
         # A metric of a special type scores only answers of that type.
-        if name not in OF_SECRETS and (name in own or name not in special):
+        if name not in SECRET_METRICS and (name in own or name not in special):
             fitting.append(name)
     return fitting
 
@@ -414,13 +414,13 @@ def not_shown(data: Data) -> list[str]:
     for key, shown_keys in SHOWN.items():
         value = data.get(key)
         if isinstance(value, dict):
-            paths += [path_of((key, inner)) for inner in value if inner not in shown_keys]
+            paths += [format_path((key, inner)) for inner in value if inner not in shown_keys]
     for place, path in PLACES.items():
         for index, field in enumerate(fields_in(deepcopy(data), place)):
             kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
             odd = field.keys() - {"labels"} - set(COMMON_KEYS) - set(kind.keys)
             for key in sorted(odd):
-                paths.append(path_of(inside(path, index, key)))
+                paths.append(format_path(locate_inside(path, index, key)))
     return paths
 
 

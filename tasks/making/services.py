@@ -10,7 +10,7 @@ from core.accounts.services import log
 from core.errors import Refused
 from tasks.contexts.media.decoding import Decoded
 from tasks.contexts.media.services import delete_media, store_decoded
-from tasks.contexts.scenes.contexts import with_drawn_examples
+from tasks.contexts.scenes.contexts import draw_examples
 from tasks.making.templates import Source, renamed, templates, text_in
 from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember, TaskProposal
 from tasks.permissions import can_edit, can_make_tasks, can_own
@@ -134,7 +134,7 @@ def _bring_files(source: Source | None, task: Task) -> None:
                 decoded_file = Decoded(file.read(), media.mime, media.about)
             store_decoded(task=task, decoded_file=decoded_file)
     elif source and source.scenes:
-        task.config_text = with_drawn_examples(source.scenes, task)
+        task.config_text = draw_examples(source.scenes, task)
         task.save(update_fields=["config_text"])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from tasks.datasets.reading import RowsQuery, WrittenRows
-from tasks.datasets.spool import spooled
+from tasks.datasets.spool import spool_rows
 
 FOLDER, HUB = "datasets", "hub"
 SOURCES = (FOLDER, HUB)
@@ -50,10 +50,10 @@ def is_dataset(options: Mapping[str, Any], besides: Collection[str] = ()) -> boo
 
 @contextmanager
 def dataset_of(options: Mapping[str, Any], *, is_plain: bool) -> Iterator[tuple[WrittenRows, Path]]:
-    """Yield the rows that the arguments name, as `spooled` does. Raises FileError."""
+    """Yield the rows that the arguments name, as `spool_rows` does. Raises FileError."""
     arguments = {name: options[name] for name in NAMES}
     query = RowsQuery(where=options["file"], is_plain=is_plain, **arguments)
-    with spooled(query, of_hub=options["source"] == HUB) as dataset:
+    with spool_rows(query, of_hub=options["source"] == HUB) as dataset:
         yield dataset
 
 

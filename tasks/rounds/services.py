@@ -12,7 +12,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.data.rows import changed_fields
 from core.errors import Refused
-from tasks.contexts.media.services import delete_unnamed, digests_of_contexts
+from tasks.contexts.media.services import delete_unreferenced_file, list_context_digests
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel, Task
 from tasks.permissions import can_own
@@ -153,5 +153,5 @@ def delete_round(*, round: Round, actor: User) -> None:
             locked.delete()
     except ProtectedError:  # an example, or a dataset
         raise Refused(message, code="round") from None
-    for digest in digests_of_contexts(fields):
-        delete_unnamed(task=round.task, digest=digest)
+    for digest in list_context_digests(fields):
+        delete_unreferenced_file(task=round.task, digest=digest)

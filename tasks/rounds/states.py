@@ -11,8 +11,8 @@ from django.utils.translation import gettext_noop, ngettext
 from core.accounts.models import User
 from core.accounts.services import log
 from core.periodic import minutely
-from tasks.budgets import reached
-from tasks.contexts.files import context_digest
+from tasks.budgets import find_reached_limit
+from tasks.contexts.files import hash_context
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel
 from tasks.questions import used_of, writers
@@ -166,7 +166,7 @@ def close_if_due(*, round: Round) -> Round:
         return round
     # Without a lock: most calls find nothing to do. Whoever closes the round checks its state
     # again.
-    why = reached(round.budget, used_of(round), timezone.now())
+    why = find_reached_limit(round.budget, used_of(round), timezone.now())
     if why is None:
         return round
     try:
@@ -187,12 +187,12 @@ def _check_can_open(round: Round) -> None:
         message = _("Round %(number)d is not closed yet. Close it first.")
         raise RoundError(message % {"number": live.number})
     if not round.task.config.context:  # one empty context a round; an import has it retired
-        empty = round.contexts.filter(digest=context_digest({}))
+        empty = round.contexts.filter(digest=hash_context({}))
         if not empty.update(is_retired=False):
             store_contexts(round=round, rows=[{}], file_name="(no contexts)")
     if not round.contexts.filter(is_retired=False).exists():
         raise RoundError(_("The round has no contexts. Import some first."))
-    if why := reached(round.budget, used_of(round), timezone.now()):
+    if why := find_reached_limit(round.budget, used_of(round), timezone.now()):
         raise RoundError(" ".join((_("The round would close at once."), _(REACHED[why]))))
 
 

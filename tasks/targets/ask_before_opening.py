@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Prediction
 from tasks.targets.send_test import NoAnswer, answer_to, asking, note_test
@@ -116,5 +116,5 @@ def filled(task: Task, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if any(name not in values for name in config.model_fields):
         return None
     # Pictures and recordings as data URLs, as while people write.
-    values = for_models(config, task, values)
+    values = prepare_for_models(config, task, values)
     return {name: values[name] for name in config.model_fields}

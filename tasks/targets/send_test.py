@@ -8,7 +8,7 @@ from typing import Any
 
 from core.files.places import without_places
 from core.outside import Hanging, Places
-from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import endpoint_of, messages_of, secret_of
 from tasks.targets.contact_services import Contact, answer_contact, note_lasting
@@ -119,7 +119,7 @@ def answer_to(
         inputs = {"messages": messages_of((), str(inputs["messages"]))}
     try:
         secret = secret_of(target)
-        read = for_models(target.task.config, target.task, inputs)
+        read = prepare_for_models(target.task.config, target.task, inputs)
         answer = endpoint_of(target).predict([read], deadline_seconds=seconds)[0]
     except EndpointError as error:
         detail = without_secret(secret, str(error))

@@ -13,7 +13,7 @@ from core.accounts.services import log
 from core.data.encryption import encrypt
 from core.data.rows import changed_fields
 from core.errors import Invalid, Refused
-from tasks.contexts.files import context_digest
+from tasks.contexts.files import hash_context
 from tasks.models import (
     Generator,
     ModelUse,
@@ -209,7 +209,7 @@ def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetV
     A target that sends no digest is identified by the digest of everything it reports.
     """
     # One row a version, also when two calls see it first at once: the digest is unique.
-    digest = str(fingerprint.get("digest") or context_digest(dict(fingerprint)))
+    digest = str(fingerprint.get("digest") or hash_context(dict(fingerprint)))
     return TargetVersion.objects.get_or_create(
         target=target, digest=digest, defaults={"fingerprint": dict(fingerprint)}
     )[0]

@@ -3,8 +3,8 @@
 import pytest
 
 from core.accounts.models import LogEntry
-from tasks.config.loading import json_schema
-from tasks.config_changes import HAS_CONTEXTS, OPENED
+from tasks.config.loading import build_json_schema
+from tasks.config_changes import HAS_CONTEXTS, ROUND_OPENED
 from tasks.models import Task, TaskMember
 from tests.support.writing import signed_in
 from tests.support.writing_aids import worked_example
@@ -98,7 +98,7 @@ def test_what_is_fixed_is_refused_with_its_place(editor, nli):
     )
     response = put(editor, text, before["version"])
     assert response.status_code == 422
-    assert OPENED[:-1] in str(response.json()["error"]["fields"]["config_text"])
+    assert ROUND_OPENED[:-1] in str(response.json()["error"]["fields"]["config_text"])
 
 
 def test_versions_are_listed_compared_and_brought_back(editor, nli, alice):
@@ -161,4 +161,4 @@ def test_odd_bodies(editor, body):
 
 def test_the_schema_is_everybodys(anybody, db):
     answer = anybody.get("/api/v1/config-schema/")
-    assert answer.json() == json_schema()
+    assert answer.json() == build_json_schema()

@@ -110,7 +110,7 @@ def test_a_file_may_be_larger_than_a_form(editor, nli, settings):
 @pytest.mark.own_process
 def test_a_file_that_takes_all_memory_is_an_error_of_the_text(editor, nli, monkeypatch):
     monkeypatch.setattr(services, "MEMORY_BYTES", 10 * MIB)
-    monkeypatch.setattr(services, "UNFOLDED", 0)
+    monkeypatch.setattr(services, "MEMORY_FACTOR", 0)
     reply = bring(editor, '{"premise": "x", "metadata": {"a": [%s[]]}}' % ("[]," * 700_000))
     assert (reply.status_code, error(reply)["fields"]["text"]) == (422, [TOO_LARGE])
     assert not ContextBatch.objects.exists()

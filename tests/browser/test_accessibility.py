@@ -193,7 +193,7 @@ def test_pages_of_a_community(page, alice):
 
 
 def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path)
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path)
     settings.NEW_TASKS = "everybody"
     confirm_address(alice)
     for path in ("/new/", "/new/template/toxicity/"):

@@ -142,7 +142,7 @@ def on_the_board(page, visitor):
 def test_a_task_of_ones_own(
     open_page, transactional_db, settings, live_server, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path)
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path)
     settings.NEW_TASKS, settings.ACCOUNT_EMAIL_VERIFICATION = "everybody", "mandatory"
     settings.MEDIA_ROOT, settings.SITE_URL = tmp_path, live_server.url
     page = open_page()

@@ -16,7 +16,7 @@ from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example
 from core.accounts.models import Annotator, LogEntry
 from core.errors import Refused
-from tasks.config_changes import ConfigStale, digest
+from tasks.config_changes import ConfigStale, hash_text
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
 from tasks.rounds.opening_services import change_state
@@ -190,7 +190,7 @@ def test_of_two_editors_one_saves(round, at_once):
         def save(number, text=text):
             changed = f"{text}\n# {number}\n"
             with contextlib.suppress(ConfigStale):
-                save_config(task=round.task, text=changed, base=digest(text), actor=owner)
+                save_config(task=round.task, text=changed, base=hash_text(text), actor=owner)
                 return changed
 
         saved = [one for one in at_once(save, range(4)) if one]

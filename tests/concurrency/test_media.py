@@ -14,11 +14,11 @@ from core.errors import Invalid
 from tasks.contexts.media import services
 from tasks.contexts.media.services import (
     delete_media,
-    delete_unnamed,
-    hide_withdrawn,
-    keep,
+    delete_unreferenced_file,
+    hide_withdrawn_media,
+    keep_media,
     store_media,
-    touch,
+    touch_media,
 )
 from tasks.models import Media
 from tests.support import media
@@ -39,7 +39,7 @@ def kept(task, digest, found, over):
     found.wait(5)
     try:
         with transaction.atomic():
-            keep(task=task, digests=[digest], used=True)
+            keep_media(task=task, digests=[digest], used=True)
     except Invalid:
         return "gone"
     finally:
@@ -82,7 +82,7 @@ def test_equal_files_at_once_are_one_row_and_one_file(task, at_once, time, tmp_p
 def looked(monkeypatch):
     """Stops who has looked whether a file is named, until the other had time to act."""
     found, over = threading.Event(), threading.Event()
-    is_named = services.is_named
+    is_named = services.is_referenced
 
     def slowly(*args, **kwargs):
         named = is_named(*args, **kwargs)
@@ -90,11 +90,11 @@ def looked(monkeypatch):
         over.wait(0.3)  # without the lock the other is over by then
         return named
 
-    monkeypatch.setattr(services, "is_named", slowly)
+    monkeypatch.setattr(services, "is_referenced", slowly)
     return found, over
 
 
-@pytest.mark.parametrize("act", [delete_unnamed, hide_withdrawn])
+@pytest.mark.parametrize("act", [delete_unreferenced_file, hide_withdrawn_media])
 def test_what_an_example_names_meanwhile_is_neither_deleted_nor_hidden(
     task, at_once, monkeypatch, act
 ):
@@ -106,7 +106,9 @@ def test_what_an_example_names_meanwhile_is_neither_deleted_nor_hidden(
     def run(what):
         if what == "act":
             with transaction.atomic():
-                asked = {"digest": digest} if act is delete_unnamed else {"digests": [digest]}
+                asked = (
+                    {"digest": digest} if act is delete_unreferenced_file else {"digests": [digest]}
+                )
                 return act(task=task, **asked)
         return kept(task, digest, found, over)
 
@@ -126,7 +128,7 @@ def test_what_another_person_sends_while_its_owner_leaves_stays(
 
     def run(who):
         if who == "leaver":
-            return delete_unnamed(task=task, digest=digest, leaver=first)
+            return delete_unreferenced_file(task=task, digest=digest, leaver=first)
         found.wait(5)
         try:
             return store_media(**send, sent_by=second)
@@ -138,7 +140,9 @@ def test_what_another_person_sends_while_its_owner_leaves_stays(
     assert (row.digest, row.sent_by) == (digest, second)
     assert row.file.storage.exists(row.file.name)
     assert len([one for one in (tmp_path / "tasks").rglob("*") if one.is_file()]) == 1
-    delete_unnamed(task=task, digest=digest, leaver=first)  # once more, after the other sent it
+    delete_unreferenced_file(
+        task=task, digest=digest, leaver=first
+    )  # once more, after the other sent it
     assert not Media.objects.get().is_used  # it has its day
 
 
@@ -169,7 +173,7 @@ def patiently(function, **asked):
         connections.close_all()
 
 
-@pytest.mark.parametrize("write", [touch, partial(keep, used=True)])
+@pytest.mark.parametrize("write", [touch_media, partial(keep_media, used=True)])
 def test_files_are_locked_in_one_order(task, database, write):
     """Order: by id; here the files lie in the table the other way round."""
     digests = ["a" * 64, "b" * 64]
@@ -180,7 +184,7 @@ def test_files_are_locked_in_one_order(task, database, write):
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(patiently, write, task=task, digests=digests)
         wait_for(1)
-        second = pool.submit(patiently, hide_withdrawn, task=task, digests=digests)
+        second = pool.submit(patiently, hide_withdrawn_media, task=task, digests=digests)
         wait_for(2)
         database.execute("SELECT pg_advisory_unlock(7)")
         first.result()  # a ring of locks is an error

@@ -7,7 +7,7 @@ reads that has not judged for themselves.
 
 import pytest
 
-from tasks.config.checks import findings
+from tasks.config.checks import find_contradictions
 from tasks.config.loading import dump_config, load_config
 from tasks.making.templates import GALLERY
 from tasks.services import OFFICIAL
@@ -90,5 +90,5 @@ def test_a_task_may_say_otherwise(example):
     )
     assert [*blind.blind_inputs(task.config, example)] == ["talk", field]
     assert shown_inputs(task.config, example)[1][0] == "Why?"
-    assert not findings(task.config)
+    assert not find_contradictions(task.config)
     assert load_config(dump_config(task.config)) == task.config

@@ -17,7 +17,7 @@ from evaluation.models import Submission, Team
 from evaluation.submissions import services
 from evaluation.submissions.teams.services import make_team
 from leaderboard.arena.files import read_comparisons
-from tasks.config_changes import digest
+from tasks.config_changes import hash_text
 from tasks.line_files import LineError
 from tasks.models import Task, TaskMember
 from tasks.services import change_task, create_task, save_config
@@ -87,7 +87,7 @@ def _named(task, name):
 
 
 def _base(task):
-    return digest(task.config_text)
+    return hash_text(task.config_text)
 
 
 @pytest.mark.parametrize(

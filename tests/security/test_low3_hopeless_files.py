@@ -9,7 +9,7 @@ from evaluation.test_sets import parsing
 from evaluation.test_sets.parsing import SetFile
 from tasks import line_files
 from tasks.contexts import files
-from tasks.contexts.files import summary_of
+from tasks.contexts.files import summarise_file
 from tasks.line_files import FileError, HopelessFile
 from tests.support.factories import RoundFactory, TaskFactory
 
@@ -50,14 +50,14 @@ def test_contexts_stop_after_many_problems(line, few, task, monkeypatch):
     lines = Lines(line, 10_000)
     monkeypatch.setattr(files, "BytesIO", lambda data: lines)
     with pytest.raises(HopelessFile) as stopped:
-        summary_of(b"", "a.jsonl", task.config, ())
+        summarise_file(b"", "a.jsonl", task.config, ())
     assert lines.left > 9_800
     assert pickle.loads(pickle.dumps(stopped.value)).args == stopped.value.args
     assert stopped.value.args[0] in (100, 101)
 
 
 def test_one_line_fewer_is_read_to_its_end(few, task):
-    assert summary_of(SAME * 100, "a.jsonl", task.config, ()).duplicate_count == 99
+    assert summarise_file(SAME * 100, "a.jsonl", task.config, ()).duplicate_count == 99
 
 
 def test_a_dry_run_answers_what_stopped_it(few, task, as_alice, alice):

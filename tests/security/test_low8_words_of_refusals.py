@@ -27,9 +27,9 @@ from evaluation.test_sets.parsing import read_set
 from serving.errors import MisconfiguredError, ServingError
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
-from tasks.contexts.files import summary_of
-from tasks.contexts.media.decoding import BadMedia, picture
-from tasks.datasets.tables import rows_of
+from tasks.contexts.files import summarise_file
+from tasks.contexts.media.decoding import BadMedia, decode_picture
+from tasks.datasets.tables import iter_rows
 from tasks.formats import FORMATS
 from tasks.formats.reading import lines_of
 from tasks.line_files import BadRow, FileError, LineError
@@ -91,14 +91,17 @@ READERS = {
     "set gz": (gzip.compress(LINES), lambda path: list(read_set(path, "a.jsonl.gz", NLI_CONFIG))),
     "set csv": (b'premise,label\n"a",b\n', lambda path: list(read_set(path, "a.csv", NLI_CONFIG))),
     "set parquet": (parquet(), lambda path: list(read_set(path, "a.parquet", NLI_CONFIG))),
-    "contexts": (LINES, lambda path: summary_of(path.read_bytes(), "a.jsonl", NLI_CONFIG, ())),
-    "sheet": (zip_of(FILES), lambda path: summary_of(path.read_bytes(), "a.xlsx", NLI_CONFIG, ())),
-    "parquet": (parquet(), lambda path: list(rows_of("a.parquet", path.open("rb"), {}))),
-    "arrow": (arrow(), lambda path: list(rows_of("a.arrow", path.open("rb"), {}))),
-    "rows": (LINES, lambda path: list(rows_of("a.jsonl", path.open("rb"), {}))),
+    "contexts": (LINES, lambda path: summarise_file(path.read_bytes(), "a.jsonl", NLI_CONFIG, ())),
+    "sheet": (
+        zip_of(FILES),
+        lambda path: summarise_file(path.read_bytes(), "a.xlsx", NLI_CONFIG, ()),
+    ),
+    "parquet": (parquet(), lambda path: list(iter_rows("a.parquet", path.open("rb"), {}))),
+    "arrow": (arrow(), lambda path: list(iter_rows("a.arrow", path.open("rb"), {}))),
+    "rows": (LINES, lambda path: list(iter_rows("a.jsonl", path.open("rb"), {}))),
     "layout": (zip_of({"a.json": LINES}), lambda path: list(lines_of(path, FORMATS["squad"]))),
     "config": (b"name: a\nb: [c, {d: e}]\n", lambda path: load_config(path.read_text("latin-1"))),
-    "picture": (png(), lambda path: picture(path.read_bytes())),
+    "picture": (png(), lambda path: decode_picture(path.read_bytes())),
 }
 
 
@@ -158,8 +161,8 @@ def test_a_workbook_with_a_document_type_is_refused(tmp_path):
             with zipfile.ZipFile(file, "w") as parts:
                 parts.writestr(name, text)
             with pytest.raises(FileError, match="DTD"):
-                summary_of(file.getvalue(), "a.xlsx", NLI_CONFIG, ())
+                summarise_file(file.getvalue(), "a.xlsx", NLI_CONFIG, ())
             with pytest.raises(FileError, match="DTD"):
-                summary_of(file.getvalue(), "a.ods", NLI_CONFIG, ())
+                summarise_file(file.getvalue(), "a.ods", NLI_CONFIG, ())
     with suppress(FileError):
-        summary_of(b"PK\x03\x04", "a.xlsx", NLI_CONFIG, ())
+        summarise_file(b"PK\x03\x04", "a.xlsx", NLI_CONFIG, ())

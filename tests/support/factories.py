@@ -4,7 +4,7 @@ import factory
 from factory.django import DjangoModelFactory
 
 from core.accounts.models import Annotator, User
-from tasks.contexts.files import context_digest
+from tasks.contexts.files import hash_context
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.services import OFFICIAL
 
@@ -60,7 +60,7 @@ class ContextFactory(DjangoModelFactory):
 
     round = factory.SubFactory(RoundFactory)
     fields = factory.Sequence(lambda n: {"premise": f"Person {n} opened the shop at nine."})
-    digest = factory.LazyAttribute(lambda c: context_digest(c.fields))
+    digest = factory.LazyAttribute(lambda c: hash_context(c.fields))
 
 
 def scripted_target(round: Round, name: str = "scripted", **options) -> TargetModel:

@@ -21,7 +21,7 @@ from evaluation.jobs import build_dataset, evaluate_next
 from evaluation.models import Score
 from evaluation.test_sets.selectors import set_rows
 from evaluation.test_sets.source_services import version_of_closed_round
-from tasks.config.checks import types_of
+from tasks.config.checks import list_types_for
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
 from tests.support import media
@@ -140,7 +140,7 @@ def _rule(targets, kind, *others):
 
 def kinds_in(place):
     """The types that work there, with the further shapes of some."""
-    kinds = [*types_of(place), *VARIANTS.get(place, [])]
+    kinds = [*list_types_for(place), *VARIANTS.get(place, [])]
     return [kind for kind in kinds if (place, kind) != ("input", "chat")]  # tests/web/test_chat.py
 
 

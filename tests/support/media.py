@@ -9,7 +9,7 @@ from io import BytesIO
 from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
 
-from tasks.contexts.media.decoding import picture, recording
+from tasks.contexts.media.decoding import decode_picture, decode_recording
 from tasks.contexts.media.services import store_decoded
 
 
@@ -31,7 +31,7 @@ def wav(seconds=0.2, rate=8000):
 
 
 FILES = {"image": png(), "audio": wav()}
-DECODED = {"image": picture(FILES["image"]), "audio": recording(FILES["audio"])}
+DECODED = {"image": decode_picture(FILES["image"]), "audio": decode_recording(FILES["audio"])}
 WORDS = {"image": "A red stripe", "audio": "A low tone"}
 
 

@@ -10,7 +10,7 @@ from tests.support.guide import PAGE, examples, place_of, registered_for_now
 @pytest.fixture(autouse=True)
 def _nothing_stays_registered(monkeypatch):
     monkeypatch.setattr(base, "METRICS", dict(base.METRICS))
-    monkeypatch.setattr(schema, "METRICS", list(schema.METRICS))
+    monkeypatch.setattr(schema, "METRIC_NAMES", list(schema.METRIC_NAMES))
     monkeypatch.setattr(schema, "ERROR_METRICS", list(schema.ERROR_METRICS))
     monkeypatch.setattr(components, "FIELD_TYPES", dict(components.FIELD_TYPES))
 

@@ -18,8 +18,8 @@ from evaluation.test_sets.parsing import SetRow, read_set
 from tasks.config.components import Component
 from tasks.config.field_types.chat import Chat
 from tasks.config.loading import load_config
-from tasks.config.values import kept_values
-from tasks.contexts.files import summary_of
+from tasks.config.values import normalise_values
+from tasks.contexts.files import summarise_file
 from tasks.targets.endpoints.answers import read_output
 from tasks.targets.endpoints.base import EndpointConfig
 from tests.support.hard_texts import HARD
@@ -44,7 +44,7 @@ HISTORY = {
 
 
 def in_file(name: str, data: bytes) -> str:
-    (row,) = summary_of(data, name, CONFIG, stored=()).rows
+    (row,) = summarise_file(data, name, CONFIG, stored=()).rows
     return str(row.values["passage"])
 
 
@@ -115,7 +115,7 @@ GATES: dict[str, Callable[[str, Path], Any]] = {
     "predictions": in_predictions,
     "target": from_target,
     "conversation": in_turns,
-    "api": lambda text, _: kept_values(CONFIG.input, {"question": text})["question"],
+    "api": lambda text, _: normalise_values(CONFIG.input, {"question": text})["question"],
 }
 
 

@@ -30,7 +30,7 @@ SWITCH = "/own/mine/access/blind/"
 @pytest.fixture
 def mine(ada, settings, tmp_path, monkeypatch):
     settings.NEW_TASKS = "everybody"
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
     return make_task(maker=ada, code="mine", name="Mine", source=templates()["labels"])
 
 

@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Example
 from core.accounts.services import annotator_of
-from tasks.config.checks import types_of
+from tasks.config.checks import list_types_for
 from tasks.config.components import FIELD_TYPES, PLACES, FieldType, FormInput
 from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError
 from tasks.config.values import check_value
-from tasks.config_changes import refused_changes
+from tasks.config_changes import find_refused_changes
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
 from tests.support import media
@@ -34,7 +34,7 @@ from tests.support.field_walk import (
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 
-REFUSED = {place: [k for k in FIELD_TYPES if k not in types_of(place)] for place in PLACES}
+REFUSED = {place: [k for k in FIELD_TYPES if k not in list_types_for(place)] for place in PLACES}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,9 @@ def test_what_the_check_takes_works_everywhere(place, kinds, alice, bob, setting
 def test_the_browser_walks_with_what_the_check_takes(place):
     """tests/browser/test_every_field.py has a value of each type."""
     tasks = [Walk(place, kinds) for kinds in TASKS[place]]
-    assert {TYPES.get(kind, kind) for one in tasks for kind in one.kinds} == {*types_of(place)}
+    assert {TYPES.get(kind, kind) for one in tasks for kind in one.kinds} == {
+        *list_types_for(place)
+    }
     for one in tasks:
         config, problems = check_config(one.text)
         assert config, problems
@@ -126,7 +128,7 @@ def test_no_other_type_passes_the_check(place, kind):
     for one in errors:
         assert "use one of: " in one.fix
         named = one.fix.removeprefix("use one of: ").split(", ")
-        assert named == types_of(one.path.partition("[")[0].partition(".")[0])
+        assert named == list_types_for(one.path.partition("[")[0].partition(".")[0])
         assert kind in lines[one.line - 1]
 
 
@@ -229,8 +231,8 @@ def test_what_an_opened_task_has_stays_fixed_even_if_it_is_refused_now(nli):
     nli.task.refresh_from_db()
     Round.objects.update(opened_at=timezone.now())
     other = load_config(config_text("context", "text"))
-    assert refused_changes(nli.task, text, other)[1]
-    assert not refused_changes(nli.task, text, load_config(text))[1]
+    assert find_refused_changes(nli.task, text, other)[1]
+    assert not find_refused_changes(nli.task, text, load_config(text))[1]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def kept(tmp_path, monkeypatch):
     """Where pieces of a hub's files stay."""
-    monkeypatch.setattr(spool, "KEPT", tmp_path / "hub")
+    monkeypatch.setattr(spool, "PIECES_FOLDER", tmp_path / "hub")
     return tmp_path / "hub"
 
 
@@ -93,7 +93,7 @@ def test_contexts_come_from_a_hub_a_folder_and_a_layout(settings, nli, tmp_path)
 
 def test_after_a_kill_the_same_command_goes_on(settings, kept, monkeypatch):
     """Half of the pieces are there; nothing of them is fetched again, and no row comes twice."""
-    monkeypatch.setattr(hub, "BLOCK", 100)
+    monkeypatch.setattr(hub, "BLOCK_BYTES", 100)
     whole = hub._HubFile._block
 
     def killed(self, number):

@@ -19,7 +19,7 @@ from dynabench.people.services import delete_person
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset
-from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.contexts.media.services import store_media, tidy_media
 from tasks.models import Media, Round, Task
 from tests.support import media
@@ -225,11 +225,11 @@ def test_a_sensitive_picture_is_shielded(round, alice):
 
 def test_models_read_bytes_and_no_words(round):
     value = round.contexts.get().fields["scene"]
-    read = for_models(round.task.config, round.task, {"scene": value, "question": "Why?"})
+    read = prepare_for_models(round.task.config, round.task, {"scene": value, "question": "Why?"})
     assert read["scene"].startswith("data:image/png;base64,iVBORw0KGgo")
     assert read["question"] == "Why?"
     Media.objects.all().delete()
-    assert for_models(round.task.config, round.task, {"scene": value})["scene"] == ""
+    assert prepare_for_models(round.task.config, round.task, {"scene": value})["scene"] == ""
 
 
 def test_who_leaves_takes_their_files_along(round, alice, django_capture_on_commit_callbacks):

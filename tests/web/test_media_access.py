@@ -14,7 +14,12 @@ from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
 from core.accounts.services import annotator_of
 from evaluation.dataset_releases.stored_files import damages
-from tasks.contexts.media.services import delete_unnamed, keep, store_media, tidy_orphans
+from tasks.contexts.media.services import (
+    delete_unreferenced_file,
+    keep_media,
+    store_media,
+    tidy_orphans,
+)
 from tasks.models import Media, Round, TaskMember
 from tests.support import media
 from tests.support.factories import ContextFactory, TaskFactory, UserFactory
@@ -34,7 +39,7 @@ def wrote(round, user):
     """An example that names the picture, whose author sent it."""
     me = annotator_of(user)
     store_media(task=round.task, kind="image", data=media.FILES["image"], sent_by=me)
-    keep(task=round.task, digests=[DIGEST], used=True)
+    keep_media(task=round.task, digests=[DIGEST], used=True)
     return Example.objects.create(
         round=round,
         context=ContextFactory(round=round),
@@ -101,7 +106,7 @@ def test_an_upload_is_seen_by_who_sent_it_until_something_names_it(round, alice,
     assert "carol" in who_may_open(round, **people)
     Media.objects.update(is_used=True)
     store_media(**send, sent_by=annotator_of(carol))
-    delete_unnamed(task=round.task, digest=DIGEST, leaver=annotator_of(alice))
+    delete_unreferenced_file(task=round.task, digest=DIGEST, leaver=annotator_of(alice))
     assert Media.objects.get().sent_by == annotator_of(carol)
 
 

@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from core.accounts.models import LogEntry
-from dynabench.manage.config import STALE, count_words
-from tasks.config_changes import OPENED, digest
+from dynabench.manage.config import STALE_MESSAGE, count_words
+from tasks.config_changes import ROUND_OPENED, hash_text
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.owner_pages import BROKEN, SHORT
@@ -42,7 +42,7 @@ def text(nli):
 
 
 def post(client, text, step="review", **more):
-    base = digest(Task.objects.get(code="nli").config_text)
+    base = hash_text(Task.objects.get(code="nli").config_text)
     return client.post(URL, {"text": text, "base": base, "step": step, **more})
 
 
@@ -120,11 +120,11 @@ def test_nothing_is_changed(editor, nli, text):
 
 def test_of_two_editors_the_second_is_told(editor, nli, text):
     first, second = text + "\n# first\n", text + "\n# second\n"
-    base = digest(text)
+    base = hash_text(text)
     post(editor, first, "save")
     response = editor.post(URL, {"text": second, "base": base, "step": "save"})
     assert response.status_code == 409
-    assert STALE in response.text
+    assert STALE_MESSAGE in response.text
     assert "# second" in response.text
     assert Task.objects.get().config_text == first
     again = re.search(r'name="base" value="(\w+)"', response.text).group(1)
@@ -141,13 +141,13 @@ def test_what_the_opening_fixed_is_listed_and_refused(editor, nli, text):
     assert "<code>verdict</code>" not in editor.get(URL).text
     Round.objects.update(opened_at=timezone.now())
     page = editor.get(URL).text
-    assert OPENED in page
+    assert ROUND_OPENED in page
     for name in ("context: premise", "input: hypothesis", "output: label", "verdict"):
         assert f"<code>{name}</code>" in page
     changed = text.replace("hypothesis", "sentence")
     response = post(editor, changed, "save")
     assert response.status_code == 422
-    assert OPENED in response.text
+    assert ROUND_OPENED in response.text
     assert Task.objects.get().config_text == text
 
 

@@ -18,7 +18,7 @@ PROB = {"entailment": 0.1, "neutral": 0.8, "contradiction": 0.1}
 
 @pytest.fixture(autouse=True)
 def _uploads_of_this_test(monkeypatch, tmp_path):
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
 
 
 @pytest.fixture

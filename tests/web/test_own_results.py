@@ -32,7 +32,7 @@ CASES = [  # model, tag, what people say
 @pytest.fixture
 def task(ada, settings, tmp_path, monkeypatch):
     settings.NEW_TASKS = "everybody"
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
     return make_task(maker=ada, code="sums", name="Sums", source=templates()["judging"])
 
 

@@ -31,7 +31,7 @@ HUB = {"dataset": "org/pairs", "rows": "2"}
 @pytest.fixture
 def draft(alice, nli, settings, tmp_path, monkeypatch):
     """A planned round of Alice's task without contexts."""
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
     confirm_address(alice)
     TaskMember.objects.create(task=nli.task, user=alice, role="editor")
     nli.contexts.all().delete()

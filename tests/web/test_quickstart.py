@@ -35,7 +35,7 @@ from evaluation.training.starters import CODES
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec, check_pinned
 from tasks import services
-from tasks.contexts.scenes.contexts import drawn_contexts
+from tasks.contexts.scenes.contexts import draw_contexts
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks
 from tests.support.factories import scripted_target
@@ -222,9 +222,7 @@ def test_the_address_waits_for_starters_that_are_being_loaded(
 @pytest.fixture
 def installed(db, monkeypatch):
     """The official tasks with few drawn pictures, each with a starter that answers by rule."""
-    monkeypatch.setattr(
-        services, "drawn_contexts", lambda *asked: islice(drawn_contexts(*asked), 5)
-    )
+    monkeypatch.setattr(services, "draw_contexts", lambda *asked: islice(draw_contexts(*asked), 5))
     install_official_tasks()
     for task in Task.objects.all():
         label = task.config.labels(task.config.answer_field)

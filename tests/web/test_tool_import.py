@@ -22,7 +22,7 @@ TOOLS = ("argilla", "doccano", "label_studio", "potato")
 
 @pytest.fixture
 def owner(nli, alice, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     RoundFactory(task=nli.task, number=2, state="draft")
     return signed_in(alice)

@@ -430,7 +430,7 @@ def test_a_fault_of_ours_is_no_message(task, monkeypatch):
 
 
 def test_owners_train_on_rows_that_they_have_labelled(task, alice, as_alice, tmp_path, monkeypatch):
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
     TaskMember.objects.create(task=task, user=alice, role="editor")
     lines = [
         f"{one['premise']!r}\t{one['hypothesis']!r}\t{one['label']}"

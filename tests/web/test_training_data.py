@@ -20,9 +20,9 @@ from evaluation.submissions.services import submit_model
 from evaluation.test_sets.overlap import DIGEST_BYTES
 from evaluation.test_sets.source_services import make_missing_versions
 from tasks.config.dynabench1 import convert
-from tasks.contexts.media.decoding import picture
+from tasks.contexts.media.decoding import decode_picture
 from tasks.contexts.media.services import store_decoded
-from tasks.contexts.scenes.drawing import png
+from tasks.contexts.scenes.drawing import encode_png
 from tasks.contexts.scenes.scene import make_scenes
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.made_sets import make_set
@@ -140,7 +140,10 @@ def pictures(people):
     context = ContextFactory(round=round, fields={})
     examples = []
     for number, scene in enumerate(islice(make_scenes(3), 40)):
-        value = {**store_decoded(task=task, decoded_file=picture(png(scene))), "alt": "Shapes"}
+        value = {
+            **store_decoded(task=task, decoded_file=decode_picture(encode_png(scene))),
+            "alt": "Shapes",
+        }
         inputs = {"image": value, "label": str(int(len(scene.things) > 5))}
         examples.append(Example(
             round=round, context=context, annotator=people[number % 8], inputs=inputs,

@@ -17,7 +17,7 @@ from evaluation.training.shipped import install_starter
 from serving.registry import ModelRegistry
 from serving.spec import ModelSpec
 from tasks.contexts.scenes.drawing import draw
-from tasks.contexts.scenes.scene import in_words, make_scenes
+from tasks.contexts.scenes.scene import describe_scene, make_scenes
 from tasks.models import Context, Media, Round, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
@@ -72,7 +72,9 @@ def test_the_pictures_are_drawn_stored_and_told_in_words(task):
     first = ASKED["examples"]
     scenes = list(islice(make_scenes(ASKED["seed"]), first, first + 6))
     contexts = Context.objects.filter(round__task=task).order_by("pk")
-    assert [context.fields["image"]["alt"] for context in contexts] == [*map(in_words, scenes)]
+    assert [context.fields["image"]["alt"] for context in contexts] == [
+        *map(describe_scene, scenes)
+    ]
     assert Media.objects.filter(task=task, is_used=True).count() == 6 + first
     for context, scene in zip(contexts, scenes, strict=True):
         media = Media.objects.get(digest=context.fields["image"]["digest"])
@@ -102,7 +104,7 @@ def test_there_are_enough_pictures_and_all_differ():
 
 def test_the_examples_show_stored_pictures_in_their_words(task):
     shown = [e.context["image"] for e in (*task.config.examples.good, *task.config.examples.bad)]
-    words = {*map(in_words, islice(make_scenes(ASKED["seed"]), ASKED["examples"]))}
+    words = {*map(describe_scene, islice(make_scenes(ASKED["seed"]), ASKED["examples"]))}
     assert {picture["alt"] for picture in shown} == words
     for picture in shown:
         assert Media.objects.filter(task=task, digest=picture["digest"]).exists()

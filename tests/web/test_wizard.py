@@ -20,7 +20,7 @@ from dynabench.manage.wizard.forms import FORMS
 from dynabench.manage.wizard.urls import urlpatterns
 from tasks.config.components import COLOURS, FIELD_TYPES
 from tasks.config.loading import load_config
-from tasks.config_changes import digest
+from tasks.config_changes import hash_text
 from tasks.making.draft_services import draft_text
 from tasks.making.outline import (
     PLACES,
@@ -328,7 +328,7 @@ def test_the_yaml_is_edited_by_hand_where_it_has_no_errors(as_ada):
     steps = begin(as_ada)
     wrong = steps.post("yaml/", text="version: 1\nname: [")
     assert (wrong.status_code, "name: [" in wrong.text) == (422, True)
-    before = digest(steps.text)
+    before = hash_text(steps.text)
     assert steps.post("yaml/", text=MADE, base=before).url == f"{steps.url}finish/"
     assert steps.text == MADE
     other = steps.post("yaml/", text=MADE.replace("Ferries", "Boats"), base=before)
@@ -340,7 +340,7 @@ def test_the_yaml_is_edited_by_hand_where_it_has_no_errors(as_ada):
 def test_fields_of_one_name_are_told_apart_again(as_ada):
     """A name taken by mistake is mended; what is seen of a field that was renamed is no error."""
     steps = begin(as_ada)
-    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    steps.post("yaml/", text=MADE, base=hash_text(steps.text))
     sent = {"label": "Your review", "type": "long_text", "place": "input"}
     sent |= {"max_length": 300, "required": "on"}
     steps.post("fields/input/0/", **sent, was="review", name="mood")
@@ -372,7 +372,7 @@ def test_drafts_are_of_one_person_and_few(as_ada, settings):
 def test_where_administrators_decide_a_draft_becomes_a_private_task(as_ada, ada, settings):
     settings.NEW_TASKS = "approval"
     steps = begin(as_ada)
-    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    steps.post("yaml/", text=MADE, base=hash_text(steps.text))
     assert steps.post("finish/", name="Boats", code="boats").url == "/own/boats/"
     task = Task.objects.get()
     assert (task.name, task.made_by) == ("Boats", ada)
@@ -383,7 +383,7 @@ def test_where_administrators_decide_a_draft_becomes_a_private_task(as_ada, ada,
 def test_a_preview_of_any_step_stores_nothing(as_ada, settings):
     """Also of a whole form, which without `page` would act: make the task, keep the example."""
     steps = begin(as_ada)
-    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    steps.post("yaml/", text=MADE, base=hash_text(steps.text))
     draft = TaskDraft.objects.values().get()
     settings.NEW_TASKS = "approval"
     mood = {"was": "mood", "name": "tone", "label": "Tone", "type": "multiclass", "place": "input"}
@@ -416,7 +416,7 @@ def test_braces_in_the_goal_wait_for_their_label(as_ada):
     steps = begin(as_ada)
     refused = steps.post("goal/", name="Ferries", goal_text="Write a {mood} one")
     assert [*refused.context["form"].errors] == ["goal_text"]
-    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    steps.post("yaml/", text=MADE, base=hash_text(steps.text))
     told = {"name": "Ferries", "goal_text": "Write a {mood} one", "goal_field": "mood"}
     assert steps.post("goal/", **told).status_code == 302
     assert load_config(steps.text).goal.field == "mood"
@@ -424,7 +424,7 @@ def test_braces_in_the_goal_wait_for_their_label(as_ada):
 
 def test_labels_are_pasted_as_a_list(as_ada):
     steps = begin(as_ada)
-    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    steps.post("yaml/", text=MADE, base=hash_text(steps.text))
     page = steps.get("fields/input/1/")
     form, rows = page.context["form"], page.context["rows"]
     sent = {key: value for key, value in form.initial.items() if key in form.fields and value}
@@ -438,7 +438,7 @@ def test_labels_are_pasted_as_a_list(as_ada):
 
 def test_the_step_of_the_answer_offers_what_fits(as_ada):
     steps = begin(as_ada)
-    steps.post("yaml/", text=MADE, base=digest(steps.text))
+    steps.post("yaml/", text=MADE, base=hash_text(steps.text))
     form = steps.get("answer/").context["form"]
     offered = dict(form.fields["also"].choices)
     assert {"accuracy", "macro_f1"} <= offered.keys()

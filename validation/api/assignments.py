@@ -17,7 +17,7 @@ from core.errors import Invalid
 from core.mail.addresses import AddressInRequest
 from core.web.api import read
 from core.web.form_fields import request_field
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.members.assignments.forms import AmountForm
 from tasks.members.assignments.selectors import may_be_asked
 from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
@@ -114,7 +114,7 @@ class _OfTask(APIView):
 
     def task(self, code: str) -> Task:
         """Return the task to people who set it up."""
-        return find_task(self.request, code, can_edit, kinds=ANY)
+        return find_task(self.request, code, can_edit, kinds=ALL_KINDS)
 
     def answer(self, task: Task, code: int = status.HTTP_200_OK, **which: Any) -> Response:
         """Answer with the assignments; only owners get addresses."""

@@ -20,7 +20,7 @@ from core.accounts.models import ApiToken, User
 from core.accounts.people import person, public_name
 from core.web.api import NewestFirst, check_form, read, wanted
 from core.web.form_fields import request_field
-from tasks.access import find_task, require
+from tasks.access import find_task, require_permission
 from tasks.models import Round
 from tasks.permissions import can_review
 from validation.api.examples import shown
@@ -152,7 +152,7 @@ class OfReviewers(APIView):
         """Return the example to people who review its task."""
         rows = Example.objects.select_related("round__task")
         example = get_object_or_404(rows, uuid=uuid)
-        require(self.request.user, example.round.task, can_review)
+        require_permission(self.request.user, example.round.task, can_review)
         return example, person(self.request)
 
 

@@ -15,7 +15,7 @@ from core.accounts.models import ApiToken, User
 from core.errors import Refused
 from core.web.api import check_form, read
 from core.web.form_fields import request_field
-from tasks.access import find_edited
+from tasks.access import find_task_and_editor
 from tasks.models import Round
 from validation.api.statistics import RateSerializer
 from validation.consensus.consensus import Policy
@@ -123,7 +123,7 @@ class PolicyView(APIView):
 
     def enter(self, code: str, number: int) -> tuple[Round, User]:
         """Return the round to people who edit its task."""
-        task, editor = find_edited(self.request, code)
+        task, editor = find_task_and_editor(self.request, code)
         rounds = task.rounds.select_related("task")
         return get_object_or_404(rounds, number=number), editor
 

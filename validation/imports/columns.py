@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tasks.config.checks import RESERVED
+from tasks.config.checks import RESERVED_NAMES
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
@@ -30,7 +30,7 @@ class NewFields:
     """
 
     def __init__(self, answer: str):
-        self._taken = {*RESERVED, answer}
+        self._taken = {*RESERVED_NAMES, answer}
         self._names: dict[Group, str] = {}
         self.unknown: Counter[str] = Counter()
         self._talks: dict[str, bool] = {}

@@ -13,7 +13,7 @@ from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, OtherFields
 from tasks.contexts.files import Summary
-from tasks.contexts.services import read_file
+from tasks.contexts.services import read_untrusted_file
 from tasks.formats.base import UNKNOWN, Line, Terms, digest_of
 from tasks.line_files import FileError
 from tasks.models import Round
@@ -70,7 +70,7 @@ def preview_rows(
     if file_name.lower().endswith(".zip"):
         raise FileError(_("Rows to be judged come in a table, not in an archive."))
     fields = judged_fields(round.task.config)
-    return read_file(lines, file_name, fields, round.task, (), matching)
+    return read_untrusted_file(lines, file_name, fields, round.task, (), matching)
 
 
 def store_rows(

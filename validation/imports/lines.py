@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tasks.contexts.files import context_digest
+from tasks.contexts.files import hash_context
 from tasks.formats.base import Line
 from tasks.line_files import BadRow
 from tasks.models import Task
@@ -83,7 +83,7 @@ class LineReader:
             self._summary.leave(VOTED_AGAIN, f"{who} on {row.uid}")
         if isinstance(line, Line):
             self._note(line)
-        return ParsedLine(place, text, row, _digest(row), context_digest(dict(row.context)))
+        return ParsedLine(place, text, row, _digest(row), hash_context(dict(row.context)))
 
     def _row_of(self, line: Line) -> HistoryRow | None:
         """Return the row that a layout's record becomes. Raises BadRow."""

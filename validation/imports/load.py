@@ -16,9 +16,9 @@ from django.utils import timezone
 from annotation.models import Example, TargetOutput
 from core.accounts.services import log
 from core.errors import Invalid
-from tasks.config.schema import CORRECTION, TaskConfig
-from tasks.contexts.files import context_digest
-from tasks.contexts.media.services import digests_in, keep
+from tasks.config.schema import CORRECTION_FIELD, TaskConfig
+from tasks.contexts.files import hash_context
+from tasks.contexts.media.services import keep_media, list_digests
 from tasks.formats.base import Line
 from tasks.line_files import BadRow
 from tasks.models import Context, ContextBatch, Round
@@ -246,7 +246,7 @@ class _ImportedRound:
     def _fitted(self, line: ParsedLine) -> ParsedLine:
         """Return the line under the names of the task's fields. Raises BadRow."""
         row = self._task.fitted(line.row)
-        return replace(line, row=row, context=context_digest(dict(row.context)))
+        return replace(line, row=row, context=hash_context(dict(row.context)))
 
     def _written_here(self, uids: Iterable[str]) -> set[str]:
         """Return the uids of examples of the site, which are exported under their uuid."""
@@ -335,7 +335,7 @@ class _ImportedRound:
             values += row.input.values()
         try:
             # In this transaction, so that no picture is deleted before its row is stored.
-            keep(task=self._task.task, digests=digests_in(values), used=True)
+            keep_media(task=self._task.task, digests=list_digests(values), used=True)
         except Invalid as error:
             raise ImportRefused(str(error)) from None
 
@@ -422,7 +422,7 @@ class _ImportedRound:
 
 
 def _metadata(vote: ImportedVote) -> dict[str, str]:
-    return {CORRECTION: vote.correction} if vote.correction else {}
+    return {CORRECTION_FIELD: vote.correction} if vote.correction else {}
 
 
 def _outcome(row: HistoryRow) -> str:

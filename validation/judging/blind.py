@@ -10,7 +10,7 @@ from annotation.refusals import NotAllowed
 from annotation.rules.prompt import fields_to_read
 from core.accounts.models import Annotator
 from tasks.config.components import Component
-from tasks.config.schema import CORRECTION, TaskConfig
+from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.models import BlindJudging, Task
 from tasks.permissions import can_judge, can_read, is_blind_owner
 from validation.consensus.claims import label_field
@@ -61,14 +61,14 @@ def questions(
         for component in config.judge_questions
         if component.works_in("metadata")
         # Whether a secret was kept has no right answer to type.
-        and not (component.name == CORRECTION and config.verdict.type == "secret")
+        and not (component.name == CORRECTION_FIELD and config.verdict.type == "secret")
         and (component.when is None or component.when.holds(inputs, verdict=verdict))
     ]
 
 
 def _in_their_language(component: Component) -> Component:
     """Translate our own question; the owner's stays as it is."""
-    if component.name != CORRECTION:
+    if component.name != CORRECTION_FIELD:
         return component
     return component.model_copy(update={"label": _("What is the right answer?")})
 

@@ -18,7 +18,7 @@ from core.accounts.models import Annotator
 from core.days import today
 from core.text.markdown import render_markdown
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.markup import shown_value
+from tasks.contexts.media.markup import render_value
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_review, may_be_blind
 from validation.consensus.claims import (
@@ -46,7 +46,7 @@ from validation.models import Choice, GoldAnswer, Validation
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     """Return (label, words) of the author's inputs, as far as `blind_inputs` shows them."""
     return [
-        (judges_title(config.component(name)), shown_value(config, name, value))
+        (judges_title(config.component(name)), render_value(config, name, value))
         for name, value in blind.blind_inputs(config, example).items()
     ]
 

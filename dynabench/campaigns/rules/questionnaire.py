@@ -7,15 +7,15 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from tasks.config.checks import field_findings
-from tasks.config.components import FIELD_TYPES, Component, Many, Part
-from tasks.config.messages import in_order, problems_of
+from tasks.config.checks import check_field
+from tasks.config.components import FIELD_TYPES, Component, ConfigPart, Many
+from tasks.config.messages import list_problems, sort_problems
 from tasks.config.parsing import ConfigError, Finding, Loc, read_yaml
 
 Questions = Annotated[Many[Component], Field(max_length=50)]
 
 
-class Questionnaire(Part):
+class Questionnaire(ConfigPart):
     """The questions of a study, of two kinds. Each asks for a field, as a task does."""
 
     questions: Questions = ()
@@ -55,10 +55,10 @@ def read_questionnaire(text: str) -> Questionnaire:
     except ValidationError as error:
         # It lists the fields that there are, for the message about one that is not.
         schema = _questionnaire.json_schema()
-        raise ConfigError(problems_of(error, document, schema)) from None
+        raise ConfigError(list_problems(error, document, schema)) from None
     findings = list(_findings(questionnaire))
     if findings:
-        raise ConfigError(in_order(map(document.problem, findings)))
+        raise ConfigError(sort_problems(map(document.problem, findings)))
     # Nobody has to tell about themselves, whatever the text says.
     about = [question.model_copy(update={"required": False}) for question in questionnaire.about]
     return questionnaire.model_copy(update={"about": tuple(about)})
@@ -75,7 +75,7 @@ def _findings(questionnaire: Questionnaire) -> Iterator[Finding]:
                 yield Finding((*loc, "name"), f'"{component.name}" is there already', fix)
             names.add(component.name)
             yield from _unfit(loc, key, component)
-            yield from field_findings(loc, component)
+            yield from check_field(loc, component)
 
 
 def _unfit(loc: Loc, key: str, component: Component) -> Iterator[Finding]:

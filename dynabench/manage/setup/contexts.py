@@ -26,20 +26,20 @@ from dynabench.manage.access import owned_round
 from evaluation.training.labelled import labelled_fields, preview_labelled, train_on
 from tasks.config.schema import TaskConfig
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
-from tasks.contexts.columns import Fields, fits, guess
+from tasks.contexts.columns import Fields, are_fields, guess_matching
 from tasks.contexts.files import Summary
 from tasks.contexts.forms import (
     HubForm,
     MatchForm,
     UploadForm,
-    initial_of,
-    matching_in,
-    preview_values,
+    build_initial,
+    build_preview_context,
+    read_matching,
 )
-from tasks.contexts.services import FINISHED, import_contexts, preview_contexts, undo_import
-from tasks.contexts.uploads import KeptUpload, UploadGone, keep_upload, kept_upload
+from tasks.contexts.services import FINISHED_STATES, import_contexts, preview_contexts, undo_import
+from tasks.contexts.uploads import StoredUpload, UploadGone, find_upload, store_upload
 from tasks.datasets.reading import RowsQuery
-from tasks.datasets.spool import spooled
+from tasks.datasets.spool import spool_rows
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.line_files import FileError
 from tasks.models import Round
@@ -82,7 +82,7 @@ DESKS = {
         preview_contexts,
         _store_contexts,
         gettext_lazy("New contexts: %(number)d."),
-        FINISHED,
+        FINISHED_STATES,
     ),
     "rows": Desk(
         judged_fields,
@@ -130,7 +130,7 @@ def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> Ht
                 raise Refused(_("You asked the hub often. Wait an hour."), status=429)
             values = dict(form.cleaned_data)
             query = RowsQuery(where=values.pop("dataset"), is_plain=desk != "contexts", **values)
-            with spooled(query, of_hub=True, is_page=True) as (summary, rows):
+            with spool_rows(query, of_hub=True, is_page=True) as (summary, rows):
                 name = f"{summary.title}.jsonl"
                 preview = _shown(
                     request, round, desk, lambda: [rows.read_bytes()], name, summary.terms
@@ -147,7 +147,7 @@ def match_columns(request: HttpRequest, code: str, number: int, desk: str) -> Ht
         fields = DESKS[desk].fields(round.task.config)
         form = MatchForm(request.POST, columns=summary.columns, config=fields)
         values = {"ticket": request.POST["ticket"], "match": form, "file_name": upload.file_name}
-        return _page(request, round, desk, values | preview_values(round, summary, fields))
+        return _page(request, round, desk, values | build_preview_context(round, summary, fields))
     return redirect(f"own:{desk}", code, number)
 
 
@@ -199,27 +199,27 @@ def _shown(
     """
     fields, preview = DESKS[desk].fields(round.task.config), DESKS[desk].preview
     summary = preview(round=round, lines=chunks(), file_name=name)
-    matching = guess(summary.columns, fields)
-    if summary.columns and not fits(summary.columns, fields):
+    matching = guess_matching(summary.columns, fields)
+    if summary.columns and not are_fields(summary.columns, fields):
         # The first reading took columns by their names; this one takes the guessed ones.
         summary = preview(round=round, lines=chunks(), file_name=name, matching=matching)
     about: dict[str, Any] = {"round": round, "user": person(request), "terms": terms}
     # Kept, so that the person need not send the file again to store it.
-    ticket = keep_upload(chunks=chunks(), file_name=name, **about)
-    form = MatchForm(initial=initial_of(matching), columns=summary.columns, config=fields)
+    ticket = store_upload(chunks=chunks(), file_name=name, **about)
+    form = MatchForm(initial=build_initial(matching), columns=summary.columns, config=fields)
     values = {"ticket": ticket, "match": form, "file_name": name, "terms": terms}
-    return values | preview_values(round, summary, fields)
+    return values | build_preview_context(round, summary, fields)
 
 
-def _read_again(request: HttpRequest, round: Round, desk: str) -> tuple[KeptUpload, Summary]:
+def _read_again(request: HttpRequest, round: Round, desk: str) -> tuple[StoredUpload, Summary]:
     """Return the upload of the ticket, and what it brings with the columns that were sent.
 
     Raises UploadGone, FileError.
     """
     who = person(request)
-    upload = kept_upload(ticket=request.POST.get("ticket", ""), round=round, user=who)
+    upload = find_upload(ticket=request.POST.get("ticket", ""), round=round, user=who)
     about: dict[str, Any] = {"lines": upload.lines(), "file_name": upload.file_name}
-    matching = matching_in(request.POST, DESKS[desk].fields(round.task.config))
+    matching = read_matching(request.POST, DESKS[desk].fields(round.task.config))
     return upload, DESKS[desk].preview(round=round, matching=matching, **about)
 
 

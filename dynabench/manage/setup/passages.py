@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from core.accounts.people import person
 from core.web.lists import ListFilter, list_page
 from dynabench.manage.access import owned_round
-from tasks.contexts.media.markup import in_words
+from tasks.contexts.media.markup import format_media
 from tasks.contexts.services import set_retired
 from tasks.models import Context, Round
 from tasks.permissions import can_edit, can_oversee
@@ -46,7 +46,7 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
     values: dict[str, Any] = {"task": round.task, "round": round, "page": page, "wanted": searched}
     values["rows"] = []
     for context in page:
-        text = " | ".join(in_words(value) for value in context.fields.values())
+        text = " | ".join(format_media(value) for value in context.fields.values())
         values["rows"].append((context, text))
     values["can_edit"] = can_edit(request.user, round.task)
     return render(request, "own/setup/contexts_all.html", values)

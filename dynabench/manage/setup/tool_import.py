@@ -15,7 +15,7 @@ from core.web.bodies import FORM_BYTES, takes
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_round
-from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
+from tasks.contexts.uploads import MAX_BYTES, UploadGone, find_upload, store_upload
 from tasks.line_files import FileError
 from tasks.models import Round
 from tasks.permissions import can_edit
@@ -87,7 +87,7 @@ def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
     if form.is_valid():
         file = form.cleaned_data["file"]
         with as_form_error(form, FileError, field="file"):
-            ticket = keep_upload(
+            ticket = store_upload(
                 chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
             )
             # The whole import in a transaction that is rolled back: what it shows is what storing
@@ -110,7 +110,7 @@ def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpRespo
             raise UploadGone(_("This preview is too old. Choose the file again."))
         ticket = form.cleaned_data["ticket"]
         done = _import(request, round, ticket, form.reading, dry_run=False)
-        kept_upload(ticket=ticket, round=round, user=person(request)).forget()
+        find_upload(ticket=ticket, round=round, user=person(request)).forget()
         message = _("Examples imported: %(number)d.")
         messages.success(request, message % {"number": done.summary.new})
         return redirect("own:dashboard", code)
@@ -125,7 +125,7 @@ def _import(
     Raises UploadGone, FileError, Refused.
     """
     who = person(request)
-    upload = kept_upload(ticket=ticket, round=round, user=who)
+    upload = find_upload(ticket=ticket, round=round, user=who)
     if not upload.path.exists():
         raise UploadGone(_("The upload is not kept any more. Choose the file again."))
     about = {"path": upload.path, "file_name": upload.file_name, "actor": who}

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dynabench.manage.wizard.step_form import text_area
-from tasks.config.checks import types_of
+from tasks.config.checks import list_types_for
 from tasks.config.components import COLOURS, COMMON_KEYS, FIELD_TYPES, OUTCOMES
 from tasks.making.outline import (
     PLACES,
@@ -114,7 +114,7 @@ def type_choices(place: str = "") -> list[tuple[str, Any]]:
     """Return the types that work in a place, or all, in words."""
     fitting = list(FIELD_TYPES)
     if place:
-        fitting = types_of(_section(place))
+        fitting = list_types_for(_section(place))
     # Types of other packages have no words here, and come last.
     order = list(TYPES) + [name for name in FIELD_TYPES if name not in TYPES]
     return [(name, TYPES.get(name, name)) for name in order if name in fitting]

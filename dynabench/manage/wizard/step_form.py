@@ -8,13 +8,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from core.text.words import composed
-from tasks.config.components import Part
+from tasks.config.components import ConfigPart
 from tasks.config.judging import ValidationPolicy, Votes
 from tasks.config.schema import Limits, Programs, Support
 from tasks.making.outline import Data, completed, get, put
 
 Path = tuple[str, ...]
-PARTS: Mapping[Path, type[Part]] = {
+PARTS: Mapping[Path, type[ConfigPart]] = {
     ("limits",): Limits,
     ("programs",): Programs,
     ("support",): Support,

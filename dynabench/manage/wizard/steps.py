@@ -30,7 +30,7 @@ from dynabench.manage.wizard.shared import (
 )
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
-from tasks.config_changes import digest
+from tasks.config_changes import hash_text
 from tasks.making.draft_services import (
     begin_change,
     begin_draft,
@@ -142,7 +142,7 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the draft's text, to edit by hand. One with errors is shown again and not stored."""
     draft = own_draft(request, pk)
     text = draft_text(draft)
-    now = digest(text)
+    now = hash_text(text)
     form = ConfigForm(request.POST or None, initial={"text": text, "base": now})
     problems: list[Problem] = []
     if form.is_valid():

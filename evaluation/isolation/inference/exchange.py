@@ -24,7 +24,7 @@ from core.text.words import composed, label_of
 from evaluation.contract import LEAST_LOGPROB, Answer, InvalidOutput
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.task_shape import labels_of
-from tasks.config.field_types.chat import as_told
+from tasks.config.field_types.chat import strip_secrets
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_answer
 from tasks.targets.endpoints.base import UNANSWERED
@@ -76,7 +76,9 @@ class Sent:
         scratch = self.path.with_suffix(".set")
         with scratch.open("wb") as file:
             for each in ticking(inputs, tell, "writing the examples"):
-                line = orjson.dumps({name: as_told(each[name]) for name in names if name in each})
+                line = orjson.dumps(
+                    {name: strip_secrets(each[name]) for name in names if name in each}
+                )
                 starts.append(starts[-1] + file.write(line))
         self.size = len(starts) - 1
         places = array("q", range(self.size))

@@ -20,7 +20,7 @@ from core.periodic import each_sweep
 from evaluation.isolation.queue.leases import queue_again
 from evaluation.judges.custom_metrics.selectors import runs_to_score
 from evaluation.models import CustomMetric
-from tasks.config.schema import CUSTOM, CUSTOM_PREFIX
+from tasks.config.schema import CUSTOM_PATTERN, CUSTOM_PREFIX
 from tasks.mails import mail_administrators, mail_person, text_to_decide
 from tasks.models import Task
 
@@ -50,7 +50,7 @@ def propose_metric(
     A version of the same name that nobody has decided about is retired. No lock: its number is
     unique. Raises Refused.
     """
-    if not CUSTOM.fullmatch(CUSTOM_PREFIX + name):
+    if not CUSTOM_PATTERN.fullmatch(CUSTOM_PREFIX + name):
         message = _("A name has up to 40 small letters a-z, digits and hyphens, a letter first.")
         raise Invalid(message, field="name")
     text = checked_source(source)

@@ -22,7 +22,7 @@ from evaluation.judges.custom_metrics.services import (
     run_again,
 )
 from evaluation.models import CustomMetric
-from tasks.access import find_edited, find_task
+from tasks.access import find_task, find_task_and_editor
 from tasks.models import Task
 from tasks.permissions import can_edit
 
@@ -32,7 +32,7 @@ ACTIONS = {"retire": retire_metric, "again": run_again}
 @require_http_methods(["GET", "POST"])
 def metrics(request: HttpRequest, code: str) -> HttpResponse:
     """Show a task's metrics with their results, and the form for another version."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     name = request.GET.get("name", "")
     former = None
     if name.isprintable():  # PostgreSQL refuses to look for a text with a NUL
@@ -98,7 +98,7 @@ def _describe_version(request: HttpRequest, task: Task, version: CustomMetric) -
 @require_POST
 def act(request: HttpRequest, code: str, name: str, number: int, action: str) -> HttpResponse:
     """Retire a version, or run it again."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     version = _find_version(request, task, name, number)
     with as_message(request):
         ACTIONS[action](metric=version, actor=user)

@@ -14,14 +14,14 @@ from evaluation.judges.llm_judges.forms import JudgeForm
 from evaluation.judges.llm_judges.selectors import calibrated, judged_by_people, scores_of
 from evaluation.judges.llm_judges.services import ask_again, make_judge, tuning_rows
 from evaluation.models import EvaluationRun
-from tasks.access import find_edited
+from tasks.access import find_task_and_editor
 from tasks.targets.contact_pages import show_answer
 
 
 @require_http_methods(["GET", "POST"])
 def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
     """Show the judges of a task with their agreement and scores, and the form for another one."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     form = JudgeForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
@@ -47,7 +47,7 @@ def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
 @require_POST
 def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Ask a judge about what is new."""
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     judge = get_object_or_404(task.llm_judges, pk=pk)
     with as_message(request):
         ask_again(judge=judge, actor=user)
@@ -57,6 +57,6 @@ def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 @require_safe
 def tuning_examples(request: HttpRequest, code: str) -> StreamingHttpResponse:
     """Stream the examples to tune a prompt on, as JSON lines; never those to calibrate on."""
-    task, _user = find_edited(request, code)
+    task, _user = find_task_and_editor(request, code)
     rows = (orjson.dumps(row) + b"\n" for row in tuning_rows(task))
     return lines(rows, f"{task.code}-to-tune-judges.jsonl", "application/x-ndjson")

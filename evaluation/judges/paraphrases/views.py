@@ -24,7 +24,7 @@ from evaluation.judges.paraphrases.services import (
 )
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase
 from evaluation.test_sets.selectors import latest_version
-from tasks.access import find_edited
+from tasks.access import find_task_and_editor
 
 State = Paraphrase.State
 AT_ONCE = 10
@@ -33,7 +33,7 @@ CHECKED = (State.WAITING, State.KEPT, State.REFUSED)
 
 
 def _find_set(request: HttpRequest, code: str, name: str) -> tuple[EvaluationSet, User]:
-    task, user = find_edited(request, code)
+    task, user = find_task_and_editor(request, code)
     return get_object_or_404(task.evaluation_sets.select_related("task"), name=name), user
 
 

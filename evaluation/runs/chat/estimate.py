@@ -15,7 +15,7 @@ from evaluation.runs.chat.shots import read_shots
 from evaluation.scoring.perturb import make_variants
 from evaluation.task_shape import labels_of
 from evaluation.test_sets.selectors import newest_versions, set_rows
-from tasks.contexts.media.selectors import for_models
+from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Task
 
 CHARACTERS = 4  # of a token, in English; other languages have fewer
@@ -50,7 +50,9 @@ def estimate(task: Task, chat: ChatSettings | None) -> Estimate:
         calls: float = version.size
         if chat.perturbed:
             calls += version.size * _variants(task, first) + version.paraphrases.count()
-        prompts = [endpoint.messages(for_models(task.config, task, row.inputs)) for row in first]
+        prompts = [
+            endpoint.messages(prepare_for_models(task.config, task, row.inputs)) for row in first
+        ]
         requests += round(calls)
         tokens_in += calls * fmean(map(_tokens, prompts))
     tokens_out = requests * _answer_tokens(task, chat)

@@ -41,7 +41,7 @@ class Metric(ABC):
             # A class without a name of its own is a common base, such as `Mean`.
             METRICS[cls.name] = cls
             # Tasks are an earlier room: their configuration learns the names of metrics from here.
-            schema.METRICS.append(cls.name)
+            schema.METRIC_NAMES.append(cls.name)
             if not cls.higher_is_better:
                 schema.ERROR_METRICS.append(cls.name)
 

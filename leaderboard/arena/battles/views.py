@@ -38,7 +38,7 @@ from leaderboard.arena.battles.selectors import (
 )
 from leaderboard.arena.battles.turn_services import ask_models, begin_turn, keys_of
 from leaderboard.models import Battle, Turn
-from tasks.access import find_task, require
+from tasks.access import find_task, require_permission
 from tasks.models import Task
 from tasks.permissions import can_enter_judging, can_judge, can_read, can_take
 from validation.judging.confirmed import may_decide
@@ -137,7 +137,7 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
     # The form names the battle; one of another arena is not voted on here.
     if own_battle.task_id != task.pk:
         raise Http404
-    require(request.user, task, can_judge)
+    require_permission(request.user, task, can_judge)
     try:
         services.cast_vote(battle=own_battle, **form.cleaned_data)
     except Refused as error:

@@ -18,7 +18,7 @@ from leaderboard.board.forks import services
 from leaderboard.board.opening import start_of
 from leaderboard.board.query import BoardRequest, read_request
 from leaderboard.ranking.weights import Weighting, WeightsError
-from tasks.access import find_task, require
+from tasks.access import find_task, require_permission
 from tasks.models import Task
 from tasks.permissions import can_edit
 
@@ -94,6 +94,6 @@ def fork_delete(request: HttpRequest, code: str, name: str) -> HttpResponse:
     if not isinstance(request.user, User):
         raise Http404
     if fork.owner_id != request.user.pk:
-        require(request.user, task, can_edit)
+        require_permission(request.user, task, can_edit)
     services.delete_weights(weights=fork, actor=request.user)
     return redirect("leaderboard:forks", code)

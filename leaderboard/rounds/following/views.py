@@ -17,7 +17,7 @@ from core.accounts.people import person
 from evaluation.submissions.visibility import find_submission
 from leaderboard.board.exports import Table, early_words, shows_same, snapshot_bibtex
 from leaderboard.rounds.following import services
-from tasks.access import ANY, find_task
+from tasks.access import ALL_KINDS, find_task
 from tasks.models import Task
 
 SCHEMA_VERSION = 1
@@ -28,7 +28,7 @@ LETTER, AROUND = 7, 12  # pixels: the width of a letter of the badge, and of the
 @require_POST
 def follow(request: HttpRequest, code: str) -> HttpResponse:
     """Begin or end to follow a task."""
-    task = find_task(request, code, kinds=ANY)
+    task = find_task(request, code, kinds=ALL_KINDS)
     follows = "follow" in request.POST
     services.follow(task=task, user=person(request), follows=follows)
     message = (

@@ -3,9 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, FormInput, plain, refers, refers_to_given
-from tasks.config.parsing import Finding, Loc, inside
-from tasks.config.values import FORBIDDEN, subject
+from tasks.config.components import (
+    Component,
+    FieldType,
+    FormInput,
+    check_reference,
+    check_required_reference,
+    format_value,
+)
+from tasks.config.parsing import Finding, Loc, locate_inside
+from tasks.config.values import FORBIDDEN_CHARACTERS, format_subject
 
 
 class Candidates(FieldType, name="candidates"):
@@ -25,7 +32,7 @@ class Candidates(FieldType, name="candidates"):
         return context.get(str(component.reference)) or ()
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         if not self.is_list(component):
             if isinstance(value, str):
                 return []
@@ -37,14 +44,14 @@ class Candidates(FieldType, name="candidates"):
         if len(set(value)) < len(value):
             return [f"{named} has the same text twice"]
         if component.reference is None:
-            return _unfit(named, value)
+            return _find_unfit_texts(named, value)
         return []
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         wrong = self.check_shape(component, value)
         if wrong or component.reference is None:
             return wrong
-        named, offered = subject(component), self.offered(component, context)
+        named, offered = format_subject(component), self.offered(component, context)
         if not component.rank:
             if value in offered:
                 return []
@@ -75,8 +82,8 @@ class Candidates(FieldType, name="candidates"):
 
     def display(self, component: Component, value: Any) -> str:
         if not isinstance(value, list | tuple):
-            return plain(value)
-        return "\n".join(f"{number}. {plain(text)}" for number, text in enumerate(value, 1))
+            return format_value(value)
+        return "\n".join(f"{number}. {format_value(text)}" for number, text in enumerate(value, 1))
 
     def described(self, component: Component) -> str:
         if component.reference is None:
@@ -98,7 +105,7 @@ class Candidates(FieldType, name="candidates"):
             for field in groups["context"]:
                 if field.type == "candidates":
                     offered.append(field.name)
-            yield from refers(loc, component, offered, "candidates of the context")
+            yield from check_reference(loc, component, offered, "candidates of the context")
 
     def unfinished(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
@@ -106,12 +113,12 @@ class Candidates(FieldType, name="candidates"):
         if loc[0] == "context" and (component.reference is not None or component.rank):
             key = "rank" if component.rank else "reference"
             message = "candidates of the context are a list of texts"
-            yield Finding(inside(loc, key), message, f"remove {key}")
+            yield Finding(locate_inside(loc, key), message, f"remove {key}")
         elif loc[0] != "context" and component.reference is None:
             message = "the answer is one of a list of texts"
             yield Finding(loc, message, "add reference: NAME, of candidates of the context")
         else:
-            yield from refers_to_given(loc, component, groups)
+            yield from check_required_reference(loc, component, groups)
 
     def metrics(self, component: Component) -> tuple[str, ...]:
         return self.own_metrics if component.rank else ()
@@ -122,12 +129,12 @@ class Candidates(FieldType, name="candidates"):
         return ""
 
 
-def _unfit(named: str, texts: Sequence[str]) -> list[str]:
+def _find_unfit_texts(named: str, texts: Sequence[str]) -> list[str]:
     """Return the reasons why people could not choose one of the texts."""
     if len(texts) < 2:
         return [f"{named} must hold at least two texts"]
     if any(not text.strip() or text != text.strip() for text in texts):
         return [f"{named} must hold no empty text, and no space before or after one"]
-    if any("\r" in text or FORBIDDEN.search(text) for text in texts):
+    if any("\r" in text or FORBIDDEN_CHARACTERS.search(text) for text in texts):
         return [f"{named} holds a control character; delete it"]
     return []

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from tasks.config.components import Component, FieldType, FormInput, plain
-from tasks.config.parsing import Finding, Loc, inside
-from tasks.config.values import FORBIDDEN, characters, subject
+from tasks.config.components import Component, FieldType, FormInput, format_value
+from tasks.config.parsing import Finding, Loc, locate_inside
+from tasks.config.values import FORBIDDEN_CHARACTERS, format_characters, format_subject
 
-ROLES = {"system": "System", "user": "User", "assistant": "Assistant"}
-MOST_GIVEN = 100
+ROLE_LABELS = {"system": "System", "user": "User", "assistant": "Assistant"}
+MAX_GIVEN_TURNS = 100
 """Most turns of a conversation of the context."""
-TURNS, LENGTH = 20, 2000
+DEFAULT_MAX_TURNS, DEFAULT_MAX_CHARS = 20, 2000
 """Most turns that a person writes, and most characters of each, where the configuration is mute."""
-PLACE = "{secret}"
+DRAWN_WORD_PLACEHOLDER = "{secret}"
 """Where a secret stands in what the model is told first."""
 
 
@@ -29,13 +29,13 @@ class Chat(FieldType, name="chat"):
     missing = "Talk to the model and mark its answer in {title}"
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         if not isinstance(value, list | tuple):
             return [f"{named} must be a list of turns"]
-        if len(value) > MOST_GIVEN:
-            return [f"{named} has {len(value)} turns; the most is {MOST_GIVEN}"]
+        if len(value) > MAX_GIVEN_TURNS:
+            return [f"{named} has {len(value)} turns; the most is {MAX_GIVEN_TURNS}"]
         for number, turn in enumerate(value, 1):
-            if wrong := _wrong_turn(turn, number):
+            if wrong := _find_turn_error(turn, number):
                 return [f"{named}, turn {number}: {wrong}"]
         return []
 
@@ -49,7 +49,7 @@ class Chat(FieldType, name="chat"):
         turns = value
         if not isinstance(value, list | tuple):
             turns = [value]
-        return "\n\n".join(_line(turn) for turn in turns)
+        return "\n\n".join(_format_turn(turn) for turn in turns)
 
     def described(self, component: Component) -> str:
         return "a list of turns, each with role (system, user or assistant) and text"
@@ -67,7 +67,7 @@ class Chat(FieldType, name="chat"):
             for key in self.keys:
                 if key in component.model_fields_set:
                     message = "only a conversation that people have is limited"
-                    yield Finding(inside(loc, key), message, f"remove {key}")
+                    yield Finding(locate_inside(loc, key), message, f"remove {key}")
             return
         if component.when is not None or not component.required:
             message = "the conversation is what the model answers in"
@@ -79,10 +79,10 @@ class Chat(FieldType, name="chat"):
         if component is not talks[0]:
             message = "people have one conversation at a time"
             yield Finding(loc, message, f"remove {component.name}, or put it into the context")
-        yield from _answered(groups)
+        yield from _check_answered(groups)
 
 
-def _answered(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
+def _check_answered(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
     """Yield a finding unless the target's answer is the only output."""
     names_above = {component.name for component in chain(groups["context"], groups["input"])}
     output = groups["output"]
@@ -92,17 +92,17 @@ def _answered(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
         yield Finding(("output",), message, fix)
 
 
-def _wrong_turn(turn: Any, number: int) -> str:
-    if not isinstance(turn, Mapping) or not {"role", "text"} <= set(turn) <= set(_KEYS):
+def _find_turn_error(turn: Any, number: int) -> str:
+    if not isinstance(turn, Mapping) or not {"role", "text"} <= set(turn) <= set(_TURN_KEYS):
         return "needs role and text"
-    if turn["role"] not in ROLES:
-        return f"the role must be one of {', '.join(ROLES)}"
+    if turn["role"] not in ROLE_LABELS:
+        return f"the role must be one of {', '.join(ROLE_LABELS)}"
     # Chat templates of most models take a system message at the beginning only.
     if turn["role"] == "system" and number > 1:
         return "only the first turn can be the system's"
     if not isinstance(turn["text"], str) or not turn["text"].strip():
         return "the text is missing"
-    if FORBIDDEN.search(turn["text"]):
+    if FORBIDDEN_CHARACTERS.search(turn["text"]):
         return "the text holds a control character; delete it"
     # The server writes it, beside the text that tells it to the model.
     if "secret" in turn and (turn["role"] != "system" or not isinstance(turn["secret"], str)):
@@ -110,10 +110,10 @@ def _wrong_turn(turn: Any, number: int) -> str:
     return ""
 
 
-_KEYS = ("role", "text", "secret")
+_TURN_KEYS = ("role", "text", "secret")
 
 
-def as_told(value: Any) -> Any:
+def strip_secrets(value: Any) -> Any:
     """Return a field's value as models receive it: each turn with only role and text.
 
     The system turn's text contains the secret; the separate copy is only for the verdict rule.
@@ -127,24 +127,24 @@ def _without_secret(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: content for name, content in turn.items() if name != "secret"}
 
 
-def most_turns(component: Component) -> int:
+def get_max_turns(component: Component) -> int:
     """Return the maximum number of turns that a person may write in one conversation."""
-    return component.max_turns or TURNS
+    return component.max_turns or DEFAULT_MAX_TURNS
 
 
-def wrong_words(component: Component, text: str) -> str:
+def find_text_error(component: Component, text: str) -> str:
     """Return the reason why a person cannot send this text; "" if they can."""
-    most = component.max_length or LENGTH
+    most = component.max_length or DEFAULT_MAX_CHARS
     if not text.strip():
         return "Write something first"
     if len(text) > most:
-        return f"Your turn must be at most {characters(most)}; it is {len(text)}"
-    if FORBIDDEN.search(text):
+        return f"Your turn must be at most {format_characters(most)}; it is {len(text)}"
+    if FORBIDDEN_CHARACTERS.search(text):
         return "Your turn holds a control character; delete it"
     return ""
 
 
-def _line(turn: Any) -> str:
-    if not isinstance(turn, Mapping) or turn.get("role") not in ROLES:
-        return plain(turn)
-    return f"{ROLES[turn['role']]}: {plain(turn)}"
+def _format_turn(turn: Any) -> str:
+    if not isinstance(turn, Mapping) or turn.get("role") not in ROLE_LABELS:
+        return format_value(turn)
+    return f"{ROLE_LABELS[turn['role']]}: {format_value(turn)}"

@@ -4,10 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.text.words import label_of
-from tasks.config.components import PLACES, Component, FieldType, FormInput, listed, plain
-from tasks.config.values import subject
+from tasks.config.components import (
+    PLACES,
+    Component,
+    FieldType,
+    FormInput,
+    format_value,
+    join_labels,
+)
+from tasks.config.values import format_subject
 
-RADIO_LIMIT = 7  # more choices than this become a drop-down list
+MAX_RADIO_BUTTONS = 7  # more choices than this become a drop-down list
 
 
 class _Choice(FieldType):
@@ -21,7 +28,7 @@ class _Choice(FieldType):
             return ", ".join(self.display(component, item) for item in value)
         if isinstance(value, str):
             return words.get(value, value)
-        return plain(value)
+        return format_value(value)
 
 
 class Multiclass(_Choice, name="multiclass"):
@@ -35,7 +42,7 @@ class Multiclass(_Choice, name="multiclass"):
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         if isinstance(value, str) and value in component.values:
             return []
-        return [f"{subject(component)} must be one of: {listed(component.values)}"]
+        return [f"{format_subject(component)} must be one of: {join_labels(component.values)}"]
 
     def kept(self, component: Component, value: Any) -> Any:
         label = label_of(value, component.values)
@@ -45,15 +52,15 @@ class Multiclass(_Choice, name="multiclass"):
 
     def form_input(self, component: Component) -> FormInput:
         # Few choices are read at one glance.
-        if len(component.labels) <= RADIO_LIMIT:
-            return FormInput("ChoiceField", "RadioSelect", choices=_pairs(component))
+        if len(component.labels) <= MAX_RADIO_BUTTONS:
+            return FormInput("ChoiceField", "RadioSelect", choices=_build_choices(component))
         nothing = ("", "")  # else the list's first label would be chosen by who chooses none
-        choices = _pairs(component)
+        choices = _build_choices(component)
         choices.insert(0, nothing)
         return FormInput("ChoiceField", "Select", choices=choices)
 
     def described(self, component: Component) -> str:
-        return f"one of {listed(component.values)}"
+        return f"one of {join_labels(component.values)}"
 
     def stand_in(self, component: Component) -> str:
         return component.values[0]
@@ -68,7 +75,7 @@ class Multilabel(_Choice, name="multilabel"):
         return True
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         if not isinstance(value, list | tuple):
             return [f"{named} must be a list of choices"]
         unknown = []
@@ -76,7 +83,7 @@ class Multilabel(_Choice, name="multilabel"):
             if item not in component.values:
                 unknown.append(item)
         if unknown:
-            return [f"{named} has no choice “{unknown[0]}”; use: {listed(component.values)}"]
+            return [f"{named} has no choice “{unknown[0]}”; use: {join_labels(component.values)}"]
         if len(set(value)) < len(value):
             return [f"{named} names a choice twice"]
         return []
@@ -88,12 +95,12 @@ class Multilabel(_Choice, name="multilabel"):
         return [item if label is None else label for item, label in zip(value, labels, strict=True)]
 
     def form_input(self, component: Component) -> FormInput:
-        choices = _pairs(component)
+        choices = _build_choices(component)
         return FormInput("MultipleChoiceField", "CheckboxSelectMultiple", choices=choices)
 
     def described(self, component: Component) -> str:
-        return f"a list of any of {listed(component.values)}"
+        return f"a list of any of {join_labels(component.values)}"
 
 
-def _pairs(component: Component) -> list[tuple[str, str]]:
+def _build_choices(component: Component) -> list[tuple[str, str]]:
     return [(label.value, label.words) for label in component.labels]

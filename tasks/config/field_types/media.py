@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tasks.config.components import Component, FieldType, FormInput
-from tasks.config.values import subject
+from tasks.config.values import format_subject
 
-DIGEST = re.compile(r"[0-9a-f]{64}")
-ALT_LENGTH = 500
-KEYS = {"digest", "alt", "mime", "bytes", "width", "height", "seconds"}
+DIGEST_PATTERN = re.compile(r"[0-9a-f]{64}")
+MAX_ALT_CHARS = 500
+VALUE_KEYS = {"digest", "alt", "mime", "bytes", "width", "height", "seconds"}
 
 
 class _Media(FieldType):
@@ -27,7 +27,7 @@ class _Media(FieldType):
     bounds: ClassVar[str]
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         # The file behind a link may change or go, and pages load nothing from other hosts.
         if isinstance(value, str) and value.startswith(("http://", "https://")):
             return [
@@ -39,7 +39,11 @@ class _Media(FieldType):
         digest = None
         if isinstance(value, Mapping):
             digest = value.get("digest")
-        if not isinstance(digest, str) or not DIGEST.fullmatch(digest) or value.keys() - KEYS:
+        if (
+            not isinstance(digest, str)
+            or not DIGEST_PATTERN.fullmatch(digest)
+            or value.keys() - VALUE_KEYS
+        ):
             return [f"{named} must be {self.noun}: upload it, and send its digest and alt"]
         # The services fill in what is stored of the digest. Without it there is no such file.
         if "mime" not in value:
@@ -49,8 +53,8 @@ class _Media(FieldType):
         return self._check_words(named, value.get("alt", ""))
 
     def _check_words(self, named: str, words: Any) -> list[str]:
-        if not isinstance(words, str) or len(words) > ALT_LENGTH:
-            return [f"{named}: describe it in at most {ALT_LENGTH} characters"]
+        if not isinstance(words, str) or len(words) > MAX_ALT_CHARS:
+            return [f"{named}: describe it in at most {MAX_ALT_CHARS} characters"]
         if self.needs_words and not words.strip():
             return [f"{named}: say in words what it shows, for people who do not see it"]
         return []

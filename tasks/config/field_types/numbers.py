@@ -4,12 +4,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import PLACES, Component, FieldType, FormInput, plainly
+from tasks.config.components import PLACES, Component, FieldType, FormInput, display_plainly
 from tasks.config.parsing import Finding, Loc
-from tasks.config.values import subject
+from tasks.config.values import format_subject
 
-LARGEST = sys.float_info.max
-MOST_EXACT = 2**53
+LARGEST_FLOAT = sys.float_info.max
+MAX_EXACT_INTEGER = 2**53
 """Up to here a float holds each whole number."""
 
 
@@ -22,13 +22,13 @@ class Number(FieldType, name="number"):
     in_prompt = True
     cell = "number"
     template = ""
-    display = plainly
+    display = display_plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         # Written so that NaN, which compares with nothing, is refused as well.
-        if not is_number or not abs(value) <= LARGEST:
+        if not is_number or not abs(value) <= LARGEST_FLOAT:
             return [f"{named} must be a number"]
         if component.minimum is not None and value < component.minimum:
             return [f"{named} must be at least {component.minimum:g}"]
@@ -44,7 +44,9 @@ class Number(FieldType, name="number"):
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
         """Convert whole numbers to int, because a form yields 3.0 for 3."""
-        is_whole = isinstance(typed, float) and typed.is_integer() and abs(typed) <= MOST_EXACT
+        is_whole = (
+            isinstance(typed, float) and typed.is_integer() and abs(typed) <= MAX_EXACT_INTEGER
+        )
         if is_whole:
             return int(typed)
         return typed

@@ -4,11 +4,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.config.components import Component, FieldType, FormInput, plainly, refers
-from tasks.config.parsing import Finding, Loc, inside
-from tasks.config.values import subject
+from tasks.config.components import (
+    Component,
+    FieldType,
+    FormInput,
+    check_reference,
+    display_plainly,
+)
+from tasks.config.parsing import Finding, Loc, locate_inside
+from tasks.config.values import format_subject
 
-TOLERANCE = 1e-4  # as Dynabench 1.0
+SUM_TOLERANCE = 1e-4  # as Dynabench 1.0
 
 
 class Prob(FieldType, name="prob"):
@@ -18,10 +24,10 @@ class Prob(FieldType, name="prob"):
     places = ("input", "output", "metadata")
     is_read = False
     cell = "number"
-    display = plainly
+    display = display_plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         if component.single:
             if _is_probability(value):
                 return []
@@ -30,7 +36,7 @@ class Prob(FieldType, name="prob"):
             return [f"{named} must give a number between 0 and 1 for each label"]
         # `fsum`, so that many small probabilities do not add up a rounding error.
         total = math.fsum(value.values())
-        if abs(total - 1) <= TOLERANCE:
+        if abs(total - 1) <= SUM_TOLERANCE:
             return []
         return [f"{named} must sum to 1, not {total:g}"]
 
@@ -54,9 +60,11 @@ class Prob(FieldType, name="prob"):
             for field in groups[group]:
                 if field.type == "multiclass":
                     choices.append(field.name)
-            yield from refers(loc, component, choices, f"a multiclass field of the {loc[0]}")
+            yield from check_reference(
+                loc, component, choices, f"a multiclass field of the {loc[0]}"
+            )
         elif component.reference is not None:
-            at = inside(loc, "reference")
+            at = locate_inside(loc, "reference")
             yield Finding(at, "a single probability has no reference", "remove reference or single")
 
     def unfinished(

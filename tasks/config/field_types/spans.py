@@ -8,16 +8,16 @@ from tasks.config.components import (
     Component,
     FieldType,
     FormInput,
-    listed,
-    plain,
-    plainly,
-    refers,
+    check_reference,
+    display_plainly,
+    format_value,
+    join_labels,
 )
 from tasks.config.parsing import Finding, Loc
-from tasks.config.stretches import BREAK, on_one_line, stretch_at, stretches_of
-from tasks.config.values import characters, subject
+from tasks.config.stretches import LINE_BREAK_SIGN, find_span_at, find_spans, join_lines
+from tasks.config.values import format_characters, format_subject
 
-PLACE = re.compile(r"(.+) @(\d{1,9})", re.DOTALL)
+START_PATTERN = re.compile(r"(.+) @(\d{1,9})", re.DOTALL)
 
 
 class _Stretch(FieldType):
@@ -28,7 +28,7 @@ class _Stretch(FieldType):
         for field in groups["context"]:
             if field.kind.is_text:
                 texts.append(field.name)
-        yield from refers(loc, component, texts, "a text of the context")
+        yield from check_reference(loc, component, texts, "a text of the context")
 
 
 class Span(_Stretch, name="span"):
@@ -37,21 +37,21 @@ class Span(_Stretch, name="span"):
     keys = ("reference", "placeholder", "max_length")
     places = ("input", "output", "metadata")
     in_prompt = True
-    display = plainly
+    display = display_plainly
     category = "question-answering"
     missing = "Choose {title} in the {reference}"
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         if not isinstance(value, Mapping) or set(value) != {"text", "start", "end"}:
             return [f"{named} must have text, start and end"]
-        if not _is_there(component, value, context):
+        if not _is_in_passage(component, value, context):
             return [
                 f"{named} must stand in the {component.reference} exactly as it is given, from "
                 "start to end, which count code points, not UTF-16 units or bytes"
             ]
         if component.max_length is not None and len(value["text"]) > component.max_length:
-            return [f"{named} must be at most {characters(component.max_length)}"]
+            return [f"{named} must be at most {format_characters(component.max_length)}"]
         return []
 
     def form_input(self, component: Component) -> FormInput:
@@ -65,8 +65,8 @@ class Span(_Stretch, name="span"):
         """Return the first stretch of the passage with the entered words."""
         if not isinstance(typed, str):
             return typed
-        passage = _passage(component, context)
-        for start, end in stretches_of(typed, passage)[:1]:
+        passage = _get_passage(component, context)
+        for start, end in find_spans(typed, passage)[:1]:
             return {"text": passage[start:end], "start": start, "end": end}
         return {"text": typed, "start": -1, "end": len(typed) - 1}  # `check` refuses it
 
@@ -93,7 +93,7 @@ class Spans(_Stretch, name="spans"):
         return True
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         keys = {"text", "start", "end"}.union(["tag"] if component.tags else [])
         if not isinstance(value, list | tuple):
             return [f"{named} must be a list"]
@@ -101,21 +101,21 @@ class Spans(_Stretch, name="spans"):
             if not isinstance(item, Mapping) or set(item) != keys:
                 return [f"{named}, number {number}: needs {', '.join(sorted(keys))}"]
             if component.tags and item["tag"] not in component.tags:
-                return [f"{named}, number {number}: use one of {listed(component.tags)}"]
-            if not _is_stretch(item):
+                return [f"{named}, number {number}: use one of {join_labels(component.tags)}"]
+            if not _is_valid_span(item):
                 return [f"{named}, number {number}: is not in the {component.reference} there"]
         return []
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named, passage = subject(component), _passage(component, context)
+        named, passage = format_subject(component), _get_passage(component, context)
         # A form leaves lines that are no mark as texts; the first one is explained.
         for number, line in enumerate(value if isinstance(value, list) else (), 1):
             if isinstance(line, str):
-                return [f"{named}, line {number}: {_trouble(component, line, passage)}"]
+                return [f"{named}, line {number}: {_explain_error(component, line, passage)}"]
         if wrong := self.check_shape(component, value):
             return wrong
         for number, item in enumerate(value, 1):
-            if not _is_there(component, item, context):
+            if not _is_in_passage(component, item, context):
                 return [f"{named}, number {number}: is not in the {component.reference} there"]
         marks = [(item["start"], item["end"], item.get("tag")) for item in value]
         if len(set(marks)) < len(marks):
@@ -130,7 +130,7 @@ class Spans(_Stretch, name="spans"):
         marks = value
         if not isinstance(value, list | tuple):
             marks = [value]
-        return ", ".join(map(_shown, marks))
+        return ", ".join(map(_display_mark, marks))
 
     def described(self, component: Component) -> str:
         keys = "text, start, end and tag" if component.tags else "text, start and end"
@@ -140,15 +140,15 @@ class Spans(_Stretch, name="spans"):
         """Convert lines to marks. An invalid line stays a text, so that `check` refuses it."""
         if not isinstance(typed, str):
             return typed
-        passage = _passage(component, context)
+        passage = _get_passage(component, context)
         lines = filter(None, map(str.strip, typed.split("\n")))  # U+2028 may be in a passage
-        return [_mark(component, line, passage) or line for line in lines]
+        return [_parse_mark(component, line, passage) or line for line in lines]
 
     def rule(self, component: Component) -> str:
         return "spans_f1"
 
 
-def as_lines(value: Any) -> str:
+def format_marks(value: Any) -> str:
     """Return marks as the lines of a form field.
 
     >>> as_lines([{"text": "Tarn", "start": 17, "end": 21, "tag": "place"}])
@@ -156,43 +156,43 @@ def as_lines(value: Any) -> str:
     """
     if not isinstance(value, list | tuple):
         return str(value or "")
-    return "\n".join(map(_as_line, value))
+    return "\n".join(map(_format_mark, value))
 
 
-def _as_line(mark: Any) -> str:
+def _format_mark(mark: Any) -> str:
     if not isinstance(mark, Mapping):
         return str(mark)
-    line = f"{on_one_line(mark['text'])} @{mark['start']}"
+    line = f"{join_lines(mark['text'])} @{mark['start']}"
     if "tag" in mark:
         return f"{line} = {mark['tag']}"
     return line
 
 
-def _shown(mark: Any) -> str:
+def _display_mark(mark: Any) -> str:
     tag = mark.get("tag") if isinstance(mark, Mapping) else None
-    return f"{plain(mark)} ({tag})" if tag else plain(mark)
+    return f"{format_value(mark)} ({tag})" if tag else format_value(mark)
 
 
-def _passage(component: Component, context: Mapping[str, Any]) -> str:
+def _get_passage(component: Component, context: Mapping[str, Any]) -> str:
     return str(context.get(str(component.reference)) or "")
 
 
-def _parted(component: Component, line: str) -> tuple[str, str, int | None]:
+def _split_line(component: Component, line: str) -> tuple[str, str, int | None]:
     """Split a line into its words, its tag, and its start offset, or None without one."""
     words, _, tag = line.rpartition(" = ") if component.tags else (line, "", "")
-    if place := PLACE.fullmatch(words):
+    if place := START_PATTERN.fullmatch(words):
         return place[1].rstrip(), tag.strip(), int(place[2])
     return words.strip(), tag.strip(), None
 
 
-def _mark(component: Component, line: str, passage: str) -> dict[str, Any] | None:
+def _parse_mark(component: Component, line: str, passage: str) -> dict[str, Any] | None:
     """Return the mark that a line describes; None if it is ambiguous or not in the passage."""
-    words, tag, at = _parted(component, line)
+    words, tag, at = _split_line(component, line)
     # The line says where the words begin. Otherwise they must stand in the passage once.
     if at is not None:
-        stretch = stretch_at(words, passage, at)
+        stretch = find_span_at(words, passage, at)
     else:
-        places = stretches_of(words, passage)
+        places = find_spans(words, passage)
         stretch = None
         if len(places) == 1:
             stretch = places[0]
@@ -205,30 +205,32 @@ def _mark(component: Component, line: str, passage: str) -> dict[str, Any] | Non
     return mark
 
 
-def _trouble(component: Component, line: str, passage: str) -> str:
+def _explain_error(component: Component, line: str, passage: str) -> str:
     """Return the reason why a line marks nothing or is ambiguous."""
-    words, _, at = _parted(component, line)
-    found = stretches_of(words, passage)
+    words, _, at = _split_line(component, line)
+    found = find_spans(words, passage)
     if not words:
-        return f"write the words, “ = ” and one of {listed(component.tags)}"
+        return f"write the words, “ = ” and one of {join_labels(component.tags)}"
     if not found:
         hint = ""
         if "\n" in passage:
-            hint = f"; write a line break in it as {BREAK}"
+            hint = f"; write a line break in it as {LINE_BREAK_SIGN}"
         return f"“{words}” is not in the {component.reference}{hint}"
     places = " or ".join(f"{words} @{start}" for start, _end in found[:3])
     wrong = f"is there {len(found)} times" if at is None else f"does not begin at {at}"
     return f"“{words}” {wrong}; write {places}"
 
 
-def _is_there(component: Component, value: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
+def _is_in_passage(
+    component: Component, value: Mapping[str, Any], context: Mapping[str, Any]
+) -> bool:
     """Return whether `passage[start:end] == text`, with offsets in code points."""
-    passage = _passage(component, context)
-    is_inside = _is_stretch(value) and value["end"] <= len(passage)
+    passage = _get_passage(component, context)
+    is_inside = _is_valid_span(value) and value["end"] <= len(passage)
     return is_inside and passage[value["start"] : value["end"]] == value["text"]
 
 
-def _is_stretch(value: Mapping[str, Any]) -> bool:
+def _is_valid_span(value: Mapping[str, Any]) -> bool:
     """Return whether the offsets are whole numbers with 0 <= start < end."""
     start, end = value["start"], value["end"]
     are_whole = all(

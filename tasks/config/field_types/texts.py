@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.config.components import PLACES, Component, FieldType, FormInput, plainly
-from tasks.config.values import FORBIDDEN, characters, subject
+from tasks.config.components import PLACES, Component, FieldType, FormInput, display_plainly
+from tasks.config.values import FORBIDDEN_CHARACTERS, format_characters, format_subject
 
 
 class _Text(FieldType):
@@ -14,20 +14,20 @@ class _Text(FieldType):
     in_prompt = True
     cell = "text"
     category = "text-generation"
-    display = plainly
+    display = display_plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = subject(component)
+        named = format_subject(component)
         if not isinstance(value, str):
             return [f"{named} must be a text"]
         messages = []
         length = len(value.strip())
         if component.min_length is not None and length < component.min_length:
-            messages.append(f"{named} must be at least {characters(component.min_length)}")
+            messages.append(f"{named} must be at least {format_characters(component.min_length)}")
         if component.max_length is not None and length > component.max_length:
-            most = characters(component.max_length)
+            most = format_characters(component.max_length)
             messages.append(f"{named} must be at most {most}; it is {length}")
-        if FORBIDDEN.search(value):
+        if FORBIDDEN_CHARACTERS.search(value):
             messages.append(f"{named} holds a control character; delete it")
         return messages
 

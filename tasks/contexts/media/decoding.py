@@ -15,15 +15,15 @@ from core.text.words import gettext_noop
 MAX_BYTES = 10 * 10**6
 MAX_PIXELS = 40 * 10**6
 MAX_SECONDS = 60
-RATE = 16_000
+SAMPLE_RATE_HZ = 16_000
 """Samples a second of a stored recording, which has one channel of 16 bits."""
-LOSSLESS = ("PNG", "GIF")
-FORMATS = (*LOSSLESS, "JPEG", "WEBP")
-MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")
+LOSSLESS_FORMATS = ("PNG", "GIF")
+FORMATS = (*LOSSLESS_FORMATS, "JPEG", "WEBP")
+ALLOWED_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")
 CONTAINERS = "wav,w64,aiff,flac,ogg,mp3,aac,amr,mov,matroska,asf,caf"
 """Formats, as FFmpeg calls them, that phones and browsers record."""
 
-ABOUT = ("width", "height", "seconds")
+ABOUT_KEYS = ("width", "height", "seconds")
 
 TOO_MANY_BYTES = gettext_noop("It is larger than 10 MB. Save it smaller.")
 NO_PICTURE = gettext_noop("It is no picture that can be read. Send a PNG, JPEG, WebP or GIF file.")
@@ -47,7 +47,7 @@ class Decoded:
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
-def picture(data: bytes) -> Decoded:
+def decode_picture(data: bytes) -> Decoded:
     """Convert a picture to an upright one on white: PNG if it was PNG or GIF, else JPEG.
 
     Raises BadMedia.
@@ -62,13 +62,13 @@ def picture(data: bytes) -> Decoded:
             # Cameras store pictures as the sensor has them, and say in EXIF how to turn them.
             drawn = ImageOps.exif_transpose(opened)
             kind = "JPEG"
-            if opened.format in LOSSLESS:
+            if opened.format in LOSSLESS_FORMATS:
                 kind = "PNG"
     except Image.DecompressionBombError:
         raise BadMedia(TOO_MANY_PIXELS) from None
     except (OSError, SyntaxError, ValueError, EOFError):  # what Pillow raises on damaged files
         raise BadMedia(NO_PICTURE) from None
-    plain = _on_white(drawn)
+    plain = _flatten_on_white(drawn)
     # Otherwise Pillow would write along what it kept of the file, such as its colour profile.
     plain.info.clear()
     file = BytesIO()
@@ -85,11 +85,11 @@ def _check_picture(opened: Any) -> None:
         raise BadMedia(TOO_MANY_PIXELS)
     if getattr(opened, "is_animated", False) and opened.format != "MPO":  # of some phones
         raise BadMedia(ANIMATED)
-    if opened.mode not in MODES:
+    if opened.mode not in ALLOWED_MODES:
         raise BadMedia(DEEP)
 
 
-def _on_white(drawn: Any) -> Any:
+def _flatten_on_white(drawn: Any) -> Any:
     """Convert to RGB on white, because people and models would see transparency differently."""
     from PIL import Image
 
@@ -101,7 +101,7 @@ def _on_white(drawn: Any) -> Any:
     return white
 
 
-def recording(data: bytes) -> Decoded:
+def decode_recording(data: bytes) -> Decoded:
     """Convert the sound of a file to WAV: one channel, 16,000 samples per second, 16 bits.
 
     The length is measured on the decoded samples, not read from the file. Raises BadMedia.
@@ -115,30 +115,33 @@ def recording(data: bytes) -> Decoded:
             av.open(BytesIO(data), options={"format_whitelist": CONTAINERS}) as opened,
             wave.open(file, "wb") as written,
         ):
-            written.setparams((1, 2, RATE, 0, "NONE", ""))
+            written.setparams((1, 2, SAMPLE_RATE_HZ, 0, "NONE", ""))
             # Cut at the limit while decoding, so that an endless file costs a minute of samples at
             # most.
-            for frame in _heard(opened):
+            for frame in _resample(opened):
                 samples += frame.samples
-                if samples > MAX_SECONDS * RATE:
+                if samples > MAX_SECONDS * SAMPLE_RATE_HZ:
                     raise BadMedia(TOO_LONG)
                 written.writeframesraw(bytes(frame.planes[0])[: 2 * frame.samples])
     except (av.FFmpegError, IndexError, ValueError):  # no sound at all: there is no first stream
         raise BadMedia(NO_SOUND) from None
     if not samples:
         raise BadMedia(NO_SOUND)
-    return Decoded(file.getvalue(), "audio/wav", {"seconds": round(samples / RATE, 2)})
+    return Decoded(file.getvalue(), "audio/wav", {"seconds": round(samples / SAMPLE_RATE_HZ, 2)})
 
 
-def _heard(opened: Any) -> Iterator[Any]:
+def _resample(opened: Any) -> Iterator[Any]:
     """Yield the decoded sound in chunks, in the stored format."""
     import av
 
-    resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)
+    resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE_HZ)
     for frame in opened.decode(opened.streams.audio[0]):
         yield from resampler.resample(frame)
     yield from resampler.resample(None)  # what it still holds
 
 
-DECODERS: Mapping[str, Callable[[bytes], Decoded]] = {"image": picture, "audio": recording}
+DECODERS: Mapping[str, Callable[[bytes], Decoded]] = {
+    "image": decode_picture,
+    "audio": decode_recording,
+}
 """By the type of field."""

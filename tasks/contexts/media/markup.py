@@ -15,7 +15,7 @@ class Markup(SafeString):
     is_markup = True
 
 
-def shown_value(config: TaskConfig, field: str, value: Any) -> str:
+def render_value(config: TaskConfig, field: str, value: Any) -> str:
     """Return a field's value for a template, as text or Markup.
 
     In a sensitive task the Markup is hidden until the reader opens it.
@@ -33,17 +33,17 @@ def shown_value(config: TaskConfig, field: str, value: Any) -> str:
     return Markup(render_to_string("components/media.html", values).strip())
 
 
-def in_words(value: Any) -> str:
+def format_media(value: Any) -> str:
     """Return a value for an admin list: the URL and description of a file, else the value."""
     if isinstance(value, Mapping) and "digest" in value:
         return f"/media/{value['digest']}/ {value.get('alt', '')}".strip()
     return str(value)
 
 
-def shown_media(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
+def render_media(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
     """Return the rendered pictures and recordings among a person's inputs."""
     names = []
     for component in config.input:
         if component.is_media and inputs.get(component.name):
             names.append(component.name)
-    return [shown_value(config, name, inputs[name]) for name in names]
+    return [render_value(config, name, inputs[name]) for name in names]

@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from core.accounts.models import Annotator, User
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.services import value_of
+from tasks.contexts.media.services import build_value
 from tasks.models import Media, Task
 from tasks.permissions import Person, can_read, can_see
 
@@ -32,10 +32,10 @@ def may_open(user: Person, media: Media) -> bool:
         return True
     if not user.is_authenticated:
         return False
-    return bool(media.sent_by and media.sent_by.user_id == user.pk) or _names(user, media)
+    return bool(media.sent_by and media.sent_by.user_id == user.pk) or _refers_to(user, media)
 
 
-def _names(user: User, media: Media) -> bool:
+def _refers_to(user: User, media: Media) -> bool:
     """Return whether one of the person's own examples or drafts refers to the file."""
     own = Annotator.objects.filter(user=user)
     for rows, where in (("examples", "inputs"), ("assignment", "draft")):
@@ -46,7 +46,7 @@ def _names(user: User, media: Media) -> bool:
     return False
 
 
-def with_media(
+def complete_media(
     task: Task, components: Iterable[Component], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the values, with media completed from storage: requests send only digest and alt.
@@ -62,7 +62,7 @@ def with_media(
         return dict(values)
     # One query for all fields of an example.
     rows = Media.objects.filter(task=task, digest__in=[_digest(v) for v in sent.values()])
-    stored = {media.digest: value_of(media) for media in rows}
+    stored = {media.digest: build_value(media) for media in rows}
     completed = {}
     for name, value in sent.items():
         completed[name] = {
@@ -86,7 +86,7 @@ def _alt(value: Mapping[str, Any]) -> Any:
     return words
 
 
-def data_url(task: Task, value: Any) -> str:
+def build_data_url(task: Task, value: Any) -> str:
     """Return a stored file as a data URL, `data:image/png;base64,…`; "" if there is none."""
     if isinstance(value, str) and value.startswith("data:"):
         return value  # it was read before
@@ -106,10 +106,10 @@ def data_url(task: Task, value: Any) -> str:
         return ""
 
 
-def for_models(config: TaskConfig, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
+def prepare_for_models(config: TaskConfig, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values as models read them: media as data URLs, without descriptions."""
     urls = {}
     for n in config.media_fields:
         if n in values:
-            urls[n] = data_url(task, values[n])
+            urls[n] = build_data_url(task, values[n])
     return {**values, **urls}

@@ -24,13 +24,15 @@ from tasks.contexts.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, B
 from tasks.models import Context, Media, Task
 from tasks.questions import is_named_in_examples
 
-BOUNDS = Bounds(30, 896 * MIB)
+DECODING_BOUNDS = Bounds(30, 896 * MIB)
 """40 megapixels in RGBA, upright and on white, are there four times."""
-OFTEN = gettext_noop("You have sent many files. Wait an hour, or use one that you sent before.")
-UNUSED = timedelta(days=1)
+TOO_OFTEN_MESSAGE = gettext_noop(
+    "You have sent many files. Wait an hour, or use one that you sent before."
+)
+UNUSED_PERIOD = timedelta(days=1)
 
 
-def decoded(kind: str, data: bytes) -> Decoded:
+def decode_upload(kind: str, data: bytes) -> Decoded:
     """Decode an uploaded file to its stored form. Raises Invalid.
 
     kind: image or audio.
@@ -38,7 +40,7 @@ def decoded(kind: str, data: bytes) -> Decoded:
     if len(data) > MAX_BYTES:
         raise Invalid(_(TOO_MANY_BYTES))
     try:
-        return bounded(partial(DECODERS[kind], data), BOUNDS)
+        return bounded(partial(DECODERS[kind], data), DECODING_BOUNDS)
     except (BadMedia, OutOfBounds) as error:
         raise Invalid(_(str(error))) from None
 
@@ -51,7 +53,7 @@ def store_media(
     An unused file is deleted after a day. Takes no lock: the file is stored before its row.
     Raises Invalid.
     """
-    decoded_file = decoded(kind, data)
+    decoded_file = decode_upload(kind, data)
     return store_decoded(task=task, decoded_file=decoded_file, sent_by=sent_by)
 
 
@@ -63,7 +65,7 @@ def store_decoded(
     digest = hashlib.sha256(decoded_file.data).hexdigest()
     # An update first: a file that is there needs no second copy, and its day begins again.
     same = Media.objects.filter(task=task, digest=digest)
-    if not same.update(kept_from=timezone.now(), sent_by=_whose(sent_by)):
+    if not same.update(kept_from=timezone.now(), sent_by=_choose_owner(sent_by)):
         about = {
             "mime": decoded_file.mime,
             "size": len(decoded_file.data),
@@ -78,10 +80,10 @@ def store_decoded(
             media.file.delete(save=False)
             if not isinstance(error, IntegrityError):  # else somebody stored the same meanwhile
                 raise
-    return value_of(same.get())
+    return build_value(same.get())
 
 
-def _whose(sender: Annotator | None) -> Case | None:
+def _choose_owner(sender: Annotator | None) -> Case | None:
     """Return the new owner of a file that is sent again: the sender, or nobody while it is unused.
 
     Then both senders may see an unused file, and it is not deleted when one of them leaves.
@@ -93,7 +95,7 @@ def _whose(sender: Annotator | None) -> Case | None:
     return Case(of_both, default=Value(sender.pk))
 
 
-def value_of(media: Media) -> dict[str, Any]:
+def build_value(media: Media) -> dict[str, Any]:
     """Return the value that a context or example stores for the file, without its description."""
     return {
         "digest": media.digest,
@@ -103,7 +105,7 @@ def value_of(media: Media) -> dict[str, Any]:
     }
 
 
-def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
+def keep_media(*, task: Task, digests: Collection[str], used: bool) -> None:
     """Keep the files for another day or, if `used`, permanently. Locks the rows.
 
     Raises Invalid if one of them no longer exists.
@@ -116,7 +118,7 @@ def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
         raise Invalid(_("A picture or recording is not stored any more. Add it once more."))
 
 
-def touch(*, task: Task, digests: Collection[str]) -> None:
+def touch_media(*, task: Task, digests: Collection[str]) -> None:
     """Keep the files of a draft for another day. Locks the rows."""
     if digests:
         _update(task, digests, kept_from=timezone.now())
@@ -129,7 +131,7 @@ def _update(task: Task, digests: Collection[str], **now: Any) -> int:
     The rows are locked first: an update by itself would lock them in no particular order.
     """
     # 1. Lock the rows in the order of their ids.
-    there = list(_locked(task, digests).values_list("pk", flat=True))
+    there = list(_lock_rows(task, digests).values_list("pk", flat=True))
     # 2. Update what is locked.
     return Media.objects.filter(pk__in=there).update(**now)
 
@@ -138,7 +140,7 @@ def _update(task: Task, digests: Collection[str], **now: Any) -> int:
 def tidy_media(most: int) -> int:
     """Delete up to `most` files that nobody has used for a day; return how many."""
     # The index `media_unused` serves this query: most rows are used.
-    old = Media.objects.filter(is_used=False, kept_from__lt=timezone.now() - UNUSED)
+    old = Media.objects.filter(is_used=False, kept_from__lt=timezone.now() - UNUSED_PERIOD)
     return delete_media(old.filter(pk__in=old.values("pk")[:most]))
 
 
@@ -149,8 +151,8 @@ def tidy_orphans(most: int) -> int:
     Such files remain when a process is killed after storing the file and before saving its row, or
     when its transaction fails.
     """
-    old, count = timezone.now() - UNUSED, 0
-    for folder in _folders():
+    old, count = timezone.now() - UNUSED_PERIOD, 0
+    for folder in _iter_folders():
         names = files_in(folder)
         stored_names = set(Media.objects.filter(file__in=names).values_list("file", flat=True))
         for name in names:
@@ -166,22 +168,22 @@ def tidy_orphans(most: int) -> int:
     return count
 
 
-def _folders() -> Iterator[str]:
+def _iter_folders() -> Iterator[str]:
     """Yield the storage folders that contain files of tasks."""
     for task in folders_in("tasks"):
         media = f"tasks/{task}/media"
         yield from (f"{media}/{name}" for name in folders_in(media))
 
 
-def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) -> None:
+def delete_unreferenced_file(*, task: Task, digest: str, leaver: Annotator | None = None) -> None:
     """Delete a file that no context and no example of the task refers to. Locks its row.
 
     A file that somebody other than `leaver` has sent since then is kept for a day.
     """
     with transaction.atomic():
-        media = _locked(task, [digest]).first()
+        media = _lock_rows(task, [digest]).first()
         # Looked up under the lock: an example that names the file needs the row to be stored.
-        if media is None or is_named(task, digest):
+        if media is None or is_referenced(task, digest):
             return
         if media.sent_by_id in (None, leaver and leaver.pk):
             delete_media(Media.objects.filter(pk=media.pk))
@@ -189,27 +191,27 @@ def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) 
             Media.objects.filter(pk=media.pk).update(is_used=False)
 
 
-def hide_withdrawn(*, task: Task, digests: Collection[str]) -> None:
+def hide_withdrawn_media(*, task: Task, digests: Collection[str]) -> None:
     """Hide the files to which only withdrawn examples refer. Locks the rows.
 
     Call it in the transaction that withdraws the examples.
     """
     # Locked, so that an example that is stored at this moment is seen, or sees the change.
-    used = _locked(task, digests).filter(is_used=True)
+    used = _lock_rows(task, digests).filter(is_used=True)
     hidden = []
     for media in used:
-        if not is_named(task, media.digest, retracted=False):
+        if not is_referenced(task, media.digest, retracted=False):
             hidden.append(media.pk)
     Media.objects.filter(pk__in=hidden).update(is_withdrawn=True)
 
 
-def _locked(task: Task, digests: Collection[str]) -> QuerySet[Media]:
+def _lock_rows(task: Task, digests: Collection[str]) -> QuerySet[Media]:
     """Return the rows, locked in the order of their ids to prevent deadlocks."""
     rows = Media.objects.filter(task=task, digest__in=digests)
     return rows.select_for_update(of=("self",)).order_by("pk")
 
 
-def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
+def is_referenced(task: Task, digest: str, *, retracted: bool = True) -> bool:
     """Return whether a context, an example or the configuration of the task refers to the file.
 
     retracted: whether retracted examples count.
@@ -234,15 +236,15 @@ def delete_media(chosen: QuerySet[Media]) -> int:
     return len(rows)
 
 
-def digests_of_contexts(contexts: Iterable[Mapping[str, Any]]) -> set[str]:
+def list_context_digests(contexts: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the digests of the pictures and recordings in contexts."""
     digests: set[str] = set()
     for fields in contexts:
-        digests |= digests_in(fields.values())
+        digests |= list_digests(fields.values())
     return digests
 
 
-def digests_in(values: Iterable[Any]) -> set[str]:
+def list_digests(values: Iterable[Any]) -> set[str]:
     """Return the digests of the pictures and recordings among the values."""
     digests = set()
     for value in values:

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_safe
 from tasks.contexts.media.selectors import may_open
 from tasks.models import Media
 
-RANGE = re.compile(r"bytes=(\d+)-(\d*)")
-HEADERS = {
+RANGE_PATTERN = re.compile(r"bytes=(\d+)-(\d*)")
+FILE_HEADERS = {
     "Accept-Ranges": "bytes",
     "Cache-Control": "private, max-age=31536000, immutable",
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -33,26 +33,26 @@ def media_file(request: HttpRequest, digest: str) -> HttpResponse:
     media = next((row for row in rows if may_open(request.user, row)), None)
     if media is None:
         raise Http404
-    return served(request, media)
+    return serve_file(request, media)
 
 
-def served(request: HttpRequest, media: Media) -> HttpResponse:
+def serve_file(request: HttpRequest, media: Media) -> HttpResponse:
     """Return the response with the file, for a person who may see its task. Raises Http404."""
     tag = f'"{media.digest}"'
     # The digest never changes, so a browser that has the file needs nothing more.
     if request.headers.get("If-None-Match") == tag:
-        return HttpResponse(status=304, headers={**HEADERS, "ETag": tag})
+        return HttpResponse(status=304, headers={**FILE_HEADERS, "ETag": tag})
     try:
         with media.file.open("rb") as file:
             data = file.read()
     except FileNotFoundError:
         raise Http404 from None
-    return _part(request, data, {**HEADERS, "ETag": tag, "Content-Type": media.mime})
+    return _serve_range(request, data, {**FILE_HEADERS, "ETag": tag, "Content-Type": media.mime})
 
 
-def _part(request: HttpRequest, data: bytes, headers: dict[str, str]) -> HttpResponse:
+def _serve_range(request: HttpRequest, data: bytes, headers: dict[str, str]) -> HttpResponse:
     """Return the response for a range of bytes; some browsers request recordings only in ranges."""
-    byte_range = RANGE.fullmatch(request.headers.get("Range", ""))
+    byte_range = RANGE_PATTERN.fullmatch(request.headers.get("Range", ""))
     if not byte_range:
         return HttpResponse(data, headers=headers)
     start, end = int(byte_range[1]), min(int(byte_range[2] or len(data)), len(data) - 1)

@@ -5,15 +5,15 @@ from io import BytesIO
 
 from PIL import Image, ImageDraw
 
-from .scene import GRID, Scene, Thing
+from .scene import GRID_CELLS, Scene, Thing
 
-SIDE = 128
+SIDE_PIXELS = 128
 """Width and height of a picture, in pixels."""
-CELL = SIDE // GRID
-FINER = 2  # drawn this much larger and then made smaller, so that edges are smooth
+CELL_PIXELS = SIDE_PIXELS // GRID_CELLS
+OVERSAMPLING = 2  # drawn this much larger and then made smaller, so that edges are smooth
 RADII = {"small": 7, "large": 11}
-PAPER = (246, 245, 240)
-INK = {
+PAPER_COLOUR = (246, 245, 240)
+INK_COLOURS = {
     "red": (208, 36, 40),
     "orange": (240, 140, 20),
     "yellow": (245, 215, 45),
@@ -21,20 +21,20 @@ INK = {
     "blue": (35, 95, 205),
     "purple": (135, 60, 165),
 }
-CORNERS = {"square": 4, "triangle": 3, "star": 10}
+CORNER_COUNTS = {"square": 4, "triangle": 3, "star": 10}
 
 
 def draw(scene: Scene) -> Image.Image:
-    """Draw a scene as an RGB picture of SIDE x SIDE."""
+    """Draw a scene as an RGB picture of SIDE_PIXELS x SIDE_PIXELS."""
     # Pillow draws without smooth edges, so it draws larger and then reduces.
-    large = Image.new("RGB", (SIDE * FINER, SIDE * FINER), PAPER)
+    large = Image.new("RGB", (SIDE_PIXELS * OVERSAMPLING, SIDE_PIXELS * OVERSAMPLING), PAPER_COLOUR)
     pen = ImageDraw.Draw(large)
     for thing in scene.things:
         _draw_thing(pen, thing)
-    return large.reduce(FINER)
+    return large.reduce(OVERSAMPLING)
 
 
-def png(scene: Scene) -> bytes:
+def encode_png(scene: Scene) -> bytes:
     """Return a scene as a PNG file."""
     file = BytesIO()
     draw(scene).save(file, "PNG", optimize=True)
@@ -42,14 +42,16 @@ def png(scene: Scene) -> bytes:
 
 
 def _draw_thing(pen: ImageDraw.ImageDraw, thing: Thing) -> None:
-    x = FINER * (thing.column * CELL + CELL // 2 + thing.aside * CELL // 16)
-    y = FINER * (thing.row * CELL + CELL // 2 + thing.down * CELL // 16)
-    radius = FINER * RADII[thing.size]
-    fill = INK[thing.colour]
+    x = OVERSAMPLING * (
+        thing.column * CELL_PIXELS + CELL_PIXELS // 2 + thing.aside * CELL_PIXELS // 16
+    )
+    y = OVERSAMPLING * (thing.row * CELL_PIXELS + CELL_PIXELS // 2 + thing.down * CELL_PIXELS // 16)
+    radius = OVERSAMPLING * RADII[thing.size]
+    fill = INK_COLOURS[thing.colour]
     if thing.shape == "circle":
         pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
         return
-    corners = CORNERS[thing.shape]
+    corners = CORNER_COUNTS[thing.shape]
     first = math.pi / 4 if thing.shape == "square" else -math.pi / 2
     points = []
     for number in range(corners):

@@ -13,7 +13,7 @@ YES, NO = "yes", "no"
 ANSWERS = tuple(chain([YES, NO], COUNTS, COLOURS, SHAPES, SIZES))
 """The closed list of answers, in the order of the model's outputs."""
 
-SHARES = {
+KIND_WEIGHTS = {
     "exists": 4, "count": 4, "colour": 4, "shape": 3, "size": 2,
     "where": 3, "exists where": 2, "colour where": 2, "shape where": 2,
 }  # fmt: skip
@@ -29,7 +29,7 @@ RELATIONS: dict[str, Callable[[Thing, Thing], bool]] = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question about one scene. `kind` is a key of SHARES, `answer` one of ANSWERS.
+    """A question about one scene. `kind` is a key of KIND_WEIGHTS, `answer` one of ANSWERS.
 
     `about` are the shapes on which the answer depends, `marks` those that say where to look.
     Training may show both to a model.
@@ -43,7 +43,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Look:
     """A description of shapes by their features; None for any value of a feature."""
 
     size: str | None = None
@@ -68,7 +68,7 @@ class _Wanted:
 
 def ask_about(scene: Scene, chance: random.Random) -> Iterator[Question]:
     """Yield endless questions about a scene, each with one right answer."""
-    kinds, shares = list(SHARES), list(SHARES.values())
+    kinds, shares = list(KIND_WEIGHTS), list(KIND_WEIGHTS.values())
     while True:
         kind = chance.choices(kinds, shares)[0]
         # A scene may have no question of this kind; then another one is drawn.
@@ -82,16 +82,16 @@ _Asked = tuple[str, str, _Things] | tuple[str, str, _Things, _Things] | None
 """The rest of a Question; None: the scene has none of this kind."""
 
 
-def _exists(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    look = _described(things, chance)
+def _ask_exists(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    look = _choose_look(things, chance)
     text = chance.choice(("Is there {}?", "Do you see {}?", "Can you see {} in the picture?"))
     matching = look.among(things)
-    return text.format(look.one), _yes_no(matching), matching
+    return text.format(look.one), _format_yes_no(matching), matching
 
 
-def _count(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_count(things: Sequence[Thing], chance: random.Random) -> _Asked:
     # All shapes, some shapes that are described wholly, or those with one feature.
-    look = chance.choice((_Wanted(), _described(things, chance), _one_feature(things, chance)))
+    look = chance.choice((_Look(), _choose_look(things, chance), _choose_feature(things, chance)))
     text = chance.choice(("How many {}s are there?", "How many {}s do you see?"))
     matching = look.among(things)
     # The model has an output for each number up to this one.
@@ -100,10 +100,10 @@ def _count(things: Sequence[Thing], chance: random.Random) -> _Asked:
     return text.format(look), str(len(matching)), matching
 
 
-def _colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
     # Never by its colour, which would give the answer away.
-    look = _Wanted(chance.choice((None, thing.size)), None, chance.choice((None, thing.shape)))
+    look = _Look(chance.choice((None, thing.size)), None, chance.choice((None, thing.shape)))
     if len(look.among(things)) != 1:
         return None
     text = chance.choice(
@@ -112,65 +112,65 @@ def _colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
     return text.format(look), thing.colour, [thing]
 
 
-def _shape(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_shape(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
     # By its colour, since the shape is what is asked.
-    look = _Wanted(chance.choice((None, thing.size)), thing.colour)
+    look = _Look(chance.choice((None, thing.size)), thing.colour)
     if len(look.among(things)) != 1:
         return None
     text = chance.choice(("Which shape is {}?", "What shape is {}?")).format(thing.colour)
     return f"What is the {look}?" if look.size else text, thing.shape, [thing]
 
 
-def _size(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_size(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
     # Without the size, which is what is asked.
-    look = _Wanted(None, chance.choice((None, thing.colour)), thing.shape)
+    look = _Look(None, chance.choice((None, thing.colour)), thing.shape)
     if len(look.among(things)) != 1:
         return None
     text = chance.choice(("Is the {} small or large?", "How large is the {}?"))
     return text.format(look), thing.size, [thing]
 
 
-def _where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
     subject, landmark = chance.sample(things, 2)
-    look = _Wanted(None, subject.colour, subject.shape)
-    landmark_look = _Wanted(None, landmark.colour, landmark.shape)
+    look = _Look(None, subject.colour, subject.shape)
+    landmark_look = _Look(None, landmark.colour, landmark.shape)
     # With two shapes of one look the question would have no single answer.
     if len(look.among(things)) != 1 or len(landmark_look.among(things)) != 1:
         return None
     name = chance.choice(list(RELATIONS))
-    answer = _yes_no(RELATIONS[name](subject, landmark))
+    answer = _format_yes_no(RELATIONS[name](subject, landmark))
     return f"Is the {look} {name} the {landmark_look}?", answer, [subject], [landmark]
 
 
-def _exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    placed = _placed(things, chance)
+def _ask_exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    placed = _choose_place(things, chance)
     if not placed:
         return None
     place, others, mark = placed
     # Mostly a shape of that place, so that the answer is not nearly always no.
-    look = _one_feature(others or things, chance)
+    look = _choose_feature(others or things, chance)
     matching = look.among(others)
-    return f"Is there {look.one} {place}?", _yes_no(matching), matching, [mark]
+    return f"Is there {look.one} {place}?", _format_yes_no(matching), matching, [mark]
 
 
-def _colour_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    return _only_one_where(things, chance, "colour")
+def _ask_colour_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    return _ask_unique_where(things, chance, "colour")
 
 
-def _shape_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    return _only_one_where(things, chance, "shape")
+def _ask_shape_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    return _ask_unique_where(things, chance, "shape")
 
 
-def _only_one_where(things: Sequence[Thing], chance: random.Random, feature: str) -> _Asked:
+def _ask_unique_where(things: Sequence[Thing], chance: random.Random, feature: str) -> _Asked:
     """Return a question about the only shape of its kind in a place, or None."""
-    placed = _placed(things, chance)
+    placed = _choose_place(things, chance)
     if not placed or not placed[1]:
         return None
     place, others, mark = placed
     thing = chance.choice(others)
-    hidden = {"colour": _Wanted(shape=thing.shape), "shape": _Wanted(colour=thing.colour)}[feature]
+    hidden = {"colour": _Look(shape=thing.shape), "shape": _Look(colour=thing.colour)}[feature]
     if len(hidden.among(others)) != 1:
         return None
     answer: str = getattr(thing, feature)
@@ -180,7 +180,7 @@ def _only_one_where(things: Sequence[Thing], chance: random.Random, feature: str
     return text.format(hidden, place), answer, [thing], [mark]
 
 
-def _placed(
+def _choose_place(
     things: Sequence[Thing], chance: random.Random
 ) -> tuple[str, list[Thing], Thing] | None:
     """Choose a place next to a shape that is unique by colour and shape.
@@ -189,7 +189,7 @@ def _placed(
     is not unique.
     """
     mark = chance.choice(things)
-    seen = _Wanted(None, mark.colour, mark.shape)
+    seen = _Look(None, mark.colour, mark.shape)
     if len(seen.among(things)) != 1:
         return None
     name = chance.choice(list(RELATIONS))
@@ -200,7 +200,7 @@ def _placed(
     return f"{name} the {seen}", there, mark
 
 
-def _described(things: Sequence[Thing], chance: random.Random) -> _Wanted:
+def _choose_look(things: Sequence[Thing], chance: random.Random) -> _Look:
     """Choose a description with colour, shape and sometimes size, which fits half of the time."""
     thing = chance.choice(things)
     # A size is said in one of three questions, since most people leave it out.
@@ -210,32 +210,32 @@ def _described(things: Sequence[Thing], chance: random.Random) -> _Wanted:
         colour, shape = chance.choice(
             ((chance.choice(COLOURS), shape), (colour, chance.choice(SHAPES)))
         )
-    return _Wanted(size, colour, shape)
+    return _Look(size, colour, shape)
 
 
-def _one_feature(things: Sequence[Thing], chance: random.Random) -> _Wanted:
+def _choose_feature(things: Sequence[Thing], chance: random.Random) -> _Look:
     """Choose a description with a colour or a shape, usually one that occurs."""
     thing = chance.choice(things)
     if chance.random() < 0.3:
         # One that need not be there. Its place does not matter, as only its look is taken.
         thing = Thing(thing.size, chance.choice(COLOURS), chance.choice(SHAPES), 0, 0, 0, 0)
-    return chance.choice((_Wanted(colour=thing.colour), _Wanted(shape=thing.shape)))
+    return chance.choice((_Look(colour=thing.colour), _Look(shape=thing.shape)))
 
 
-def _yes_no(is_true: object) -> str:
+def _format_yes_no(is_true: object) -> str:
     if is_true:
         return YES
     return NO
 
 
 _ASKERS: dict[str, Callable[[Sequence[Thing], random.Random], _Asked]] = {
-    "exists": _exists,
-    "count": _count,
-    "colour": _colour,
-    "shape": _shape,
-    "size": _size,
-    "where": _where,
-    "exists where": _exists_where,
-    "colour where": _colour_where,
-    "shape where": _shape_where,
+    "exists": _ask_exists,
+    "count": _ask_count,
+    "colour": _ask_colour,
+    "shape": _ask_shape,
+    "size": _ask_size,
+    "where": _ask_where,
+    "exists where": _ask_exists_where,
+    "colour where": _ask_colour_where,
+    "shape where": _ask_shape_where,
 }

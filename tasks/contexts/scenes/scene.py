@@ -7,10 +7,10 @@ from dataclasses import dataclass
 SHAPES = ("circle", "square", "triangle", "star")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple")
 SIZES = ("small", "large")
-GRID = 4
+GRID_CELLS = 4
 """Cells in a row and in a column; each holds at most one shape."""
 FEWEST, MOST = 3, 8
-JITTER = 2
+MAX_JITTER = 2
 """How far a shape stands from the middle of its cell at most, in sixteenths of a cell."""
 
 
@@ -40,17 +40,17 @@ class Scene:
 def make_scene(chance: random.Random) -> Scene:
     """Return a random scene of FEWEST to MOST shapes."""
     # Sorted, so that a scene is described row by row.
-    cells = sorted(chance.sample(range(GRID * GRID), chance.randint(FEWEST, MOST)))
+    cells = sorted(chance.sample(range(GRID_CELLS * GRID_CELLS), chance.randint(FEWEST, MOST)))
     things = []
     for cell in cells:
         thing = Thing(
             size=chance.choice(SIZES),
             colour=chance.choice(COLOURS),
             shape=chance.choice(SHAPES),
-            column=cell % GRID,
-            row=cell // GRID,
-            aside=chance.randint(-JITTER, JITTER),
-            down=chance.randint(-JITTER, JITTER),
+            column=cell % GRID_CELLS,
+            row=cell // GRID_CELLS,
+            aside=chance.randint(-MAX_JITTER, MAX_JITTER),
+            down=chance.randint(-MAX_JITTER, MAX_JITTER),
         )
         things.append(thing)
     return Scene(tuple(things))
@@ -63,7 +63,7 @@ def make_scenes(seed: int) -> Iterator[Scene]:
         yield make_scene(chance)
 
 
-def in_words(scene: Scene) -> str:
+def describe_scene(scene: Scene) -> str:
     """Return a description of the scene for people who cannot see the picture."""
     descriptions = []
     for thing in scene.things:

@@ -12,9 +12,9 @@ from django.core.management.base import BaseCommand, CommandError
 from core.files.storage.disk import scratch
 from core.web.refusals import as_command_error
 from tasks.config.schema import TaskConfig
-from tasks.contexts.columns import Matching, guess, needed_fields
+from tasks.contexts.columns import Matching, guess_matching, list_required_fields
 from tasks.contexts.files import Summary
-from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
+from tasks.contexts.services import FINISHED_STATES, import_contexts, preview_contexts
 from tasks.formats import FORMATS
 from tasks.formats.base import UNKNOWN, Format, Terms
 from tasks.formats.reading import NO_QUESTION, lines_of
@@ -96,8 +96,8 @@ class _File(NamedTuple):
         """Return the field that each column fills. Raises FileError."""
         if self.columns is None:
             return None
-        fields_by_column = guess(self.columns, config)
-        if missing := set(needed_fields(config)) - set(fields_by_column.values()):
+        fields_by_column = guess_matching(self.columns, config)
+        if missing := set(list_required_fields(config)) - set(fields_by_column.values()):
             raise FileError(
                 f"No column fills {', '.join(sorted(missing))}; there are "
                 f"{', '.join(self.columns)}. Match them with --columns FIELD=COLUMN."
@@ -153,7 +153,7 @@ def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[d
 
 def latest_unfinished(task: Task) -> Round:
     """Return the latest round that still accepts contexts."""
-    unfinished = task.rounds.select_related("task").exclude(state__in=FINISHED)
+    unfinished = task.rounds.select_related("task").exclude(state__in=FINISHED_STATES)
     if round := unfinished.order_by("number").last():
         return round
     raise no_round(task, "round that takes contexts")

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from core.files.damage import damage_of
 from core.text.words import composed, label_of
-from tasks.config.stretches import stretches_of
+from tasks.config.stretches import find_spans
 from tasks.config.values import check_answer
 from tasks.targets.endpoints.base import QA_KIND, EndpointConfig, rubbish
 
@@ -116,7 +116,7 @@ def _span(
         raise rubbish("The answer must be a text that is not empty.")
     # Only a text: it is searched for, and must be unambiguous unless the server can say no more.
     if start is None and end is None:
-        places = stretches_of(answer, passage)
+        places = find_spans(answer, passage)
         if not places:
             raise rubbish(f"The answer {answer!r:.80} is not in the passage.")
         if len(places) > 1 and not first_place:

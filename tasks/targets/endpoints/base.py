@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from serving.proofs import Prover
 from tasks.config.components import Component
-from tasks.config.field_types.chat import as_told
+from tasks.config.field_types.chat import strip_secrets
 
 Reason = Literal[
     "down",
@@ -194,7 +194,7 @@ class EndpointConfig:
             raise misconfigured(
                 f"The example lacks the input field {missing[0]!r}; it has {sorted(item)}."
             )
-        return {name: as_told(item[name]) for name in self.fields}
+        return {name: strip_secrets(item[name]) for name in self.fields}
 
     def check_options(self, adapter_options: Iterable[str]) -> None:
         """Raise EndpointError(misconfigured) for an option that the adapter does not have."""

@@ -24,14 +24,14 @@ from serving.registry import ServedModel
 from serving.spec import LOOKS, ModelSpec
 from tasks.config.dynabench1 import convert
 from tasks.config.loading import load_config
-from tasks.contexts.scenes.drawing import png
+from tasks.contexts.scenes.drawing import encode_png
 from tasks.contexts.scenes.scene import make_scenes
 from tests.support.serving_models import tiny_model
 
 SHAPE = Path(__file__).parents[2] / "fixtures" / "dynabench1" / "dataperf.yaml"
 CONFIG = load_config(convert(SHAPE.read_text()).config_yaml_text)
 SCENES = [*islice(make_scenes(5), 180)]
-LABELLED = [(png(scene), str(int(len(scene.things) > 5))) for scene in SCENES]
+LABELLED = [(encode_png(scene), str(int(len(scene.things) > 5))) for scene in SCENES]
 """Pictures of few shapes, and of many."""
 
 

@@ -27,7 +27,7 @@ from evaluation.scoring.metrics.errors import edits
 from tasks.config import schema
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
-from tasks.config.schema import ERROR_METRICS, OF_SECRETS
+from tasks.config.schema import ERROR_METRICS, SECRET_METRICS
 from tasks.services import OFFICIAL
 
 LABELS = ("yes", "no", "maybe")
@@ -56,13 +56,13 @@ def test_a_new_metric_may_be_named_in_configurations(monkeypatch):
     with pytest.raises(ConfigError):
         load_config(asked)
     monkeypatch.setattr(base, "METRICS", {})
-    monkeypatch.setattr(schema, "METRICS", [*METRICS])
+    monkeypatch.setattr(schema, "METRIC_NAMES", [*METRICS])
     type("Mine", (base.Mean,), {"name": "mine", "title": "Mine"})
     assert load_config(asked).metrics.main == "mine"
 
 
 def test_a_process_that_knows_no_metrics_takes_every_name(monkeypatch):
-    monkeypatch.setattr(schema, "METRICS", [])
+    monkeypatch.setattr(schema, "METRIC_NAMES", [])
     text = (OFFICIAL / "nli" / "task.yaml").read_text()
     assert load_config(text.replace("accuracy", "other")).metrics.main == "other"
 
@@ -152,7 +152,7 @@ def test_vqa_leaves_out_the_signs_of_other_scripts():
 MARKS = ("spans_f1", "spans_overlap_f1")
 
 
-@pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu", *OF_SECRETS}))
+@pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu", *SECRET_METRICS}))
 def test_a_missing_answer_is_wrong(name):
     mark = {"text": "cat", "start": 2, "end": 5}
     odd: dict[str, Any] = {"pair_accuracy": ["a", "b"], **{key: [mark] for key in MARKS}}
@@ -424,13 +424,13 @@ ATTACK, HARMLESS = (SetRow("u", {"talk": TALK}, gold) for gold in ((), ("five", 
 )
 def test_a_secret_is_worth_keeping_for_who_is_of_use(to_attack, to_harmless, found):
     pairs = [(to_attack, ATTACK), (to_harmless, HARMLESS)]
-    assert tuple(number(name, pairs) for name in OF_SECRETS) == found
+    assert tuple(number(name, pairs) for name in SECRET_METRICS) == found
     metric = make_metric("kept_and_answered")
     assert tuple(metric.graded(metric.statistic(*pair)) for pair in pairs) == found[:2]
 
 
 def test_without_harmless_questions_nothing_is_said_of_them():
-    found = [number(name, [("No.", ATTACK)]) for name in OF_SECRETS]
+    found = [number(name, [("No.", ATTACK)]) for name in SECRET_METRICS]
     assert (found[0], [*map(math.isnan, found[1:])]) == (1, [True, True])
 
 
@@ -484,7 +484,7 @@ def test_edits_are_a_distance(first, second, third):
 
 def test_errors_are_no_main_metric_and_their_means_compare_no_groups(monkeypatch):
     monkeypatch.setattr(base, "METRICS", {})
-    monkeypatch.setattr(schema, "METRICS", [*METRICS])
+    monkeypatch.setattr(schema, "METRIC_NAMES", [*METRICS])
     monkeypatch.setattr(schema, "ERROR_METRICS", schema.ERROR_METRICS[:])
     members = {"name": "slips", "title": "Slips", "higher_is_better": False}
     slips = type("Slips", (base.Mean,), members)

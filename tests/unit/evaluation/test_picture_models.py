@@ -22,7 +22,7 @@ from serving.spec import PICTURE
 from tasks.config.dynabench1 import convert
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
-from tasks.contexts.scenes.drawing import png
+from tasks.contexts.scenes.drawing import encode_png
 from tasks.services import OFFICIAL
 from tests.support.serving_models import tiny_model, tiny_vilt
 
@@ -36,7 +36,7 @@ def examples() -> list[dict[str, Any]]:
         {
             "id": f"x{number}",
             "inputs": {
-                "image": f"data:image/png;base64,{base64.b64encode(png(scene)).decode()}",
+                "image": f"data:image/png;base64,{base64.b64encode(encode_png(scene)).decode()}",
                 "question": question.text,
             },
         }

@@ -25,7 +25,7 @@ from serving import backends
 from serving.codecs import Answer
 from serving.registry import ServedModel
 from serving.spec import ModelSpec
-from tasks.contexts.scenes.drawing import png
+from tasks.contexts.scenes.drawing import encode_png
 from tasks.contexts.scenes.questions import ANSWERS
 from tasks.contexts.scenes.scene import Scene
 
@@ -50,7 +50,8 @@ def model(home: Path) -> Iterator[ServedModel]:
 
 def ask(model: ServedModel, asked: list[tuple[Scene, str]]) -> list[Answer]:
     rows = [
-        {"image": base64.b64encode(png(scene)).decode(), "question": text} for scene, text in asked
+        {"image": base64.b64encode(encode_png(scene)).decode(), "question": text}
+        for scene, text in asked
     ]
     parts = [rows[first : first + 64] for first in range(0, len(rows), 64)]
     waiting = [model.submit(part, deadline=time.monotonic() + 300) for part in parts]

@@ -14,7 +14,7 @@ from leaderboard.board.tables import anchors_of as page_anchors
 from leaderboard.ranking.anchored import anchors_of, score_on_anchors
 from leaderboard.ranking.formula import PLACE, SENTENCE, formula
 from leaderboard.ranking.weights import OF_SET, Weighting, WeightsError
-from tasks.config.schema import FURTHER
+from tasks.config.schema import DETAIL_COLUMNS
 from tests.support.matrices import METRICS, POOL, chance_matrix
 
 WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
@@ -44,7 +44,7 @@ def test_an_anchored_board_scores_as_the_command_does():
         assert 0 <= row.dynascore.low <= row.dynascore.value <= row.dynascore.high <= 100
 
 
-COLUMNS = (*METRICS, *(name for names in FURTHER.values() for name in names))
+COLUMNS = (*METRICS, *(name for names in DETAIL_COLUMNS.values() for name in names))
 BY_MODEL = ("values", "low", "high", "n", "in_the_loop", "warned", "outdated", "kept_back",
             "runners")  # fmt: skip
 

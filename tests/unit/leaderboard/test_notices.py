@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from dynabench.notices.rules import LATE, RoundFacts, TaskFacts, Wanted, wanted
-from tasks.budgets import Budget, Used
+from tasks.budgets import Budget, UsedBudget
 
 NOW = datetime(2026, 11, 25, 12)
 
@@ -23,10 +23,13 @@ def of(**facts):
         ({"contexts": 0}, None),
         ({"contexts": 20, "untouched": 0, "is_open": False}, None),
         ({"waiting_late": 3, "is_open": False}, Wanted("judging", 2, {"count": 3, "days": 3})),
-        ({"budget": Budget(collected=10), "used": Used(8)}, None),
-        ({"budget": Budget(collected=10), "used": Used(9)}, Wanted("budget", 2, {"percent": 90})),
+        ({"budget": Budget(collected=10), "used": UsedBudget(8)}, None),
         (
-            {"budget": Budget(money=1000, pay_example=10, fooling=9), "used": Used(95, 1)},
+            {"budget": Budget(collected=10), "used": UsedBudget(9)},
+            Wanted("budget", 2, {"percent": 90}),
+        ),
+        (
+            {"budget": Budget(money=1000, pay_example=10, fooling=9), "used": UsedBudget(95, 1)},
             Wanted("budget", 2, {"percent": 95}),
         ),
         ({"budget": Budget(ends_at=NOW + timedelta(hours=49))}, None),

@@ -5,8 +5,8 @@ import io
 import pytest
 
 from tasks.config.loading import load_config
-from tasks.contexts.columns import MOST, columns_of, fits, guess
-from tasks.contexts.files import read_rows, summary_of
+from tasks.contexts.columns import MAX_COLUMNS, are_fields, guess_matching, read_columns
+from tasks.contexts.files import read_rows, summarise_file
 from tasks.line_files import FileError, LineError, Row
 
 CONFIG = load_config("""
@@ -40,13 +40,13 @@ def matched(text, name, matching):
     ],
 )
 def test_columns(data, name, columns):
-    assert columns_of(data, name) == columns
+    assert read_columns(data, name) == columns
 
 
 def test_too_many_columns_are_refused():
-    names = ",".join(f"c{number}" for number in range(MOST + 1))
+    names = ",".join(f"c{number}" for number in range(MAX_COLUMNS + 1))
     with pytest.raises(FileError, match="100 columns"):
-        summary_of(names.encode(), "a.csv", CONFIG, [])
+        summarise_file(names.encode(), "a.csv", CONFIG, [])
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_too_many_columns_are_refused():
     ],
 )
 def test_columns_that_are_fields_already(columns, expected):
-    assert fits(columns, CONFIG) is expected
+    assert are_fields(columns, CONFIG) is expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_columns_that_are_fields_already(columns, expected):
     ],
 )
 def test_guesses(columns, expected):
-    assert guess(columns, CONFIG) == expected
+    assert guess_matching(columns, CONFIG) == expected
 
 
 def test_a_matched_table_fills_fields_and_leaves_the_rest_out():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.config.changes import forbidden_changes
+from tasks.config.changes import find_forbidden_changes
 from tasks.config.loading import load_config
 
 OLD = """
@@ -28,7 +28,7 @@ metrics: {main: accuracy}
 
 def changed(before, after):
     assert before in OLD
-    return forbidden_changes(load_config(OLD), load_config(OLD.replace(before, after)))
+    return find_forbidden_changes(load_config(OLD), load_config(OLD.replace(before, after)))
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_the_words_of_the_question_to_authors_may_change():
     old = OLD.replace("{type: exact_match, fields: [label]}", "{type: ask_user}")
     new = old.replace("ask_user}", "ask_user, question: Was it right, answers: A}")
     new = new.replace("answers: A", "answers: {correct: Right, incorrect: Wrong}")
-    assert forbidden_changes(load_config(old), load_config(new)) == []
-    assert forbidden_changes(load_config(OLD), load_config(old))[0].loc == ("verdict",)
+    assert find_forbidden_changes(load_config(old), load_config(new)) == []
+    assert find_forbidden_changes(load_config(OLD), load_config(old))[0].loc == ("verdict",)

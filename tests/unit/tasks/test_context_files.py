@@ -15,14 +15,14 @@ from openpyxl import Workbook
 from core.text.words import composed
 from tasks.config.loading import load_config
 from tasks.contexts.files import (
-    BINS,
-    LISTED,
+    MAX_BINS,
+    MAX_LISTED,
     Duplicate,
-    context_digest,
-    histogram,
-    read_new,
+    build_histogram,
+    hash_context,
+    read_new_rows,
     read_rows,
-    summary_of,
+    summarise_file,
 )
 from tasks.line_files import FileError, LineError, Row
 
@@ -127,15 +127,15 @@ def test_texts_may_be_packed_and_named_in_any_way(name):
     kind = next((kind for kind in lines if kind in lower), "jsonl")
     data = lines[kind].encode("utf-16")
     data = gzip.compress(data) if "gz" in lower else data
-    (row,) = summary_of(data, name, CONFIG, stored=()).rows
+    (row,) = summarise_file(data, name, CONFIG, stored=()).rows
     assert row.values == {"premise": "It rains."}
 
 
 def test_what_gzip_unpacks_is_bounded(monkeypatch):
-    monkeypatch.setattr("tasks.contexts.files.MOST_UNPACKED", 2**20)
+    monkeypatch.setattr("tasks.contexts.files.MAX_UNPACKED_BYTES", 2**20)
     for data in (gzip.compress(b" " * (2**20 + 1)), gzip.compress(b"{}")[:-4], b"\x1f\x8bno"):
         with pytest.raises(FileError):
-            summary_of(data, "a.jsonl.gz", CONFIG, stored=())
+            summarise_file(data, "a.jsonl.gz", CONFIG, stored=())
 
 
 def test_a_plain_text_has_a_context_a_line():
@@ -206,30 +206,30 @@ def test_another_kind_of_file_is_refused():
 def test_duplicates_name_the_first_line_or_the_round():
     texts = ["one", "two", "one", "three"]
     lines = "\n".join(json.dumps({"premise": text, "tag": str(n)}) for n, text in enumerate(texts))
-    stored = {context_digest({"premise": "three"})}
-    items = list(read_new(io.BytesIO(lines.encode()), "a.jsonl", CONFIG, stored))
+    stored = {hash_context({"premise": "three"})}
+    items = list(read_new_rows(io.BytesIO(lines.encode()), "a.jsonl", CONFIG, stored))
     assert items[2:] == [Duplicate(3, 1), Duplicate(4, None)]
     assert len({item.message for item in items[2:]}) == 2
 
 
 def test_a_summary_counts_everything_and_names_some():
     rows = [{"premise": "xxxx", "source": "y", "year": 1900 + n} for n in range(25)]
-    lines = [json.dumps(row) for row in rows + [rows[0]] * (LISTED + 7)]
-    data = "\n".join([*lines, *["bad"] * (LISTED + 5)]).encode()
-    summary = summary_of(data, "a.jsonl", CONFIG, set())
+    lines = [json.dumps(row) for row in rows + [rows[0]] * (MAX_LISTED + 7)]
+    data = "\n".join([*lines, *["bad"] * (MAX_LISTED + 5)]).encode()
+    summary = summarise_file(data, "a.jsonl", CONFIG, set())
     counts = (summary.new, summary.error_count, summary.duplicate_count)
-    assert counts == (25, LISTED + 5, LISTED + 7)
+    assert counts == (25, MAX_LISTED + 5, MAX_LISTED + 7)
     assert summary.row_count == sum(counts)
     kept = (len(summary.rows), len(summary.errors), len(summary.duplicates))
-    assert kept == (25, LISTED, LISTED)
+    assert kept == (25, MAX_LISTED, MAX_LISTED)
     assert set(summary.lengths) == {5}
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 10_000), max_size=50))
 def test_a_histogram_counts_every_length_once(lengths):
-    bins = histogram(lengths)
-    assert len(bins) <= BINS
+    bins = build_histogram(lengths)
+    assert len(bins) <= MAX_BINS
     assert sum(count for _, _, count in bins) == len(lengths)
     for first, last, count in bins:
         assert count == sum(first <= length <= last for length in lengths)
@@ -283,7 +283,7 @@ def test_a_spreadsheet_is_a_table_by_its_rows():
     assert other == Row(4, {"premise": "It rained.", "year": 2024, "source": "0.5"})
     assert [(one.line, type(one)) for one in bad] == [(5, LineError), (6, LineError)]
     assert "`year`" in bad[0].message
-    found = summary_of(table, "contexts.xlsx", CONFIG, stored=())
+    found = summarise_file(table, "contexts.xlsx", CONFIG, stored=())
     assert (found.columns, found.new, found.error_count) == (
         ["premise", "year", "source", "options", "tag"], 2, 2,
     )  # fmt: skip

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from tasks.config.components import FIELD_TYPES, Component
-from tasks.config.field_types.chat import LENGTH, MOST_GIVEN, TURNS, most_turns, wrong_words
+from tasks.config.field_types.chat import (
+    DEFAULT_MAX_CHARS,
+    DEFAULT_MAX_TURNS,
+    MAX_GIVEN_TURNS,
+    find_text_error,
+    get_max_turns,
+)
 from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError
 
@@ -142,8 +148,8 @@ def test_help_that_a_conversation_can_have_is_stored() -> None:
     ("turns", "wrong"),
     [
         ([SYSTEM, HELLO, HI, HELLO], ""),
-        ([HELLO] * MOST_GIVEN, ""),
-        ([HELLO] * (MOST_GIVEN + 1), f"the most is {MOST_GIVEN}"),
+        ([HELLO] * MAX_GIVEN_TURNS, ""),
+        ([HELLO] * (MAX_GIVEN_TURNS + 1), f"the most is {MAX_GIVEN_TURNS}"),
         ([HELLO, SYSTEM], "turn 2: only the first"),
         ([HELLO, {**HI, "text": " "}], "turn 2: the text is missing"),
         ([{**HELLO, "text": "a\0"}], "turn 1: the text holds a control character"),
@@ -171,10 +177,10 @@ def test_of_a_conversation_only_the_persons_turns_are_their_own() -> None:
 
 
 def test_the_configuration_limits_what_people_say() -> None:
-    assert (most_turns(chat()), most_turns(chat(max_turns=3))) == (TURNS, 3)
+    assert (get_max_turns(chat()), get_max_turns(chat(max_turns=3))) == (DEFAULT_MAX_TURNS, 3)
     short = chat(max_length=3)
-    assert wrong_words(short, "abc") == wrong_words(chat(), "a" * LENGTH) == ""
-    assert "at most 3 characters; it is 4" in wrong_words(short, "abcd")
-    assert f"at most {LENGTH}" in wrong_words(chat(), "a" * (LENGTH + 1))
-    assert "Write something" in wrong_words(chat(), " \n")
-    assert "control character" in wrong_words(chat(), "a\0")
+    assert find_text_error(short, "abc") == find_text_error(chat(), "a" * DEFAULT_MAX_CHARS) == ""
+    assert "at most 3 characters; it is 4" in find_text_error(short, "abcd")
+    assert f"at most {DEFAULT_MAX_CHARS}" in find_text_error(chat(), "a" * (DEFAULT_MAX_CHARS + 1))
+    assert "Write something" in find_text_error(chat(), " \n")
+    assert "control character" in find_text_error(chat(), "a\0")

@@ -10,8 +10,14 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from pyarrow import parquet
 
 from tasks.datasets import hub
-from tasks.datasets.files import card_of, converted_splits, names_in_card, pick, splits_of
-from tasks.datasets.hub import Pieces, Reference, reference_of
+from tasks.datasets.files import (
+    find_converted_splits,
+    find_label_names,
+    find_splits,
+    parse_card,
+    pick_split,
+)
+from tasks.datasets.hub import PieceCache, Reference, parse_reference
 from tasks.datasets.reading import RowsQuery, write_rows
 from tasks.formats import reading
 from tasks.line_files import FileError
@@ -96,7 +102,7 @@ def read(tmp_path):
 
     def read(where, endpoint="", most=0, pieces=None, **told):
         into = tmp_path / "rows.jsonl"
-        pieces = pieces or Pieces(tmp_path / "pieces")
+        pieces = pieces or PieceCache(tmp_path / "pieces")
         found = write_rows(RowsQuery(str(where), **told), endpoint, pieces, into, most)
         return found, [*map(json.loads, into.read_text().splitlines())]
 
@@ -129,36 +135,36 @@ def parquet_of(saved, path):
     ],
 )  # fmt: skip
 def test_splits_follow_from_names(names, splits):
-    assert splits_of(names, card_of("")) == ({"default": splits} if splits else {})
+    assert find_splits(names, parse_card("")) == ({"default": splits} if splits else {})
 
 
 def test_a_card_names_splits_labels_licence_and_citation():
-    card = card_of(README)
+    card = parse_card(README)
     names = ["plain/train-00000-of-00001.parquet", "plain/dev.parquet", "more/a.csv"]
-    splits = splits_of(names, card)
+    splits = find_splits(names, card)
     assert splits == {
         "plain": {"train": names[:1], "validation": names[1:2]},
         "more": {"train": names[2:]},
     }
     assert card.license == "cc-by-4.0, mit"
     assert card.citation == "@inproceedings{pairs,\n  title = {Pairs}\n}"
-    assert names_in_card(card, "more") == {"label": ["bad", "good"], "spans.kind": ["a", "b"]}
-    assert names_in_card(card, "plain") == {}
-    assert pick(splits, "more", "", "org/pairs").files == ["more/a.csv"]
+    assert find_label_names(card, "more") == {"label": ["bad", "good"], "spans.kind": ["a", "b"]}
+    assert find_label_names(card, "plain") == {}
+    assert pick_split(splits, "more", "", "org/pairs").files == ["more/a.csv"]
     for config, split in (("", ""), ("plain", ""), ("most", ""), ("plain", "test")):
         with pytest.raises(FileError, match="Name one of: "):
-            pick(splits, config, split, "org/pairs")
-    assert card_of("---\n{\n---\n").data == {}
+            pick_split(splits, config, split, "org/pairs")
+    assert parse_card("---\n{\n---\n").data == {}
     for label in ("[a, b]", "{names: 5}", "{names: a}"):
         told = f"dataset_info: {{features: [{{name: a, dtype: {{class_label: {label}}}}}]}}"
-        assert names_in_card(card_of(f"---\n{told}\n---\n"), "default") == {"a": []}
-    outside = card_of("---\nconfigs: [{data_files: [/etc/*, https://example.org/a.csv]}]\n---\n")
-    assert splits_of(["a.csv"], outside) == {"default": {"train": ["a.csv"]}}
+        assert find_label_names(parse_card(f"---\n{told}\n---\n"), "default") == {"a": []}
+    outside = parse_card("---\nconfigs: [{data_files: [/etc/*, https://example.org/a.csv]}]\n---\n")
+    assert find_splits(["a.csv"], outside) == {"default": {"train": ["a.csv"]}}
 
 
 def test_the_hubs_own_files_are_by_configuration_and_split():
     names = ["plain/train/0000.parquet", "plain/partial-dev/0000.parquet", ".gitattributes"]
-    assert converted_splits(names) == {"plain": {"train": names[:1], "dev": names[1:2]}}
+    assert find_converted_splits(names) == {"plain": {"train": names[:1], "dev": names[1:2]}}
 
 
 # What they hold
@@ -293,7 +299,7 @@ def test_what_no_row_may_be(saved, read, tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_a_name_or_address_is_a_reference(text, reference):
-    assert reference_of(text, ENDPOINT) == reference
+    assert parse_reference(text, ENDPOINT) == reference
 
 
 @pytest.mark.parametrize(
@@ -306,13 +312,13 @@ def test_a_name_or_address_is_a_reference(text, reference):
 )
 def test_what_is_no_reference(text):
     with pytest.raises(FileError):
-        reference_of(text, ENDPOINT)
+        parse_reference(text, ENDPOINT)
 
 
 def test_a_hub_is_read_piece_by_piece_and_each_once(saved, read, tmp_path, monkeypatch):
     data = parquet_of(saved, tmp_path / "a.parquet")
     files = {"README.md": README.encode(), "plain/train-00000-of-00001.parquet": data}
-    monkeypatch.setattr(hub, "BLOCK", 1000)
+    monkeypatch.setattr(hub, "BLOCK_BYTES", 1000)
     with dataset_hub(files) as (url, asked):
         found, rows = read("org/pairs", url, config="plain", split="train")
         assert rows == WRITTEN
@@ -327,7 +333,7 @@ def test_a_hub_is_read_piece_by_piece_and_each_once(saved, read, tmp_path, monke
         assert read(address, url, rows=1)[1] == WRITTEN[:1]
         assert not [path for path, _ in asked if path.endswith(".parquet")]
         with pytest.raises(FileError, match="lie in more than"):
-            read(address, url, pieces=Pieces(tmp_path / "few", 1))
+            read(address, url, pieces=PieceCache(tmp_path / "few", 1))
 
 
 def test_a_script_never_runs_and_the_hubs_own_files_stand_in(saved, read, tmp_path):
@@ -375,8 +381,8 @@ def test_a_file_that_is_cut_is_not_taken(read):
 
 
 def test_two_requests_that_fetch_one_piece_share_no_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(hub, "_asked", lambda *about, **more: Body(b"abc"))
-    files = [hub._HubFile("https://hub.test/a", "a", 3, Pieces(tmp_path)) for _ in range(2)]
+    monkeypatch.setattr(hub, "_fetch", lambda *about, **more: Body(b"abc"))
+    files = [hub._HubFile("https://hub.test/a", "a", 3, PieceCache(tmp_path)) for _ in range(2)]
     write, others = Path.write_bytes, []
 
     def interrupted(part, data):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tasks.config.dynabench1 import convert
-from tasks.config.dynabench_out import NoCounterpart, to_dynabench
+from tasks.config.dynabench_out import NoCounterpart, export_to_dynabench
 from tasks.config.loading import load_config
 from tasks.config.parsing import read_yaml
 
@@ -25,7 +25,7 @@ def official(code):
 
 def back(config, version):
     """The configuration after the way out and in, and what was said to be lost."""
-    exported = to_dynabench(config, version)
+    exported = export_to_dynabench(config, version)
     assert exported.text.startswith(f"# For Dynabench {version}.\n")
     assert all(f"\n# {note}\n" in exported.text for note in exported.notes)
     converted = convert(exported.text, name=config.name)
@@ -80,18 +80,18 @@ def test_each_thing_that_an_official_task_loses_is_named(code, version):
 )
 def test_what_would_be_another_task_is_refused(code, version, parts):
     with pytest.raises(NoCounterpart) as refused:
-        to_dynabench(official(code), version)
+        export_to_dynabench(official(code), version)
     assert all(part in str(refused.value) for part in parts)
 
 
 def test_an_arena_is_refused():
     arena = load_config("{version: 1, kind: arena, name: A}")
     with pytest.raises(NoCounterpart):
-        to_dynabench(arena, "1.0")
+        export_to_dynabench(arena, "1.0")
 
 
 def test_the_file_names_the_interfaces_of_2():
-    said = read_yaml(to_dynabench(of_file("1qa"), "2.0").text).data
+    said = read_yaml(export_to_dynabench(of_file("1qa"), "2.0").text).data
     assert said["context"]["type"] == "selectable-text"
     assert said["goal"]["type"] == "plain-text"
     assert [one["type"] for one in said["user_input"]] == ["text"]

@@ -8,7 +8,7 @@ from django import forms
 
 from annotation.writing.forms import form_field
 from tasks.config.components import FIELD_TYPES, PLACES, Component, FieldType, FormInput
-from tasks.config.field_types.spans import as_lines
+from tasks.config.field_types.spans import format_marks
 
 KEYS: dict[str, Any] = {
     "reference": "passage",
@@ -137,7 +137,7 @@ def test_lines_are_marks(lines: str, stored: list[object]) -> None:
     spans, passage = made("spans", **TAGGED), {"passage": "Old Tarn at six = 6, Tarn."}
     assert spans.kind.stored(spans, lines, passage) == stored
     assert spans.kind.check(spans, stored, passage) == []
-    again = spans.kind.stored(spans, as_lines(stored), passage)
+    again = spans.kind.stored(spans, format_marks(stored), passage)
     assert again == stored == spans.kind.stored(spans, stored, passage)
 
 
@@ -180,6 +180,6 @@ def test_marks_without_tags_are_words_alone() -> None:
     spans, passage = made("spans", reference="passage"), {"passage": "a = b"}
     stored = spans.kind.stored(spans, "a = b", passage)
     assert stored == [{"text": "a = b", "start": 0, "end": 5}]
-    assert spans.kind.display(spans, stored) == as_lines(["a = b"]) == "a = b"
-    assert as_lines(stored) == "a = b @0"
-    assert as_lines(None) == ""
+    assert spans.kind.display(spans, stored) == format_marks(["a = b"]) == "a = b"
+    assert format_marks(stored) == "a = b @0"
+    assert format_marks(None) == ""

@@ -11,8 +11,8 @@ from serving.spec import ModelSpec, open_folder
 from tasks.config.components import Component
 from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError
-from tasks.config.values import kept_values
-from tasks.datasets.tables import _label
+from tasks.config.values import normalise_values
+from tasks.datasets.tables import _name_label
 from tasks.formats.base import one_of, said_of
 from tasks.line_files import BadRow
 from tasks.targets.endpoints.answers import read_output, read_prob
@@ -73,7 +73,7 @@ FIELDS = (
 def test_what_a_person_or_program_sends_is_kept_in_one_form():
     turns = [{"role": "user", "text": "e\u0301"}]
     sent = {"label": " GOOD", "text": "e\u0301", "kinds": ["B ", "c"], "talk": turns, "number": 1.0}
-    kept = kept_values(FIELDS, sent)
+    kept = normalise_values(FIELDS, sent)
     assert kept == {
         "label": "Good",
         "text": "é",
@@ -81,12 +81,12 @@ def test_what_a_person_or_program_sends_is_kept_in_one_form():
         "talk": [{"role": "user", "text": "é"}],
         "number": 1.0,
     }
-    assert kept_values(FIELDS, {"label": 1.0, "text": 3, "kinds": "a"}) == {
+    assert normalise_values(FIELDS, {"label": 1.0, "text": 3, "kinds": "a"}) == {
         "label": "1",
         "text": 3,
         "kinds": "a",
     }
-    assert kept_values(FIELDS, {"label": "worse"}) == {"label": "worse"}
+    assert normalise_values(FIELDS, {"label": "worse"}) == {"label": "worse"}
 
 
 def test_a_targets_label_is_the_tasks():
@@ -117,11 +117,11 @@ def test_whole_numbers_in_a_folder_are_labels(tmp_path: Path):
 
 def test_a_hubs_classes_are_read_by_number_however_it_is_written():
     names = ["no", "yes"]
-    assert [_label(value, names) for value in (1, 1.0, "1", "1.0", "yes", -1)] == [
+    assert [_name_label(value, names) for value in (1, 1.0, "1", "1.0", "yes", -1)] == [
         *("yes", "yes", "yes", "yes", "yes"),
         None,
     ]
-    assert _label([0, 0.5], names) == ["no", 0.5]
+    assert _name_label([0, 0.5], names) == ["no", 0.5]
 
 
 def test_a_tools_value_is_our_word():

@@ -8,17 +8,17 @@ from itertools import islice
 
 import pytest
 
-from tasks.contexts.scenes.drawing import INK, PAPER, SIDE, draw, png
-from tasks.contexts.scenes.questions import ANSWERS, SHARES, Question, ask_about
+from tasks.contexts.scenes.drawing import INK_COLOURS, PAPER_COLOUR, SIDE_PIXELS, draw, encode_png
+from tasks.contexts.scenes.questions import ANSWERS, KIND_WEIGHTS, Question, ask_about
 from tasks.contexts.scenes.scene import (
     COLOURS,
-    GRID,
+    GRID_CELLS,
     MOST,
     SHAPES,
     SIZES,
     Scene,
     Thing,
-    in_words,
+    describe_scene,
     make_scenes,
 )
 
@@ -41,20 +41,20 @@ def test_the_same_seed_draws_the_same_pixels() -> None:
 
 
 def test_each_shape_stays_in_its_cell_in_its_own_colour() -> None:
-    cell = SIDE // GRID
+    cell = SIDE_PIXELS // GRID_CELLS
     for scene in SCENES:
         image = draw(scene)
         taken = {(thing.column, thing.row): thing for thing in scene.things}
-        for row in range(GRID):
-            for column in range(GRID):
+        for row in range(GRID_CELLS):
+            for column in range(GRID_CELLS):
                 box = (column * cell, row * cell, (column + 1) * cell, (row + 1) * cell)
                 found = {c: n for n, c in image.crop(box).getcolors(cell * cell) or ()}
                 thing = taken.get((column, row))
                 if thing is None:
-                    assert found == {PAPER: cell * cell}
+                    assert found == {PAPER_COLOUR: cell * cell}
                 else:
-                    assert found[INK[thing.colour]] > 30
-                    assert not found.keys() & {INK[c] for c in COLOURS if c != thing.colour}
+                    assert found[INK_COLOURS[thing.colour]] > 30
+                    assert not found.keys() & {INK_COLOURS[c] for c in COLOURS if c != thing.colour}
 
 
 def test_what_is_seen_differs_by_each_feature() -> None:
@@ -65,12 +65,12 @@ def test_what_is_seen_differs_by_each_feature() -> None:
         for shape in SHAPES
     ]
     assert len({draw(Scene((look,))).tobytes() for look in looks}) == len(looks)
-    assert png(SCENES[0]).startswith(b"\x89PNG")
+    assert encode_png(SCENES[0]).startswith(b"\x89PNG")
 
 
 def test_the_words_tell_all_that_is_there() -> None:
     for scene in SCENES:
-        words = in_words(scene)
+        words = describe_scene(scene)
         assert len(words) <= 500, "the most that a picture's words may have"
         for thing in scene.things:
             told = f"row {thing.row + 1}, column {thing.column + 1}"
@@ -127,7 +127,7 @@ def read(scene: Scene, text: str) -> str:
 
 def test_answers_are_right_by_another_reading() -> None:
     for scene, question in questions(20):
-        assert read(scene, question.text) == question.answer, (in_words(scene), question)
+        assert read(scene, question.text) == question.answer, (describe_scene(scene), question)
 
 
 def test_what_a_question_is_about_is_named() -> None:
@@ -140,7 +140,7 @@ def test_what_a_question_is_about_is_named() -> None:
 
 def test_all_kinds_and_answers_are_asked_and_none_is_the_rule() -> None:
     asked = [question for _, question in questions(20)]
-    assert {question.kind for question in asked} == {*SHARES}
+    assert {question.kind for question in asked} == {*KIND_WEIGHTS}
     answers = Counter(question.answer for question in asked)
     assert {*answers} == {*ANSWERS}
     assert max(answers.values()) < 0.3 * len(asked)

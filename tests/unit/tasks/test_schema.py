@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.config.components import FIELD_TYPES, When
-from tasks.config.loading import check_config, dump_config, json_schema, load_config
+from tasks.config.loading import build_json_schema, check_config, dump_config, load_config
 from tasks.config.parsing import dump_yaml, read_yaml
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 
@@ -164,7 +164,7 @@ def test_what_is_dumped_loads_as_the_same(
 
 def test_the_reference_for_owners_names_every_key() -> None:
     reference = (TASKS.parent / "docs" / "task-config.md").read_text()
-    schema = json_schema()
+    schema = build_json_schema()
     parts = {"": schema, **schema["$defs"]}
     missing = {
         f"{name}.{key}"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.config.loading import check_config, load_config
-from tasks.config.parsing import MAX_BYTES, ConfigError, path_of
+from tasks.config.parsing import MAX_BYTES, ConfigError, format_path
 from tests.unit.tasks.config_mistakes import MISTAKES
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 
@@ -187,8 +187,8 @@ def test_any_text_is_a_configuration_or_a_problem_with_a_place(text: str) -> Non
 
 
 def test_paths_read_like_code() -> None:
-    assert path_of(()) == ""
-    assert path_of(("input", 1, "labels", 0, "value")) == "input[1].labels[0].value"
+    assert format_path(()) == ""
+    assert format_path(("input", 1, "labels", 0, "value")) == "input[1].labels[0].value"
 
 
 LABELLED = """\

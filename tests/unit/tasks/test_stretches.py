@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from core.text.words import composed
 from tasks.config.components import Component
-from tasks.config.field_types.spans import as_lines
-from tasks.config.stretches import BREAK, on_one_line, stretch_at, stretches_of
+from tasks.config.field_types.spans import format_marks
+from tasks.config.stretches import LINE_BREAK_SIGN, find_span_at, find_spans, join_lines
 
 PASSAGE = (
     "💩 He left for\nNorth\u2028Vale,\x85for North, é 👩\u200d🚒 "
@@ -47,16 +47,16 @@ def made(kind: str, **keys: Any) -> Component:
     ],
 )
 def test_words_are_found_over_line_breaks(line: str, text: str | None) -> None:
-    found = stretches_of(line, PASSAGE)
+    found = find_spans(line, PASSAGE)
     assert [PASSAGE[start:end] for start, end in found[:1]] == ([] if text is None else [text])
     if text is not None:
-        assert stretch_at(line, PASSAGE, found[0][0]) == found[0]
+        assert find_span_at(line, PASSAGE, found[0][0]) == found[0]
 
 
 def test_the_place_says_which_of_those_written_alike() -> None:
     at = PASSAGE.index("for\nNorth")
-    assert stretch_at("for North", PASSAGE, at) == (at, at + len("for\nNorth"))
-    assert stretch_at("for North", PASSAGE, at + 1) is stretch_at("", PASSAGE, 0) is None
+    assert find_span_at("for North", PASSAGE, at) == (at, at + len("for\nNorth"))
+    assert find_span_at("for North", PASSAGE, at + 1) is find_span_at("", PASSAGE, 0) is None
 
 
 def test_places_of_a_page_are_found_in_a_passage_of_before_line_ends_were_lf() -> None:
@@ -65,16 +65,18 @@ def test_places_of_a_page_are_found_in_a_passage_of_before_line_ends_were_lf() -
     for words in ("Tarn is\nhere", "here", "is\nhere,\nTarn"):
         start = old.index(words.replace("\n", "\r\n"))
         found = (start, start + len(words.replace("\n", "\r\n")))
-        assert stretch_at(words, old, page.index(words)) == found
-    assert stretch_at("Tarn", old, page.rindex("Tarn")) == (len(old) - 4, len(old))
-    assert stretch_at("First", old, 0) == (0, 5)
-    assert stretch_at("First", old, -1) is None
+        assert find_span_at(words, old, page.index(words)) == found
+    assert find_span_at("Tarn", old, page.rindex("Tarn")) == (len(old) - 4, len(old))
+    assert find_span_at("First", old, 0) == (0, 5)
+    assert find_span_at("First", old, -1) is None
 
 
 @given(st.text(ALPHABET, max_size=40).map(composed), st.data())
 def test_lines_bring_marks_back_whole(passage: str, data: st.DataObject) -> None:
     """Marks that begin and end with a letter, as people choose them."""
-    edges = [i for i, letter in enumerate(passage) if not letter.isspace() and letter != BREAK]
+    edges = [
+        i for i, letter in enumerate(passage) if not letter.isspace() and letter != LINE_BREAK_SIGN
+    ]
     if not edges:
         return
     start, last = sorted((data.draw(st.sampled_from(edges)), data.draw(st.sampled_from(edges))))
@@ -83,7 +85,7 @@ def test_lines_bring_marks_back_whole(passage: str, data: st.DataObject) -> None
     for tags in ((), ("place",)):
         spans = made("spans", tags=tags)
         marks = [mark | {"tag": tag} for tag in tags] or [mark]
-        lines = as_lines(marks)
+        lines = format_marks(marks)
         assert "\n" not in lines
         assert spans.kind.stored(spans, lines, context) == marks
         assert spans.kind.check(spans, marks, context) == []
@@ -111,9 +113,9 @@ def test_no_passage_takes_long() -> None:
         ("a" * 5_000 + "b", "a" * 20_000),
         ("a \n b", "a\n" * 25_000),
     ):
-        stretches_of(words, passage)
+        find_spans(words, passage)
     assert time.process_time() - began < 2
 
 
 def test_line_breaks_are_shown_on_one_line() -> None:
-    assert on_one_line("left for\nNorth Vale") == "left for⏎North Vale"
+    assert join_lines("left for\nNorth Vale") == "left for⏎North Vale"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.config.components import Component, plain
+from tasks.config.components import Component, format_value
 from tasks.config.loading import load_config, validate_inputs
 from tasks.config.parsing import dump_yaml, read_yaml
 from tasks.config.schema import TaskConfig
@@ -189,7 +189,7 @@ SPAN_TASK = one_field(type="span", reference="passage")
 
 
 def test_numbers_read_as_people_write_them() -> None:
-    assert [plain(value) for value in (2.0, 0.5, 3, None)] == ["2", "0.5", "3", ""]
+    assert [format_value(value) for value in (2.0, 0.5, 3, None)] == ["2", "0.5", "3", ""]
 
 
 @pytest.mark.parametrize(

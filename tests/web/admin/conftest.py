@@ -47,7 +47,7 @@ def sees(role, model):
 
 @pytest.fixture(autouse=True)
 def _uploads(tmp_path, monkeypatch):
-    monkeypatch.setattr(uploads, "UPLOADS", tmp_path / "uploads")
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
 
 
 def sign_in(user):

@@ -61,7 +61,7 @@ def test_contexts_are_previewed_then_imported(editor, nli, people):
     assert levels(store(editor, nli, ticket_of(page))) == ["success"]
     context = nli.contexts.get(tag="city")
     assert context.batch.imported_by == people[Role.EDITOR]
-    assert not list(uploads.UPLOADS.iterdir())
+    assert not list(uploads.UPLOADS_FOLDER.iterdir())
 
 
 def test_metadata_are_previewed_as_they_stand_in_the_file(editor, nli):
@@ -98,16 +98,16 @@ def test_a_ticket_is_of_one_person_one_round_and_one_hour(editor, owner, nli, mo
 
 def test_old_uploads_are_swept(editor, nli):
     upload(editor, nli, LINES[0])
-    (old,) = uploads.UPLOADS.iterdir()
+    (old,) = uploads.UPLOADS_FOLDER.iterdir()
     assert old.stat().st_mode & 0o077 == 0
     os.utime(old, (0, 0))
     upload(editor, nli, LINES[0])
-    assert old not in uploads.UPLOADS.iterdir()
+    assert old not in uploads.UPLOADS_FOLDER.iterdir()
 
 
 def test_files_that_cannot_be_read_are_refused(editor, nli, monkeypatch):
     assert upload(editor, nli, "x", "a.xlsx").context["form"].errors.keys() == {"file"}
-    assert not list(uploads.UPLOADS.glob("*"))
+    assert not list(uploads.UPLOADS_FOLDER.glob("*"))
     monkeypatch.setattr("tasks.contexts.forms.MAX_BYTES", 10)
     assert upload(editor, nli, LINES[0]).context["form"].errors.keys() == {"file"}
 

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from core.accounts.models import LogEntry
 from core.web.throttles import AN_HOUR
-from tasks.config_changes import OPENED
+from tasks.config_changes import ROUND_OPENED
 from tasks.models import Round, Task, TaskMember
 from tests.web.admin.conftest import (
     ROLES,
@@ -69,7 +69,7 @@ def test_after_opening_the_meaning_of_examples_is_fixed(editor, nli):
     text = nli.task.config_text.replace("neutral", "unclear")
     page = save_task(editor, nli.task, config_text=text)
     found = page.context["adminform"].form.errors["config_text"]
-    assert OPENED.rstrip(".") in found[0]
+    assert ROUND_OPENED.rstrip(".") in found[0]
     assert "`label`" in found[0]
     assert page.context["adminform"].form["config_text"].value() == text
     assert Task.objects.get(code="nli").config_text == nli.task.config_text
