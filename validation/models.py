@@ -29,6 +29,7 @@ class Verdict(models.TextChoices):
 
     CORRECT = "correct", _("Correct")
     INCORRECT = "incorrect", _("Incorrect")
+    # Translators: a judge reported a problem with the example
     FLAGGED = "flagged", _("Flagged")
     CANNOT_TELL = "cannot_tell", _("Cannot Tell")
 

@@ -41,6 +41,7 @@ class Campaign(models.Model):
 
     class State(models.TextChoices):
         DRAFT = "draft", _("draft")
+        # Translators: state of a round: it takes examples
         OPEN = "open", _("open")
         PAUSED = "paused", _("paused")
         FULL = "full", _("full")
@@ -217,11 +218,13 @@ class Place(models.Model):
 
     class State(models.TextChoices):
         TESTING = "testing", _("before the work")
+        # Translators: state of a place: the person is at work
         WORKING = "working", _("working")
         LAPSED = "lapsed", _("out of time")
         SUBMITTED = "submitted", _("submitted")
         APPROVED = "approved", _("approved")
         REJECTED = "rejected", _("rejected")
+        # Translators: state of a place: the person gave it back
         RETURNED = "returned", _("returned")
         SCREENED = "screened", _("screened out")
         OVER = "over", _("too late")
@@ -328,6 +331,7 @@ class Payment(models.Model):
     class State(models.TextChoices):
         PLANNED = "planned", _("planned")
         PREPARED = "prepared", _("prepared")
+        # Translators: state of a payment or message
         SENT = "sent", _("sent")
         DONE = "done", _("done")
         UNCLEAR = "unclear", _("unclear")

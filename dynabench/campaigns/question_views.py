@@ -48,6 +48,7 @@ class QuestionForm(forms.Form):
     )
     kind = forms.ChoiceField(label=_("People answer with"), choices=list(KINDS.items()))
     choices = forms.CharField(
+        # Translators: noun: the answers to choose from
         label=_("Choices"),
         max_length=4000,
         required=False,

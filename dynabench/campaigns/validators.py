@@ -16,6 +16,7 @@ def check_rules(text: str) -> None:
         messages = []
         for problem in error.problems:
             what = _(problem.message) % problem.words
+            # Translators: of a file; what: a clause without a full stop
             messages.append(_("Line %(line)d: %(what)s.") % {"line": problem.line, "what": what})
         raise ValidationError(messages) from None
 

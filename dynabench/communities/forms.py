@@ -42,6 +42,7 @@ class CommunityDecisionForm(forms.Form):
 
     approve = forms.TypedChoiceField(
         label=_("Decision"),
+        # Translators: button: say no to an invitation or proposal
         choices=[("yes", _("Approve: found the community")), ("no", _("Decline"))],
         coerce=lambda value: value == "yes",
         widget=forms.RadioSelect,
@@ -175,7 +176,10 @@ class JointForm(forms.Form):
     name = forms.CharField(label=_("Name of the model"), max_length=100)
     kind = forms.ChoiceField(label=_("Kind"))
     upload = forms.FileField(
-        label=_("Archive"), required=False, help_text=_(".zip, .tar or .tar.gz.")
+        # Translators: button: put away, not used any more
+        label=_("Archive"),
+        required=False,
+        help_text=_(".zip, .tar or .tar.gz."),
     )
     source = forms.CharField(
         label=_("Id on the hub"),
@@ -184,6 +188,7 @@ class JointForm(forms.Form):
         help_text=_("Such as organisation/name."),
     )
     revision = forms.CharField(
+        # Translators: noun: a version in a repository
         label=_("Commit"),
         required=False,
         max_length=100,

@@ -26,7 +26,10 @@ TIMED = 500
 """Medians are of this many latest examples and votes."""
 THIN = 20
 """How many values of a slice are shown: those with the fewest examples."""
-TAG, CHALLENGE = gettext_noop("Tag"), gettext_noop("Challenge")
+# Translators: noun: a word that marks an example
+TAG = gettext_noop("Tag")
+# Translators: noun: an idea of what to try, shown to authors
+CHALLENGE = gettext_noop("Challenge")
 """What two slices are called; the others are called as the task calls them."""
 
 

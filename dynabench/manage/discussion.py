@@ -42,6 +42,7 @@ class CommentForm(forms.Form):
     tell = forms.CharField(
         max_length=40,
         required=False,
+        # Translators: button: send a message
         label=_("Notify"),
         help_text=_("A member's name from the list, or @name in the comment."),
         widget=forms.TextInput(attrs={"list": "readers", "autocomplete": "off"}),

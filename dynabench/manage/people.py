@@ -27,6 +27,7 @@ from validation.statistics.people import (
 )
 
 WORDS = {
+    # Translators: the check is passed
     Check.PASS: _("pass"),
     Check.FAIL: _("fail: look at their examples"),
     Check.UNKNOWN: _("unknown"),

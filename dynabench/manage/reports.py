@@ -25,7 +25,14 @@ class ReportFilter(ListFilter):
     """The state of the reports that are shown."""
 
     state = forms.ChoiceField(
-        choices=[("open", _("Open")), ("resolved", _("Resolved"))], initial="open", label=_("State")
+        choices=[
+            # Translators: adjective: a round, or a report that nobody has resolved
+            ("open", _("Open")),
+            # Translators: state of a report
+            ("resolved", _("Resolved")),
+        ],
+        initial="open",
+        label=_("State"),
     )
 
 

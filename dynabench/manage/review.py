@@ -30,6 +30,7 @@ from validation.judging.forms import DecisionForm
 class QueueFilter(ListFilter):
     """The shown part of the queue."""
 
+    # Translators: button
     kind = forms.ChoiceField(choices=Kind.choices, initial=Kind.ALL, label=_("Show"))
     round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"))
 

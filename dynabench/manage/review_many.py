@@ -99,7 +99,10 @@ def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Do
     """Redirect to the list, and say how many examples were changed and which were left alone."""
     if done.changed:
         message = ngettext(
-            "%(action)s: %(number)d example.", "%(action)s: %(number)d examples.", done.changed
+            # Translators: action: the name of a button, such as Confirm
+            "%(action)s: %(number)d example.",
+            "%(action)s: %(number)d examples.",
+            done.changed,
         )
         words = {"action": done.action.label, "number": done.changed}
         messages.success(request, message % words)

@@ -246,6 +246,7 @@ def _kept_words(example: Example) -> str:
     """Return why nobody is asked to judge an example: not drawn, or its round is over."""
     if example.round.state == Round.State.RELEASED:
         return _("not judged")
+    # Translators: an example that is kept without being judged
     return result_panel.kept_words(example.round.task.config)[0] or _("kept")
 
 

@@ -24,6 +24,7 @@ class Job(models.Model):
         RUNNING = gettext_noop("running")
         DONE = gettext_noop("done")
         FAILED = gettext_noop("failed")
+        # Translators: a worker stopped before the job ended
         LOST = gettext_noop("lost")
         CANCELLED = gettext_noop("cancelled")
 

@@ -164,20 +164,28 @@ def _without_score(runs: Iterable[EvaluationRun]) -> str:
 
 
 STEPS: Mapping[str, str] = {
+    # Translators: the time at which it was received
     "received": gettext_noop("Received"),
+    # Translators: state: somebody has looked at it
     "checking": gettext_noop("Checked"),
+    # Translators: state: waits for a worker
     "queued": gettext_noop("Queued"),
     "running": gettext_noop("Evaluated"),
+    # Translators: state of a model: it has results
     "scored": gettext_noop("Scored"),
+    # Translators: state of a model: everybody sees it
     "published": gettext_noop("Published"),
 }
 
 
 OTHER_STEPS: Mapping[str, str] = {
+    # Translators: state of a job
     "failed": gettext_noop("Failed"),
+    # Translators: state: a worker stopped before the job ended
     "lost": gettext_noop("Lost"),
     "cancelled": gettext_noop("Cancelled"),
     "refused": gettext_noop("Refused"),
+    # Translators: state of a model or of a place in a campaign
     "accepted": gettext_noop("Accepted"),
     "withdrawn": gettext_noop("Withdrawn"),
 }

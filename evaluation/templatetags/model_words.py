@@ -32,7 +32,9 @@ ENDINGS: Mapping[str, str] = {
     Outcome.CANCELLED: gettext_noop("Cancelled"),
 }
 STATES: Mapping[str, str] = {
+    # Translators: state: something has to happen first
     EvaluationRun.State.QUEUED: gettext_noop("Waits"),
+    # Translators: state of a job
     EvaluationRun.State.RUNNING: gettext_noop("Running"),
     EvaluationRun.State.LOST: gettext_noop("Lost: our fault, it can be run again"),
 }
@@ -50,9 +52,12 @@ def ending(run: EvaluationRun) -> str:
 NAMES = (
     gettext_noop("African american"),
     gettext_noop("British"),
+    # Translators: noun: whether a model's answer stays when the text is changed slightly
     gettext_noop("Consistency"),
+    # Translators: noun: such as “isn't” for “is not”
     gettext_noop("Contractions"),
     gettext_noop("Doubled letters"),
+    # Translators: button: discard
     gettext_noop("Drop"),
     gettext_noop("Dropped letters"),
     gettext_noop("Expansions"),
@@ -60,6 +65,7 @@ NAMES = (
     gettext_noop("Fairness"),
     gettext_noop("Fairness consistency"),
     gettext_noop("Fairness gap"),
+    # Translators: noun: words without meaning that are added to a text
     gettext_noop("Filler"),
     gettext_noop("Given names"),
     gettext_noop("Group terms"),
@@ -68,6 +74,7 @@ NAMES = (
     gettext_noop("Latency p95"),
     gettext_noop("Leet digits"),
     gettext_noop("Lower case"),
+    # Translators: noun: gigabytes that a model needs
     gettext_noop("Memory"),
     gettext_noop("Memory mean"),
     gettext_noop("Misspellings"),
@@ -134,8 +141,10 @@ def metric(name: str) -> str:
     # Perturbed suites have a number before and after for each metric.
     base, when = name.rpartition("_")[::2]
     if base and when == "before":
+        # Translators: metric: a measure; before the training date
         return _("%(metric)s before") % {"metric": metric(base)}
     if base and when == "after":
+        # Translators: metric: a measure; after the training date
         return _("%(metric)s after") % {"metric": metric(base)}
     if name == LLM_JUDGE:
         return _("LLM judge")

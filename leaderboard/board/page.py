@@ -412,6 +412,7 @@ def _range(name: str, low: float | None, high: float | None) -> str:
     """Return a range in words; "" when one end is missing."""
     if low is None or high is None:
         return ""
+    # Translators: a range of numbers, such as ranks 2 to 4
     return _("%(low)s to %(high)s") % {"low": _text(name, low), "high": _text(name, high)}
 
 
@@ -454,6 +455,7 @@ def draw_plane(board: Ranked, matrix: Matrix, board_request: BoardRequest) -> Ma
     axes = (_axis(x), _axis(y))
     plot = ""
     if len(shown) >= LEAST_DRAWN:
+        # Translators: title of a chart: two measures
         title = _("%(y)s against %(x)s") % {"x": axes[0], "y": axes[1]}
         plot = scatter(_dots(shown), title=title, axes=axes)
     return {

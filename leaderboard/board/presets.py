@@ -11,9 +11,12 @@ from leaderboard.board.query import BoardRequest
 from leaderboard.ranking.weights import Weighting
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
+    # Translators: button: only this measure counts
     gettext_noop("%(metric)s only"): (),
+    # Translators: adjective: a model that answers fast
     gettext_noop("Fast"): ("throughput",),
     gettext_noop("Robust"): ("robustness",),
+    # Translators: a person who judges fairly
     gettext_noop("Fair"): ("fairness",),
 }
 """By title, the metrics that count as much as the main one; all others count nothing. A title may

@@ -44,6 +44,7 @@ def _win_cells(matrix: Matrix, model: int, others: list[int], more: str) -> Iter
             continue
         first, second = matrix.models[model], matrix.models[other]
         values = {"first": first.name, "second": second.name, "share": f"{share:.0%}"}
+        # Translators: first, second: models; share: how often the first one won
         words = _("%(first)s against %(second)s: %(share)s") % values
         yield Heat(values["share"], share, f"?a={first.id}&b={second.id}{more}", words)
 

@@ -144,6 +144,7 @@ class Rounds:
             return _("No round has a vMER yet, so nothing can be said about progress.")
         last = with_vmer[-1]
         values = {"number": last.number, "progress": last.progress}
+        # Translators: progress: a clause such as “no clear change since round 2”
         return _("Round %(number)d: %(progress)s.") % values
 
 

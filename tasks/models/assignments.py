@@ -20,7 +20,9 @@ class Duty(models.Model):
     """
 
     class Kind(models.TextChoices):
+        # Translators: a right of a token
         WRITE = "write", _("write")
+        # Translators: a right of a token
         JUDGE = "judge", _("judge")
 
     task = models.ForeignKey("tasks.Task", on_delete=models.CASCADE, related_name="duties")

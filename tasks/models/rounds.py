@@ -21,6 +21,7 @@ class Round(models.Model):
 
     class State(models.TextChoices):
         DRAFT = gettext_noop("draft")
+        # Translators: state of a round: it can be opened
         READY = gettext_noop("ready")
         OPEN = gettext_noop("open")
         PAUSED = gettext_noop("paused")

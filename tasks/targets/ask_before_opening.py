@@ -94,6 +94,7 @@ def _versions(results: Sequence[tuple[TargetModel, Prediction | NoAnswer]]) -> d
 
 def _words(target: TargetModel, error: NoAnswer) -> str:
     values = {"target": target.name, "why": str(error), "detail": error.more}
+    # Translators: target: a model; why, detail: whole sentences
     return _("%(target)s: %(why)s %(detail)s") % values
 
 

@@ -31,6 +31,7 @@ def show_answer(request: HttpRequest, name: str, contact: Contact | None) -> Non
         return
     values = {"name": name, "words": contact.words}
     if contact.is_answer:
+        # Translators: name: a model; words: its answer
         messages.info(request, _("%(name)s answered: %(words)s") % values)
     else:
         messages.warning(request, _("%(name)s did not answer. %(words)s") % values)

@@ -68,7 +68,7 @@ def test_my_work_in_its_states(page, alice, work):
 def test_my_work_without_javascript(open_page, alice, work):
     page = open_page(alice, java_script_enabled=False)
     page.goto("/me/")
-    page.locator("a[href$='status=waiting']").click()
+    page.locator("a[href$='status=waiting#examples']").click()
     expect(page.get_by_text("Statement 1.")).to_be_visible()
     expect(page.get_by_text("Statement 0.")).to_have_count(0)
 

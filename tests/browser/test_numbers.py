@@ -46,7 +46,7 @@ def test_the_task_page_with_numbers(open_page, transactional_db, tmp_path):
     visit(page, "/t/nli/data/")
     audit(page)
     visit(page, "/t/nli/rounds/")
-    expect(page.locator("#trend svg")).to_be_visible()
+    expect(page.locator("#trend svg").first).to_be_visible()
     expect(page.locator("table", has=page.locator("#by-round"))).to_contain_text("50.0%")
     audit(page)
     page.emulate_media(forced_colors="active")

@@ -62,7 +62,7 @@ def test_a_set_from_its_file_to_its_page(javascript, open_page, alice):
     expect(page.get_by_text("sentiment/reviews-2024 v1: 2 examples.")).to_be_visible()
     expect(page.get_by_label("standard")).to_be_checked()
     look(page)
-    page.locator("a.button[href$='/version/']").click()
+    page.locator("a.button[href$='/new/']").click()
     expect(page.get_by_label("File")).to_be_visible()
     look(page)
     visit(page, URL.format("sentiment"))

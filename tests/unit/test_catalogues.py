@@ -24,6 +24,25 @@ from scripts.translations import ROOT, catalogues, entries_of, faults, plural_fo
 CATALOGUES = catalogues(ROOT / "locale")
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 HEADER = 'msgid ""\nmsgstr "Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n'
+AMBIGUOUS = """
+About Accept Across Action Address Answer Apply Archive Assign Attempts Bad Battle Begin By Card
+Challenge Change Check Close Closed Code Commit Compare Confirm Correct Decide Decided Delete Done
+Drop Edit End Ends Error Failed Fair Fast Flag Flagged Fooled From Gap Given Good Imports Inputs
+Into Invite Join Judge Judged Judges Keep Key Kind Label Leave Limit Line Log Loss Lost Made Manage
+Measured More None Notify Now Open Opened Output Overlap Owed Pause Place Places Policy Practice
+Program Published Queue Rank Rate Reading Reason Received Recording Refuse Reject Released Resolved
+Retract Review Revoke Right Round Rule Running Save Scale Score Second Secret Send Set Sets Share
+Show Size Skip Source Spent Split State Strength Style Submit Tag Taken Target Test Tie Ties To
+Token Track Train Trial Tries Undo Up Waiting Waits Weight Weights When Wins Withdraw Work
+all held judge kept late lost new off on open over pass ready returned sent test train waits write
+"""
+"""Words that are a noun, a verb or an adjective, or that have several translations."""
+PLAIN = """
+number n name version line column day time size percent share task total address challenge low high
+p round id set seed team owner target user votes dataset domain state person metric score rank who
+other status message most limit weight cost used of judged shown at amount median
+"""
+"""Placeholders whose name says what stands in their place."""
 EXAMPLE = f"""{HEADER}
 # Translators: the button.
 #, fuzzy, python-format
@@ -75,6 +94,37 @@ def test_gettext_compiles_the_same(tmp_path, language):
     ours = compiled(CATALOGUES[language].read_text())._catalog
     del ours[""], theirs[""]  # gettext leaves a date out of its header
     assert ours == theirs
+
+
+def lacks_note(entry: Entry) -> bool:
+    """Return whether a translator would have to guess what a short message is about."""
+    if entry.context or any(line.startswith("#. Translators:") for line in entry.comments):
+        return False
+    message = entry.message or ""
+    words = re.findall(r"[A-Za-z]{2,}", translations.PLACEHOLDER.sub("", message))
+    names = re.findall(r"[%{]\(?(\w+)", message)
+    return message in AMBIGUOUS.split() or (len(words) <= 1 and not {*names} <= {*PLAIN.split()})
+
+
+@pytest.mark.parametrize(
+    ("message", "comment", "is_clear"),
+    [
+        ("Open", "#. Translators: state of a round", True),
+        ("Open", "#, fuzzy", False),
+        ("Opening", "", True),
+        ("%(what)s left", "", False),
+        ("%(number)d left", "", True),
+        ("%(what)s is left over", "", True),
+    ],
+)
+def test_what_needs_a_note(message, comment, is_clear):
+    assert lacks_note(Entry([comment], None, message, None, [""])) != is_clear
+
+
+def test_short_messages_have_a_note_for_translators():
+    """If this fails, write `# Translators: …` or `{# Translators: … #}` above the message."""
+    entries = entries_of(CATALOGUES["de"])[1:]
+    assert [entry.message for entry in entries if lacks_note(entry)] == []
 
 
 @pytest.mark.parametrize("language", CATALOGUES)

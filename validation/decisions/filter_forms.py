@@ -53,6 +53,7 @@ STATE_WORDS = [
 OUTCOMES = [
     (Example.Outcome.FOOLED, _("Fooled the model")),
     (Example.Outcome.NOT_FOOLED, _("Model right")),
+    # Translators: votes do not give a result yet
     (Example.Outcome.UNDECIDED, _("Undecided")),
     (Example.Outcome.NO_MODEL, _("No model was asked")),
     (Example.Outcome.UNKNOWN, _("Unknown")),
@@ -110,7 +111,9 @@ class FilterForm(forms.Form):
     )  # fmt: skip
     round = forms.TypedChoiceField(coerce=int, required=False, empty_value=None, label=_("Round"))
     state = forms.ChoiceField(choices=STATE_WORDS, required=False, label=_("State"))
+    # Translators: noun: whether the model was fooled
     outcome = forms.ChoiceField(choices=OUTCOMES, required=False, label=_("Outcome"))
+    # Translators: noun: people who judge examples
     agreement = forms.ChoiceField(choices=AGREEMENT, required=False, label=_("Judges"))
     reports = forms.ChoiceField(choices=REPORTS, required=False, label=_("Reports"))
     tag = forms.ChoiceField(required=False, label=_("Tag"))
@@ -264,10 +267,14 @@ def _field(searched_field: Searched) -> forms.Field:
     """Build a choice where the configuration names the values, else a field for search words."""
     component = searched_field.component
     whose = {
+        # Translators: field: its title; in brackets, whose field it is
         "context": gettext("%(field)s (context)"),
+        # Translators: field: its title; in brackets, whose field it is
         "input": gettext("%(field)s (author)"),
+        # Translators: field: its title; in brackets, whose field it is
         "output": gettext("%(field)s (model)"),
         "metadata": gettext("%(field)s (author, afterwards)"),
+        # Translators: field: its title; in brackets, whose field it is
         "judges": gettext("%(field)s (judges)"),
     }
     label = whose[searched_field.place] % {"field": component.others_title}

@@ -101,6 +101,7 @@ def _verdict_answers(config: TaskConfig, example: Written) -> tuple[str, str]:
     if answers and has_own_words(config, example):
         return answers.correct, answers.incorrect
     if not is_about_model(config, example.outcome):
+        # Translators: adjective: what a judge says of an answer
         return _("Correct"), _("Incorrect")
     if config.verdict.type == "secret":
         return _("No, the model kept it"), _("Yes, the model gave it away")

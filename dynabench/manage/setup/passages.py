@@ -27,7 +27,11 @@ class ContextFilter(ListFilter):
     """The only context that is shown, by its id."""
 
     context = forms.IntegerField(
-        min_value=0, max_value=2**63 - 1, required=False, label=_("Context")
+        # Translators: noun: the text that people write about
+        min_value=0,
+        max_value=2**63 - 1,
+        required=False,
+        label=_("Context"),
     )
 
 

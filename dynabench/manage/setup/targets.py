@@ -37,13 +37,17 @@ WORDS = {
         gettext_lazy("Source"),
         gettext_lazy("What the model server loads: a hub id, or package:NAME."),
     ),
+    # Translators: noun: a version on the hub
     "revision": (gettext_lazy("Revision"), gettext_lazy("Of a hub id: a commit.")),
+    # Translators: noun: settings of an adapter
     "options": (gettext_lazy("Options"), gettext_lazy("Of the adapter, as JSON.")),
     "serving": (
+        # Translators: noun: how a model server runs the model
         gettext_lazy("Serving"),
         gettext_lazy("How the model server loads it, as JSON: backend, precision, fields, labels."),
     ),
     "secret_env": (
+        # Translators: noun: a key that only the owner knows
         gettext_lazy("Secret"),
         gettext_lazy("The environment variable that holds it."),
     ),

@@ -37,6 +37,7 @@ TYPES = {
     "chat": gettext_lazy("Conversation"),
     "prob": gettext_lazy("Probability"),
     "image": gettext_lazy("Picture"),
+    # Translators: noun: a sound
     "audio": gettext_lazy("Recording"),
 }
 PLACE_WORDS = {
@@ -125,6 +126,7 @@ class AddForm(forms.Form):
 
     label = forms.CharField(label=gettext_lazy("Label"), max_length=200)
     type = forms.ChoiceField(label=gettext_lazy("Kind"))
+    # Translators: noun: a person's place in a campaign, or the place of a field
     place = forms.ChoiceField(label=gettext_lazy("Place"), choices=list(PLACE_WORDS.items()))
 
     def __init__(self, *args: Any) -> None:
@@ -292,6 +294,7 @@ class FieldForm(forms.Form):
             chosen = self.field.get("reference")
             if chosen and chosen not in offered_fields:
                 offered_fields = [*offered_fields, chosen]
+            # Translators: no item in the list
             choices = [("", _("None"))]
             choices += [(name, name) for name in offered_fields]
             fields["reference"].choices = choices

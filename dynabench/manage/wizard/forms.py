@@ -141,6 +141,7 @@ class AnswerForm(StepForm):
         help_text=gettext_lazy("Above 0, at most 1. Of words in common, marked parts and orders."),
     )
     pattern = forms.CharField(
+        # Translators: noun: a regular expression
         label=gettext_lazy("Pattern"),
         required=False,
         max_length=500,
@@ -366,7 +367,10 @@ class JudgingForm(StepForm):
         label=gettext_lazy("Words for “incorrect”"), max_length=100, required=False
     )
     rule = forms.ChoiceField(
-        label=gettext_lazy("Policy"), choices=list(POLICIES.items()), widget=forms.RadioSelect
+        # Translators: noun: the rule by which votes decide
+        label=gettext_lazy("Policy"),
+        choices=list(POLICIES.items()),
+        widget=forms.RadioSelect,
     )
     needed = forms.IntegerField(
         label=gettext_lazy("Equal votes that decide"), min_value=1, max_value=99, required=False

@@ -44,8 +44,10 @@ STEP_WORDS = {
     "fields": gettext_lazy("Fields"),
     "answer": gettext_lazy("Fooled"),
     "words": gettext_lazy("Words"),
+    # Translators: noun: the step in which people judge
     "judging": gettext_lazy("Judging"),
     "limits": gettext_lazy("Limits"),
+    # Translators: button: end the test
     "finish": gettext_lazy("Finish"),
 }
 

@@ -74,6 +74,7 @@ class DecisionForm(forms.Form):
 
     approve = forms.TypedChoiceField(
         label=_("Decision"),
+        # Translators: button: say no
         choices=[("yes", _("Approve: score all stored answers")), ("no", _("Refuse"))],
         coerce=lambda value: value == "yes",
         widget=forms.RadioSelect,

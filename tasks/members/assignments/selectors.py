@@ -74,12 +74,15 @@ def progress_words(assignment: Duty, done: int) -> str:
     For a share it omits how much is left, which would reveal the gold items.
     """
     # Two whole messages, so that each can be translated.
-    words = (
-        _("assignment: %(done)d of %(amount)d") if assignment.amount else _("assignment: %(done)d")
-    )
+    if assignment.amount:
+        words = _("assignment: %(done)d of %(amount)d")
+    else:
+        # Translators: done: how many examples of an assignment are done
+        words = _("assignment: %(done)d")
     progress = words % {"done": done, "amount": assignment.amount}
     if assignment.due_on is None:
         return progress
+    # Translators: assignment: such as “assignment: 3 of 20”
     return _("%(assignment)s, until %(day)s") % {
         "assignment": progress,
         "day": date_format(assignment.due_on, "j M"),
