@@ -9,9 +9,8 @@ from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Case, Count, Model, OuterRef, Q, QuerySet, Subquery, Value, When
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
@@ -240,12 +239,6 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         name = f"{self.opts.app_label}_{self.opts.model_name}_{route.replace('/', '_')}"
         page: URLPattern = path(f"<int:pk>/{route}/", guarded, name=name)
         return page
-
-    def shown(self, request: HttpRequest, template: str, **values: Any) -> HttpResponse:
-        """Render a custom page. template: a file name in the model's template folder."""
-        place = f"admin/{self.opts.app_label}/{self.opts.model_name}/{template}"
-        values |= {**self.admin_site.each_context(request), "opts": self.opts, **values}
-        return TemplateResponse(request, place, values)
 
     def changeform_view(
         self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any

@@ -12,14 +12,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from core.web.bodies import FORM_BYTES, takes
-from core.web.refusals import as_form_error, as_message
+from core.web.refusals import as_message
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
-from tasks.contexts.archives import MAX_ARCHIVE_BYTES
-from tasks.contexts.forms import UploadForm, build_preview_context
-from tasks.contexts.services import FINISHED_STATES, import_contexts, preview_contexts
-from tasks.contexts.uploads import UploadGone, find_upload, store_upload
-from tasks.line_files import FileError
+from tasks.contexts.services import FINISHED_STATES
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.questions import writers
 from tasks.rounds.forms import EndsAhead
@@ -165,17 +160,16 @@ class RoundAdmin(RoleAdmin):
     ) -> Any:
         round = kwargs.get("obj")
         if round and self.has_change_permission(request, round):
-            context |= {
-                "steps": _list_steps(round),
-                "takes_contexts": round.state not in FINISHED_STATES,
-            }
+            context["steps"] = _list_steps(round)
+            if round.state not in FINISHED_STATES:
+                context["contexts_page"] = reverse(
+                    "own:contexts", args=[round.task.code, round.number]
+                )
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> Any:
         return [
             self.row_page("state", require_POST(self.state_view)),
-            self.row_page("import", self.import_view),
-            self.row_page("import/store", require_POST(self.store_view)),
             *super().get_urls(),
         ]
 
@@ -191,42 +185,6 @@ class RoundAdmin(RoleAdmin):
                     message = f"{moved} opens when its targets are ready."
                 messages.success(request, message)
         return redirect("admin:tasks_round_change", pk)
-
-    @takes(MAX_ARCHIVE_BYTES + FORM_BYTES)
-    def import_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Show the upload form, then a preview of the chosen file. Stores no contexts."""
-        round = self.row_for(request, pk, "change")
-        form = UploadForm(request.POST or None, request.FILES or None)
-        values: dict[str, Any] = {}
-        if form.is_valid():
-            file = form.cleaned_data["file"]
-            with as_form_error(form, FileError, field="file"):
-                summary = preview_contexts(round=round, lines=file.chunks(), file_name=file.name)
-                # Kept, so that storing takes the very file that the person has seen.
-                ticket = store_upload(
-                    chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
-                )
-                values = {
-                    **build_preview_context(round, summary),
-                    "file_name": file.name,
-                    "ticket": ticket,
-                }
-        values |= {"title": "Import contexts", "subtitle": str(round), "round": round}
-        return self.shown(request, "import.html", form=form, config=round.task.config, **values)
-
-    def store_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Store the valid rows of the upload that the person has previewed."""
-        round = self.row_for(request, pk, "change")
-        ticket = request.POST.get("ticket", "")
-        with as_message(request, UploadGone, FileError):
-            upload = find_upload(ticket=ticket, round=round, user=person(request))
-            name = upload.file_name
-            summary = preview_contexts(round=round, lines=upload.lines(), file_name=name)
-            import_contexts(round=round, found=summary, file_name=name, actor=person(request))
-            upload.forget()
-            messages.success(request, f"New contexts in {round}: {summary.stored}.")
-            return redirect("admin:tasks_round_change", pk)
-        return redirect("admin:tasks_round_import", pk)
 
 
 def _list_steps(round: Round) -> list[dict[str, str]]:

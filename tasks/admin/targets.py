@@ -5,17 +5,14 @@ from typing import Any
 
 from django.contrib import admin
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.translation import gettext
 
-from core.web.throttles import is_used_up
 from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, person
 from tasks.models import Generator, TargetModel
 from tasks.permissions import fixed_settings
 from tasks.targets.contact_pages import show_contact
-from tasks.targets.forms import GeneratorForm, InputForm, TargetForm
-from tasks.targets.send_test import NoAnswer, in_words, send_test
+from tasks.targets.forms import GeneratorForm, TargetForm
 from tasks.targets.services import (
     add_target,
     change_target,
@@ -92,26 +89,10 @@ class TargetAdmin(ContactAdmin):
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> Any:
         target = kwargs.get("obj")
-        context["may_test"] = bool(target) and self.has_change_permission(request, target)
+        if target and self.has_change_permission(request, target):
+            place = [target.task.code, target.pk]
+            context["test_page"] = reverse("own:target-test", args=place)
         return super().render_change_form(request, context, *args, **kwargs)
-
-    def get_urls(self) -> Any:
-        return [self.row_page("test", self.test_view), *super().get_urls()]
-
-    def test_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Send one input to the target, outside any transaction, and show the result."""
-        target = self.row_for(request, pk, "change")
-        form = InputForm(target, request.POST or None)
-        values: dict[str, Any] = {}
-        if form.is_valid() and is_used_up("test", person(request).pk):
-            form.add_error(None, gettext("You have sent many tests. Go on in an hour."))
-        elif form.is_valid():
-            try:
-                values = in_words(send_test(target, form.cleaned_data))
-            except NoAnswer as error:
-                values = {"failure": str(error), "detail": error.more}
-        values |= {"title": "Send a test", "subtitle": str(target), "target": target, "form": form}
-        return self.shown(request, "test.html", **values)
 
 
 @admin.register(Generator)

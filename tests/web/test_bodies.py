@@ -66,7 +66,7 @@ def owner(as_alice, alice):
     [
         ("/accounts/email/", 2**20),
         ("/own/nli/evaluation-sets/new/", LARGEST),
-        ("/admin/tasks/round/{round}/import/", 200 * 2**20),
+        ("/own/nli/rounds/1/contexts/", 200 * 2**20),
         ("/t/nli/submit/", 2**30),  # what a person without a confirmed address may have here
         ("/api/v1/tasks/nli/rounds/1/contexts/", 20 * 2**20),
         ("/api/v1/tasks/nli/rounds/", 2**20),

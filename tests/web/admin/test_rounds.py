@@ -98,18 +98,26 @@ def test_closing_says_how_many_are_writing(editor, nli, alice):
 
 
 def test_custom_pages_of_other_tasks_do_not_exist(editor, foreign):
-    round, target = foreign["tasks_round"].pk, foreign["tasks_targetmodel"].pk
+    round = foreign["tasks_round"].pk
     assert editor.post(reverse("admin:tasks_round_state", args=[round])).status_code == 404
-    assert editor.get(reverse("admin:tasks_round_import", args=[round])).status_code == 404
-    assert editor.post(reverse("admin:tasks_round_import_store", args=[round])).status_code == 404
-    assert editor.get(reverse("admin:tasks_targetmodel_test", args=[target])).status_code == 404
 
 
 @pytest.mark.parametrize("role", [Role.REVIEWER, Role.VIEWER])
 def test_custom_pages_need_the_role(people, own, role):
     client = sign_in(people[role])
-    round, target = own["tasks_round"].pk, own["tasks_targetmodel"].pk
-    assert client.get(reverse("admin:tasks_round_import", args=[round])).status_code == 403
-    assert client.post(reverse("admin:tasks_round_import_store", args=[round])).status_code == 403
-    tested = client.get(reverse("admin:tasks_targetmodel_test", args=[target])).status_code
-    assert tested == (403 if role == Role.REVIEWER else 404)
+    round = own["tasks_round"].pk
+    assert client.post(reverse("admin:tasks_round_state", args=[round])).status_code == 403
+    page = client.get(change_url("tasks_round", own["tasks_round"]))
+    assert "contexts_page" not in page.context
+
+
+def test_editors_are_led_to_the_pages_that_import_and_test(editor, own):
+    round, target = own["tasks_round"], own["tasks_targetmodel"]
+    links = {
+        "contexts_page": change_url("tasks_round", round),
+        "test_page": change_url("tasks_targetmodel", target),
+    }
+    for name, url in links.items():
+        assert editor.get(editor.get(url).context[name]).status_code == 200
+    Round.objects.update(state="closed")
+    assert "contexts_page" not in editor.get(links["contexts_page"]).context

@@ -63,13 +63,13 @@ def test_only_superusers_tie_a_secret_to_an_address(editor, boss, nli):
 
 
 def send_test(client, target, **inputs):
-    return client.post(reverse("admin:tasks_targetmodel_test", args=[target.pk]), inputs)
+    return client.post(reverse("own:target-test", args=[target.task.code, target.pk]), inputs)
 
 
 def test_a_test_shows_answer_seconds_and_fingerprint(editor, nli):
     prob = {"entailment": 0.2, "neutral": 0.7, "contradiction": 0.1}
     target = scripted_target(nli, label="neutral", prob=prob)
-    form = editor.get(reverse("admin:tasks_targetmodel_test", args=[target.pk])).context["form"]
+    form = editor.get(reverse("own:target-test", args=["nli", target.pk])).context["form"]
     assert set(form.initial) >= {"premise", "hypothesis"}
     page = send_test(editor, target, premise="Rain fell.", hypothesis="It was wet.")
     assert json.loads(page.context["output"]) == {"label": "neutral"}
