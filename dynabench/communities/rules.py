@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from math import hypot
 from typing import NamedTuple
 
+from leaderboard.ranking.ranks import rank_labels, shared_ranks
+
 PERFECT = 100.0
 """The best value of a main metric, in percent."""
 MOST = 8.0
@@ -131,10 +133,17 @@ def across(
     compared.
     Of these models, those that lack the fewest tasks come first.
     """
-    unranked = [_make_line(entrant, weights, floors) for entrant in entrants]
-    scores = [line.score for line in unranked if line.score.value is not None]
-    lines = [_with_rank(line, scores) for line in unranked]
-    return sorted(lines, key=_order)
+    lines = [_make_line(entrant, weights, floors) for entrant in entrants]
+    scored = [line for line in lines if line.score.value is not None]
+    # Rounded, so that the order in which floats were added makes no difference.
+    labels = rank_labels(shared_ranks([round(line.score.value or 0.0, ALIKE) for line in scored]))
+    bounds = _rank_bounds([line.score for line in scored])
+    ranked = [
+        replace(line, rank=label, first=first, last=last)
+        for line, label, (first, last) in zip(scored, labels, bounds, strict=True)
+    ]
+    unscored = [line for line in lines if line.score.value is None]
+    return sorted(ranked + unscored, key=_order)
 
 
 def _order(line: Line) -> tuple[float, int, str, str]:
@@ -156,26 +165,20 @@ def _make_line(entrant: Entrant, weights: Mapping[str, float], floors: Mapping[s
     return Line(entrant, points, mean_of(points, weights), "", None, None, missing)
 
 
-def _with_rank(line: Line, scores: Sequence[Measured]) -> Line:
-    """Return a line with its rank as it is shown, and the ranks that the intervals allow.
+def _rank_bounds(scores: Sequence[Measured]) -> list[tuple[int | None, int | None]]:
+    """Return the best and the worst rank of each score by the intervals; None where one has none.
 
     Two models differ where their difference is more than both ends towards each other, added as
-    squares; on the same examples that is cautious, as their errors go together.
+    squares. On the same examples that is cautious, as their errors go together.
     """
-    score = line.score
-    if score.value is None:
-        return line
-    # Rounded, so that the order in which floats were added makes no difference.
-    own_value = round(score.value, ALIKE)
-    values = [round(each.value or 0.0, ALIKE) for each in scores]
-    rank = str(1 + sum(value > own_value for value in values))
-    if values.count(own_value) > 1:
-        rank += "="
-    if any(each.low is None for each in scores):
-        return replace(line, rank=rank)
-    better = sum(_is_better(each, score) for each in scores)
-    worse = sum(_is_better(score, each) for each in scores)
-    return replace(line, rank=rank, first=1 + better, last=len(scores) - worse)
+    if any(score.low is None for score in scores):
+        return [(None, None)] * len(scores)
+    bounds: list[tuple[int | None, int | None]] = []
+    for score in scores:
+        better = sum(_is_better(other, score) for other in scores)
+        worse = sum(_is_better(score, other) for other in scores)
+        bounds.append((1 + better, len(scores) - worse))
+    return bounds
 
 
 def _is_better(score: Measured, other: Measured) -> bool:
