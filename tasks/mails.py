@@ -1,7 +1,7 @@
 """Mails to a task's members and to administrators about what waits for them."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 from django.conf import settings
@@ -68,6 +68,21 @@ def mail_invitation(address: str, write: Letter) -> None:
     subject, text = write_in_language_of(account, write_with_link) if account else write_with_link()
     # After the commit: a mail about an invitation that was rolled back could not be accepted.
     transaction.on_commit(partial(_send, subject, text, address, unsubscribed_by(off)))
+
+
+def invitation_text(name: str, *, opening: str, link: str, validity: str) -> tuple[str, str]:
+    """Return the subject and the text of an invitation to a task or a study by its name.
+
+    opening: who invites to what. validity: for whom the link works, and how long.
+    """
+    ignore = _("If you expected no invitation, ignore this mail.")
+    subject = _("An invitation to “%(name)s”") % {"name": name}
+    return subject, "\n\n".join([opening, link, validity, ignore]) + "\n"
+
+
+def addresses_to_invite(addresses: Iterable[str]) -> list[str]:
+    """Return the addresses in lower case, each once, in the order in which they were typed."""
+    return list(dict.fromkeys(address.strip().lower() for address in addresses))
 
 
 def wants_invitations(address: str) -> bool:

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.ways.panels import Arrival
-from tasks.mails import mail_invitation
+from tasks.mails import addresses_to_invite, invitation_text, mail_invitation
 
 SALT = "campaigns.invitation"
 DAYS = 14
@@ -27,7 +27,7 @@ DAYS = 14
 
 def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
     """Email each address a link of its own, but not those that want no invitations."""
-    for address in addresses:
+    for address in addresses_to_invite(addresses):
         mail_invitation(address, partial(_write_invitation, campaign, link_key(campaign)))
 
 
@@ -35,12 +35,13 @@ def _write_invitation(campaign: Campaign, key: str) -> tuple[str, str]:
     """Return subject and text of an invitation with this key."""
     words = {"name": campaign.name, "days": DAYS}
     url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
-    lines = [
-        _("You are invited to take part in the study “%(name)s”.") % words,
-        f"{url}?key={key}",
-        _("The link is yours alone and works for %(days)d days. You need no account.") % words,
-    ]
-    return _("An invitation to “%(name)s”") % words, "\n\n".join(lines) + "\n"
+    validity = _("The link is yours alone and works for %(days)d days. You need no account.")
+    return invitation_text(
+        campaign.name,
+        opening=_("You are invited to take part in the study “%(name)s”.") % words,
+        link=f"{url}?key={key}",
+        validity=validity % words,
+    )
 
 
 def is_invited(campaign: Campaign, user: User | AnonymousUser) -> bool:

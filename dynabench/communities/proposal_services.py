@@ -4,13 +4,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from core.accounts.models import User
+from core.accounts.proposal_services import check_decision, lock_waiting, store_decision
 from core.accounts.services import log
-from core.errors import Invalid, Refused
+from core.errors import Refused
 from core.text.taken_names import checked_name
 from dynabench.communities.models import (
     Community,
@@ -82,22 +82,15 @@ def decide_community(
     The community begins unlisted, with the proposer as owner. Locks the proposal, so that two
     administrators do not found two. Raises Refused, Invalid.
     """
-    if not actor.is_superuser:
-        raise Refused(_("Only administrators decide."), code="communities", status=403)
-    rows = CommunityProposal.objects.select_related("proposer")
-    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
-    if locked.state != State.WAITING:
-        raise Refused(_("The proposal was decided already."), code="decided")
-    if not approve and not reason.strip():
-        raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
+    may_decide = actor.is_superuser
+    check_decision(may_decide=may_decide, approve=approve, reason=reason, code="communities")
+    locked = lock_waiting(CommunityProposal.objects.select_related("proposer"), proposal)
     if approve:
         _check_slug(slug)
         # Unlisted, until its owner has written its page.
         locked.community = Community.objects.create(slug=slug, name=locked.name)
         locked.community.owners.add(locked.proposer)
-    locked.state = State.APPROVED if approve else State.DECLINED
-    locked.reason, locked.decided_by, locked.decided_at = reason, actor, timezone.now()
-    locked.save(update_fields=["community", "state", "reason", "decided_by", "decided_at"])
+    store_decision(locked, actor=actor, approve=approve, reason=reason, made="community")
     log(actor, f"community.{locked.state}", locked, reason=reason)
     page = f"/communities/{slug}/manage/" if approve else "/communities/"
     tell_proposer(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
+from core.accounts.proposal_services import is_over
 from core.accounts.services import log
 from core.errors import Invalid, Refused
 from core.text.taken_names import check_free, checked_name, lock_names
@@ -186,7 +187,7 @@ def admit(*, entry: CommunityTask, actor: User) -> None:
     # Of two owners who decide at once, the second finds no task that asks.
     waiting = CommunityTask.objects.filter(pk=entry.pk, state=CommunityTask.State.ASKED)
     if not waiting.update(state=IN):
-        raise Refused(_("It was decided already."), code="decided")
+        raise is_over()
     log(actor, "community.task_in", entry.task, community=entry.community.slug)
 
 

@@ -9,9 +9,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
+from core.accounts.proposal_services import check_decision, is_over, lock_waiting, store_decision
 from core.accounts.services import log
 from core.data.rows import changed_fields
-from core.errors import Invalid, Refused
+from core.errors import Refused
 from tasks.mails import mail_administrators, mail_person, text_to_decide
 from tasks.making.services import find_source, make_own_task
 from tasks.making.templates import Source, renamed, text_in
@@ -86,22 +87,14 @@ def decide_proposal(
     may decide. Locks the proposal, so that it is decided once, then the task.
     Raises ConfigError, Refused, Invalid.
     """
-    if not (actor.is_superuser or is_allowed):
-        raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
-    rows = TaskProposal.objects.select_related("proposer", "task")
-    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
-    # Read under the lock: another administrator, or the proposer, may have been first.
-    if locked.state != State.WAITING:
-        raise _is_over()
-    if not approve and not reason.strip():
-        raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
+    may_decide = actor.is_superuser or is_allowed
+    check_decision(may_decide=may_decide, approve=approve, reason=reason, code="new_tasks")
+    locked = lock_waiting(TaskProposal.objects.select_related("proposer", "task"), proposal)
     if approve and locked.task:
         _open_to_others(locked.task, actor, locked.show)
     elif approve:
         locked.task = _made_of(locked, code)
-    locked.state = State.APPROVED if approve else State.DECLINED
-    locked.reason, locked.decided_by, locked.decided_at = reason, actor, timezone.now()
-    locked.save(update_fields=["task", "state", "reason", "decided_by", "decided_at"])
+    store_decision(locked, actor=actor, approve=approve, reason=reason, made="task")
     log(actor, f"proposal.{locked.state}", locked, reason=reason)
     task = locked.task
     page = reverse("own:access", args=[task.code]) if task else reverse("new")
@@ -131,12 +124,8 @@ def withdraw_proposal(*, proposal: TaskProposal, actor: User) -> None:
     own_waiting = TaskProposal.objects.filter(pk=proposal.pk, proposer=actor, state=State.WAITING)
     # The condition is part of the update: it hits no row once the proposal is decided.
     if not own_waiting.update(state=State.WITHDRAWN, decided_at=timezone.now()):
-        raise _is_over()
+        raise is_over()
     log(actor, "proposal.withdrawn", proposal)
-
-
-def _is_over() -> Refused:
-    return Refused(_("The proposal is decided or withdrawn already."), code="decided")
 
 
 def _text_in(source: Source | None) -> str:

@@ -19,7 +19,7 @@ from core.accounts.tokens import digest_of
 from core.data.rows import delete_some
 from core.errors import Invalid, Refused
 from core.periodic import tidied_daily
-from tasks.mails import mail_invitation
+from tasks.mails import addresses_to_invite, invitation_text, mail_invitation
 from tasks.members.ended_roles import note_ended_readers
 from tasks.models import Invitation, Task, TaskMember
 from tasks.permissions import OWNERS, check_colleagues, check_owns, role_of
@@ -40,8 +40,7 @@ def invite(
     An earlier link to the same address is revoked. The actor does not learn whether the address has
     an account. Locks the task, for the limit on open invitations. Raises Refused, Invalid.
     """
-    # Each once, in the order in which they were typed.
-    addresses = list(dict.fromkeys(address.lower() for address in addresses))
+    addresses = addresses_to_invite(addresses)
     check_colleagues(_lock_owned(task, actor, len(addresses)), len(addresses))
     there = task.members.filter(user__email__in=addresses).values_list("user__email", flat=True)
     if members := ", ".join(there):
@@ -184,10 +183,9 @@ def _write_mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str
     task = {"task": invitation.task.name, "role": _(TaskMember.Role(invitation.role).label)}
     task["person"] = str(annotator_of(actor))  # a stranger may read the mail: no address
     day = date_format(invitation.ends_at, "j F Y")
-    lines = [
-        _("%(person)s invites you to the task “%(task)s”. Your role: %(role)s.") % task,
-        address_of(key),
-        _("The link is yours alone. It works once, until %(day)s.") % {"day": day},
-        _("If you expected no invitation, ignore this mail."),
-    ]
-    return _("An invitation to “%(task)s”") % task, "\n\n".join(lines) + "\n"
+    return invitation_text(
+        invitation.task.name,
+        opening=_("%(person)s invites you to the task “%(task)s”. Your role: %(role)s.") % task,
+        link=address_of(key),
+        validity=_("The link is yours alone. It works once, until %(day)s.") % {"day": day},
+    )

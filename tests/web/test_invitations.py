@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from core.accounts.models import LogEntry, User
 from core.errors import Invalid, Refused
+from tasks.mails import addresses_to_invite
 from tasks.members import invitation_services as services
 from tasks.models import Invitation, Task, TaskMember
 from tests.support.factories import PASSWORD, UserFactory
@@ -193,3 +194,8 @@ def test_what_is_over_for_a_month_goes_and_members_stay(owner, bob, nli):
     assert services.tidy_invitations(10) == 1
     assert Invitation.objects.count() == 1
     assert nli.task.members.get(user=bob).invitation is None
+
+
+def test_an_address_is_invited_once_however_it_is_typed():
+    typed = [" B@x.example", "a@x.example", "b@X.example "]
+    assert addresses_to_invite(typed) == ["b@x.example", "a@x.example"]

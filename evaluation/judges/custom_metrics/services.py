@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
+from core.accounts.proposal_services import check_decision, decision_values, is_over
 from core.accounts.services import log
 from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
@@ -99,12 +99,9 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
     The version that was approved before is retired and keeps its numbers. No lock: one update
     decides, and of two versions at once `metric_one_approved` lets one through. Raises Refused.
     """
-    if not actor.is_superuser:
-        raise Refused(_("Only administrators decide."), code="metric", status=403)
-    if not approve and not reason.strip():
-        raise Invalid(_("Give a reason; the owners read it."), field="reason")
+    check_decision(may_decide=actor.is_superuser, approve=approve, reason=reason, code="metric")
     proposed = CustomMetric.objects.filter(pk=metric.pk, review=Review.PROPOSED)
-    decided = {"reason": reason, "decided_by": actor, "decided_at": timezone.now()}
+    decided = decision_values(actor, reason)
     if approve:
         same = CustomMetric.objects.filter(task=metric.task_id, name=metric.name)
         tried = proposed.filter(state=State.DONE, trial__failure="")
@@ -117,7 +114,7 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
     else:
         count = proposed.update(review=Review.REFUSED, **decided)
     if not count:
-        raise Refused(_("This version was decided already."), code="decided")
+        raise is_over()
     metric.refresh_from_db()
     log(actor, f"metric.{metric.review}", metric, digest=metric.digest, reason=reason)
     if metric.requested_by:

@@ -12,6 +12,7 @@ from core.mail.addresses import is_address
 from core.text.taken_names import check_free, checked_name, lock_names
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.submissions.teams.selectors import invitations_of, place_of
+from tasks.mails import addresses_to_invite
 
 MOST_MEMBERS = 50
 """Of a team, invitations among them."""
@@ -45,7 +46,7 @@ def invite_member(*, team: Team, actor: User, email: str) -> TeamMember:
     It does not reveal whether the address has an account. Raises Refused, Invalid.
     """
     _lock_owned(team, actor)
-    address = email.strip().lower()
+    [address] = addresses_to_invite([email])
     if not is_address(address):
         raise Invalid(_("Enter an e-mail address."), field="email")
     # A member may have joined by another address than that of the account.
