@@ -1,56 +1,52 @@
-"""Facts about all tasks for the rules of notices; a query each, whatever the number of tasks."""
+"""What should be noticed in all tasks now; a query each, whatever the number of tasks."""
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections import defaultdict
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef
 
-from annotation.models import Example, Report
-from dynabench.campaigns.models import Place
-from dynabench.notices.rules import LATE, RoundFacts, TaskFacts
-from evaluation.models import Submission
-from tasks.models import Context, Round, TargetFailure
+from annotation.models import Example
+from dynabench.notices.counting import count_by
+from dynabench.notices.registry import TASK_NOTICES, CountNotice, RoundNotice
+from dynabench.notices.rules import LATE, RoundFacts
+from tasks.models import Context, Round
 from tasks.questions import used_of
-from tasks.targets.failures import FORGOTTEN
-from validation.consensus.reading import reads_too_little
-from validation.models import Comment, QueueItem, Validation
-from validation.statistics.people import counted_paces
+from validation.models import QueueItem
 
-RECENT = timedelta(days=7)
 LIVE = (Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED)
 """States of a round whose examples are still judged."""
+Due = dict[tuple[int, str, int], dict[str, Any]]
+"""Numbers by task, notice and round (0: about the task)."""
 
 
-def facts(now: datetime) -> Mapping[int, TaskFacts]:
-    """Return the facts by task; tasks without any are missing.
+def due_notices(now: datetime) -> Due:
+    """Return the notices that should be open now.
 
     A round with a budget costs some queries more, those of the budget.
     """
-    # Older failures are forgotten.
-    failing = TargetFailure.objects.filter(last_at__gte=now - FORGOTTEN)
-    reports = Report.objects.filter(resolved_at=None)
-    comments = Comment.objects.filter(reported_at__isnull=False)
-    models = Submission.objects.filter(queued_at__gte=now - RECENT, withdrawn_at=None)
-    # People of studies for whom the site had nothing left to do.
-    ended = Place.objects.filter(ran_out_at__gte=now - RECENT)
-    open_reports = Counter(_count_by(reports, "context__round__task"))
-    open_reports.update(_count_by(comments, "example__round__task"))
-    counts: dict[str, Mapping[int, int]] = {
-        "failing": _count_by(failing, "target__task"),
-        "reports": open_reports,
-        "submitted": _count_by(models, "task"),
-        "out_of_work": _count_by(ended, "campaign__task"),
-        "hasty": _count_hasty(now),
-    }
-    rounds = _round_facts(now)
-    tasks = set(rounds).union(*counts.values())
-    facts_of = {}
-    for task in tasks:
-        numbers = {name: by_task.get(task, 0) for name, by_task in counts.items()}
-        facts_of[task] = TaskFacts(rounds.get(task, []), **numbers)
-    return facts_of
+    due: Due = {}
+    for task, rounds in _round_facts(now).items():
+        for round in rounds:
+            due |= _due_in_round(task, round, now)
+    for notice in TASK_NOTICES.values():
+        if isinstance(notice, CountNotice):
+            for task, count in notice.count_by_task(now).items():
+                if count:
+                    due[task, notice.name, 0] = {"count": count}
+    return due
+
+
+def _due_in_round(task: int, round: RoundFacts, now: datetime) -> Due:
+    due: Due = {}
+    for notice in TASK_NOTICES.values():
+        if not isinstance(notice, RoundNotice):
+            continue
+        numbers = notice.numbers(round, now)
+        # Empty numbers are a notice: its sentence needs none.
+        if numbers is not None:
+            due[task, notice.name, round.number] = numbers
+    return due
 
 
 def _round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
@@ -58,12 +54,12 @@ def _round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
     live = Round.objects.filter(state__in=LIVE)
     written = Example.objects.filter(context=OuterRef("pk"), retracted_at=None)
     contexts = Context.objects.filter(round__in=live, is_retired=False)
-    untouched = _count_by(contexts.filter(~Exists(written)), "round")
-    context_counts = _count_by(contexts, "round")
+    untouched = count_by(contexts.filter(~Exists(written)), "round")
+    context_counts = count_by(contexts, "round")
     late = QueueItem.objects.filter(
         round__in=live, still_needed__gt=0, example__created_at__lt=now - LATE
     )
-    late_counts = _count_by(late, "round")
+    late_counts = count_by(late, "round")
     by_task = defaultdict(list)
     for round in live.select_related("task"):
         by_task[round.task_id].append(
@@ -78,29 +74,3 @@ def _round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
             )
         )
     return by_task
-
-
-def _count_hasty(now: datetime) -> Counter[int]:
-    """Return how many judges answer faster than they can read, by task.
-
-    By their votes of a week in live rounds.
-    """
-    votes = Validation.objects.filter(
-        example__round__state__in=LIVE, created_at__gte=now - RECENT, by_program=False
-    )
-    paces = (
-        votes.filter(validator__isnull=False)
-        .order_by()
-        .values_list("example__round__task", "validator")
-    )
-    hasty: Counter[int] = Counter()
-    for task, _judge, timed, unread in paces.annotate(**counted_paces()):
-        if reads_too_little(unread, timed):
-            hasty[task] += 1
-    return hasty
-
-
-def _count_by(rows: QuerySet[Any], path: str) -> dict[int, int]:
-    """Return how many of the rows belong to each task or round, by its id."""
-    # Without the default order, whose columns would be part of each group.
-    return dict(rows.order_by().values_list(path).annotate(Count("pk")))

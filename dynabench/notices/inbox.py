@@ -13,8 +13,10 @@ from core.accounts.models import User
 from core.accounts.people import person
 from core.web.htmx import htmx_partial
 from dynabench.notices.assignments import AssignmentNews, own_assignment_news
-from dynabench.notices.models import About, Digest
-from dynabench.notices.news import News, news
+from dynabench.notices.kinds.examples import SENT_BACK
+from dynabench.notices.models import Digest
+from dynabench.notices.news import news
+from dynabench.notices.registry import News
 from dynabench.notices.services import note_seen
 
 KEY = "inbox"
@@ -68,7 +70,7 @@ def _needs_work(item: Item) -> bool:
     """Return whether an item counts until it is done, and not only until it was read."""
     if isinstance(item, AssignmentNews):
         return item.assignment.person_id is not None
-    return item.kind == About.SENT_BACK
+    return item.kind == SENT_BACK
 
 
 def _store_number(request: HttpRequest, number: int, now: datetime) -> None:

@@ -1,9 +1,8 @@
 """When owners should be told of something in their task. Pure."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from tasks.budgets import Budget, UsedBudget, list_limits
 
@@ -34,63 +33,43 @@ class RoundFacts:
     used: UsedBudget = field(default_factory=UsedBudget)
 
 
-@dataclass(frozen=True)
-class TaskFacts:
-    """The facts about a task now.
-
-    submitted: models within the last week. out_of_work: people of studies who found no work or no
-    test left, in that time. hasty: judges most of whose votes of that week came faster than anybody
-    reads.
-    """
-
-    rounds: list[RoundFacts] = field(default_factory=list)
-    failing: int = 0
-    reports: int = 0
-    submitted: int = 0
-    out_of_work: int = 0
-    hasty: int = 0
+Numbers = dict[str, Any]
+"""What the sentence of a notice says, by name."""
 
 
-class Wanted(NamedTuple):
-    """A notice that should be open: its kind, its round (0: the task) and its numbers."""
-
-    kind: str
-    round: int
-    numbers: dict[str, Any]
-
-
-def wanted(facts: TaskFacts, now: datetime) -> Iterator[Wanted]:
-    """Yield the notices that a task should have now."""
-    for round in facts.rounds:
-        yield from _of_round(round, now)
-    counts = {
-        "target": facts.failing,
-        "reports": facts.reports,
-        "models": facts.submitted,
-        "studies": facts.out_of_work,
-        "reading": facts.hasty,
-    }
-    for kind, count in counts.items():
-        if count:
-            yield Wanted(kind, 0, {"count": count})
+def judging_numbers(round: RoundFacts) -> Numbers | None:
+    """Return how many examples have waited too long for votes, in an open round or another."""
+    if not round.waiting_late:
+        return None
+    return {"count": round.waiting_late, "days": LATE.days}
 
 
-def _of_round(round: RoundFacts, now: datetime) -> Iterator[Wanted]:
-    """Yield the notices that a round should have now; only judging matters once it is not open."""
-    if round.waiting_late:
-        yield Wanted("judging", round.number, {"count": round.waiting_late, "days": LATE.days})
-    if not round.is_open:
-        return
+def contexts_numbers(round: RoundFacts) -> Numbers | None:
+    """Return how many contexts of an open round have no example; None if there are enough."""
     # A round without contexts asks for free texts, which do not run out.
-    if round.contexts and round.untouched < FEW * round.contexts:
-        yield Wanted("contexts", round.number, {"count": round.untouched, "all": round.contexts})
+    runs_out = round.contexts and round.untouched < FEW * round.contexts
+    if not (round.is_open and runs_out):
+        return None
+    return {"count": round.untouched, "all": round.contexts}
+
+
+def budget_numbers(round: RoundFacts) -> Numbers | None:
+    """Return how much of an open round's budget is used; None if it is not near its end."""
+    if not round.is_open:
+        return None
     # A budget may limit several things; the one nearest its end is reported.
     near = [
         line for line in list_limits(round.budget, round.used) if line.used >= NEAR * line.limit
     ]
-    if near:
-        share = max(line.used / line.limit for line in near)
-        yield Wanted("budget", round.number, {"percent": int(100 * share)})
+    if not near:
+        return None
+    share = max(line.used / line.limit for line in near)
+    return {"percent": int(100 * share)}
+
+
+def end_numbers(round: RoundFacts, now: datetime) -> Numbers | None:
+    """Return no numbers if an open round ends soon; None if it does not."""
     ends_at = round.budget.ends_at
-    if ends_at and ends_at - now <= SOON:
-        yield Wanted("end", round.number, {})
+    if not round.is_open or ends_at is None or ends_at - now > SOON:
+        return None
+    return {}

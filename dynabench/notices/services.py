@@ -17,10 +17,10 @@ from django.utils.translation import gettext as _
 from core.accounts.languages import in_language_of
 from core.accounts.models import User
 from dynabench.notices.assignments import AssignmentNews, assignment_news, undone
-from dynabench.notices.facts import facts
-from dynabench.notices.models import TOLD_APART, About, Digest, Notice
-from dynabench.notices.news import News, news
-from dynabench.notices.rules import wanted
+from dynabench.notices.facts import due_notices
+from dynabench.notices.models import Digest, Notice
+from dynabench.notices.news import news
+from dynabench.notices.registry import TASKS, News, switches, with_own_mails
 from dynabench.notices.sentences import DigestItem
 from evaluation.submissions.emails import AWAY
 from tasks.mails import unsubscribed_by
@@ -58,10 +58,7 @@ def renew_notices() -> None:
     No lock: the unique constraint `notice_one_open` leaves one where two workers open the same.
     """
     now = timezone.now()
-    due = {}
-    for task, task_facts in facts(now).items():
-        for notice in wanted(task_facts, now):
-            due[task, notice.kind, notice.round] = notice.numbers
+    due = due_notices(now)
     open_notices = {
         (notice.task_id, notice.kind, notice.round): notice
         for notice in Notice.objects.filter(ended_at=None)
@@ -103,7 +100,7 @@ def send_digests() -> int:
         ]
         fresh = _still_true(user, fresh)
         fresh_mentions = []
-        if About.TASKS in digest.wanted:
+        if TASKS in digest.wanted:
             fresh_mentions = [each for each in mentions.get(user, []) if each.created_at > since]
         if not (fresh or fresh_mentions):
             continue
@@ -139,7 +136,7 @@ def _news_by_person() -> dict[User, list[DigestItem]]:
     Notices go to those who may act on them.
     """
     notices = defaultdict(list)
-    rows = Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_APART)
+    rows = Notice.objects.filter(ended_at=None).exclude(kind__in=with_own_mails())
     for notice in rows.order_by("pk"):
         notices[notice.task_id].append(notice)
     # People who review see reports and models; others could not act on them.
@@ -176,11 +173,14 @@ def _digest_mail(user: User, notices: list[DigestItem], mentions: list[Mention])
     off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=SALT)])
     kinds_in_it = {kind_of(item) for item in notices}
     if mentions:
-        kinds_in_it.add(About.TASKS)
-    kinds = [(kind.label, f"{off}?kind={kind}") for kind in About if kind in kinds_in_it]
+        kinds_in_it.add(TASKS)
+    kinds = []
+    for kind, label in switches().items():
+        if kind in kinds_in_it:
+            kinds.append((label, f"{off}?kind={kind}"))
     values = {"notices": notices, "mentions": mentions, "site": settings.SITE_URL}
     text = render_to_string("notices/digest.txt", values | {"off": off, "kinds": kinds})
-    subject = _("Your tasks need you") if About.TASKS in kinds_in_it else _("News of your work")
+    subject = _("Your tasks need you") if TASKS in kinds_in_it else _("News of your work")
     # With one kind in it, the mail program's button switches that kind off; else everything.
     headers = unsubscribed_by(kinds[0][1] if len(kinds) == 1 else off)
     return EmailMessage(str(subject), text, None, [user.email], headers=headers)
@@ -198,7 +198,7 @@ def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
     """Switch somebody's digests on or off, or one kind of them. No lock: the last one wins."""
     digest = Digest.objects.get_or_create(user=user)[0]
     if kind:
-        unwanted = set(About.values) - set(digest.wanted)
+        unwanted = set(switches()) - set(digest.wanted)
         if is_off:
             unwanted.add(kind)
         else:
@@ -211,4 +211,4 @@ def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
 
 def kind_of(item: DigestItem) -> str:
     """Return the kind by which an item can be switched off."""
-    return item.kind if isinstance(item, News) else About.TASKS
+    return item.kind if isinstance(item, News) else TASKS

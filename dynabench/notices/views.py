@@ -13,7 +13,8 @@ from core.accounts.models import User
 from core.accounts.people import person
 from dynabench.notices import services
 from dynabench.notices.inbox import see_items
-from dynabench.notices.models import About, Digest
+from dynabench.notices.models import Digest
+from dynabench.notices.registry import switches
 from tasks.mails import set_uninvited, uninvited_by
 
 
@@ -44,7 +45,7 @@ def off(request: HttpRequest, token: str) -> HttpResponse:
 
 def _switch(request: HttpRequest, user: User, kind: str) -> None:
     """Store what a form says of mails, of all or one kind. Raises Http404 for an unknown kind."""
-    if kind and kind not in About.values:
+    if kind and kind not in switches():
         raise Http404
     services.set_digest(user=user, is_off=request.POST.get("digest") != "on", kind=kind)
 
@@ -52,7 +53,7 @@ def _switch(request: HttpRequest, user: User, kind: str) -> None:
 def _page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpResponse:
     """Render the page with the switches of mails."""
     digest = Digest.objects.filter(user=user).first() or Digest()
-    kinds = [(kind.value, kind.label, kind in digest.wanted) for kind in About]
+    kinds = [(kind, label, kind in digest.wanted) for kind, label in switches().items()]
     context = {"kinds": kinds, "is_off": digest.is_off} | values
     return render(request, "notices/off.html", context)
 

@@ -20,15 +20,18 @@ from core.accounts.services import annotator_of
 from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
 from dynabench.campaigns.quality_services import answer_appeal
 from dynabench.campaigns.services import invite as invite_people
-from dynabench.notices.models import About, Digest, Notice
+from dynabench.notices.models import Digest, Notice
+from dynabench.notices.registry import NEWS
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
 from dynabench.webhooks.delivery import note_events
+from dynabench.webhooks.events import happened
 from dynabench.webhooks.models import Delivery, Webhook
 from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
 from tasks.members.invitation_services import invite
-from tasks.models import TaskMember
+from tasks.models import Invitation, TaskMember
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.factories import PASSWORD, ContextFactory, UserFactory
+from tests.support.guide import example_of
 from tests.support.submissions import submission_of
 from tests.support.writing_aids import worked_example
 from validation.decisions.consensus_rows import derive_all
@@ -216,7 +219,7 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     page = Client()
     page.force_login(bob)
     shown = page.get("/me/news/").context["news"]
-    kinds = {*About.values} - {"tasks"}
+    kinds = {*NEWS}
     assert {one.kind for one in shown} == kinds
     [invited] = [one for one in shown if one.kind == "invited"]
     assert "We keep" in page.get(page.get(invited.path).url, follow=True).text  # without a key
@@ -289,3 +292,23 @@ def test_the_menu_counts_what_waits_until_it_is_read_or_done(nli, owner, bob, cl
     with CaptureQueriesContext(connection) as queries:
         assert number(client, "/help/") == 0  # not counted: nobody signed in by the form
     assert not [one for one in queries if "notices_digest" in one["sql"]]
+
+
+def test_one_class_makes_a_notice_at_every_door(nli, owner, as_alice):
+    """The example of docs/extending.md: on the task's page, in the digest and for webhooks."""
+    now = timezone.now()
+    asked = {"role": "judge", "addresses": ["new@example.com"], "days": 2}
+    with example_of("Add a notice"):
+        invite(task=nli.task, actor=owner, **asked)
+        renew_notices()
+        assert open_ones() == [("unused", 0, {"count": 1})]
+        [notice] = as_alice.get(PAGE).context["notices"]
+        assert notice.get_kind_display() == "invitations end"
+        assert 'href="/own/nli/access/"' in as_alice.get(PAGE).text
+        assert send_digests() == 1
+        assert "/own/nli/access/" in mail.outbox[-1].body
+        [event] = happened(now - timedelta(minutes=1))
+        assert (event.data["kind"], event.data["count"]) == ("unused", 1)
+        Invitation.objects.update(uses=1)
+        renew_notices()
+        assert open_ones() == []

@@ -4,49 +4,119 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from dynabench.notices.rules import LATE, RoundFacts, TaskFacts, Wanted, wanted
+from dynabench.notices.registry import (
+    MOST_LETTERS,
+    NEWS,
+    SWITCH_LETTERS,
+    TASK_NOTICES,
+    CountNotice,
+    PersonalNews,
+    RoundNotice,
+    switches,
+)
+from dynabench.notices.rules import (
+    LATE,
+    RoundFacts,
+    budget_numbers,
+    contexts_numbers,
+    end_numbers,
+    judging_numbers,
+)
 from tasks.budgets import Budget, UsedBudget
+from tests.support.guide import registered_for_now
 
 NOW = datetime(2026, 11, 25, 12)
 
 
 def of(**facts):
-    facts = {"number": 2, "is_open": True, **facts}
-    return list(wanted(TaskFacts([RoundFacts(**facts)]), NOW))
+    round = RoundFacts(**{"number": 2, "is_open": True, **facts})
+    numbers = {
+        "judging": judging_numbers(round),
+        "contexts": contexts_numbers(round),
+        "budget": budget_numbers(round),
+        "end": end_numbers(round, NOW),
+    }
+    return {name: told for name, told in numbers.items() if told is not None}
 
 
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
         ({"contexts": 20, "untouched": 2}, None),
-        ({"contexts": 21, "untouched": 2}, Wanted("contexts", 2, {"count": 2, "all": 21})),
+        ({"contexts": 21, "untouched": 2}, {"contexts": {"count": 2, "all": 21}}),
         ({"contexts": 0}, None),
         ({"contexts": 20, "untouched": 0, "is_open": False}, None),
-        ({"waiting_late": 3, "is_open": False}, Wanted("judging", 2, {"count": 3, "days": 3})),
+        ({"waiting_late": 3, "is_open": False}, {"judging": {"count": 3, "days": 3}}),
         ({"budget": Budget(collected=10), "used": UsedBudget(8)}, None),
-        (
-            {"budget": Budget(collected=10), "used": UsedBudget(9)},
-            Wanted("budget", 2, {"percent": 90}),
-        ),
+        ({"budget": Budget(collected=10), "used": UsedBudget(9)}, {"budget": {"percent": 90}}),
         (
             {"budget": Budget(money=1000, pay_example=10, fooling=9), "used": UsedBudget(95, 1)},
-            Wanted("budget", 2, {"percent": 95}),
+            {"budget": {"percent": 95}},
         ),
         ({"budget": Budget(ends_at=NOW + timedelta(hours=49))}, None),
-        ({"budget": Budget(ends_at=NOW + timedelta(hours=48))}, Wanted("end", 2, {})),
+        ({"budget": Budget(ends_at=NOW + timedelta(hours=48))}, {"end": {}}),
     ],
 )
 def test_a_round_tells_what_its_owners_should_know(facts, told):
     assert LATE.days == 3
-    assert of(**facts) == ([told] if told else [])
+    assert of(**facts) == (told or {})
 
 
-def test_a_task_tells_of_targets_reports_and_models():
-    facts = TaskFacts(failing=1, reports=2, submitted=3, hasty=4)
-    assert list(wanted(facts, NOW)) == [
-        Wanted("target", 0, {"count": 1}),
-        Wanted("reports", 0, {"count": 2}),
-        Wanted("models", 0, {"count": 3}),
-        Wanted("reading", 0, {"count": 4}),
-    ]
-    assert list(wanted(TaskFacts(), NOW)) == []
+PARTS = {
+    CountNotice: {
+        "label": "things wait",
+        "page": "own:rounds",
+        "sentence": lambda self, count: "%(count)d things wait.",
+        "count_by_task": lambda self, now: {},
+    },
+    RoundNotice: {
+        "label": "a thing waits",
+        "page": "own:rounds",
+        "sentence": lambda self, count: "A thing waits.",
+        "numbers": lambda self, round, now: None,
+    },
+    PersonalNews: {
+        "label": "a thing came",
+        "place": 50,
+        "sentence": lambda self, words: "A thing came.",
+        "read": lambda self, now, user: iter(()),
+    },
+}
+
+
+def add(base, name, **parts):
+    with registered_for_now():
+        return type("Thing", (base,), parts, name=name)
+
+
+@pytest.mark.parametrize(("base", "part"), [(base, part) for base in PARTS for part in base.PARTS])
+def test_one_without_a_part_is_refused_by_its_name(base, part):
+    assert add(base, "thing", **PARTS[base])
+    lacking = {name: value for name, value in PARTS[base].items() if name != part}
+    with pytest.raises(TypeError, match=f"thing lacks: {part}\\."):
+        add(base, "thing", **lacking)
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "reason"),
+    [
+        (CountNotice, "reports", "already"),
+        (CountNotice, "x" * (MOST_LETTERS + 1), "letters"),
+        (PersonalNews, "paid", "already"),
+        (PersonalNews, "tasks", "already"),
+        (PersonalNews, "x" * SWITCH_LETTERS, "letters"),
+    ],
+)
+def test_a_name_is_given_once_and_fits_its_column(base, name, reason):
+    with pytest.raises(TypeError, match=reason):
+        add(base, name, **PARTS[base])
+
+
+def test_a_class_without_a_name_only_shares_code():
+    before = dict(TASK_NOTICES), dict(NEWS)
+    type("Shared", (CountNotice,), {})
+    type("Shared", (PersonalNews,), {})
+    assert before == (TASK_NOTICES, NEWS)
+    assert [*switches()] == [
+        "tasks", "invited", "consent", "invalid", "sent-back", "closing", "paid", "appeal"
+    ]  # fmt: skip

@@ -1,0 +1,122 @@
+"""News for people of studies."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Max, QuerySet
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from core.accounts.models import LogEntry, User
+from dynabench.campaigns.models import Campaign, Invited, LedgerRow, Place
+from dynabench.campaigns.rules.pay import units
+from dynabench.notices.news import RECENT, is_of
+from dynabench.notices.registry import News, PersonalNews
+
+
+def _places(user: User | None) -> QuerySet[Place]:
+    """Return the places in studies of this person, or of everybody."""
+    rows = Place.objects.filter(is_of("annotator__user", user))
+    return rows.select_related("annotator__user", "campaign__task")
+
+
+def _of_study(kind: str, place: Place, at: datetime, **words: Any) -> News:
+    """Make news about somebody's place in a study. words: fill its sentence."""
+    assert place.annotator
+    assert place.annotator.user
+    campaign = place.campaign
+    path = reverse("campaigns:progress", args=[campaign.slug])
+    words["study"] = campaign.name
+    return News(kind, place.annotator.user, campaign.task, at, path, words)
+
+
+class StudyInvitations(PersonalNews, name="invited"):
+    """Invitations to open studies that somebody has not joined."""
+
+    label = gettext_lazy("you are invited to a study")
+    place = 1
+
+    def read(self, now: datetime, user: User | None) -> Iterator[News]:
+        """Yield the invitations."""
+        rows = Invited.objects.filter(
+            is_of("user", user), made_at__gte=now - RECENT, campaign__state=Campaign.State.OPEN
+        ).exclude(campaign__all_places__annotator__user=F("user"))
+        for invitation in rows.select_related("user", "campaign__task"):
+            campaign = invitation.campaign
+            study = reverse("campaigns:arrive", args=[campaign.slug])
+            # By way of signing in: the mail may be read where nobody is signed in.
+            path = reverse("account_login", query={"next": study})
+            words = {"study": campaign.name}
+            yield News(self.name, invitation.user, campaign.task, invitation.made_at, path, words)
+
+    def sentence(self, words: Mapping[str, Any]) -> str:
+        """Return to which study."""
+        return _("You are invited to take part in the study “%(study)s”.") % words
+
+
+class NewConsent(PersonalNews, name="consent"):
+    """Studies whose text has changed since somebody agreed."""
+
+    label = gettext_lazy("a study asks for your consent again")
+    place = 2
+
+    def read(self, now: datetime, user: User | None) -> Iterator[News]:
+        """Yield the studies."""
+        rows = _places(user).filter(
+            state__in=(Place.State.WORKING, Place.State.LAPSED),
+            campaign__consents__made_at__gte=now - RECENT,
+            campaign__consents__number__gt=F("consent__number"),
+        )
+        for place in rows.annotate(changed_at=Max("campaign__consents__made_at")):
+            yield _of_study(self.name, place, place.changed_at)
+
+    def sentence(self, words: Mapping[str, Any]) -> str:
+        """Return which study."""
+        return (
+            _("The study “%(study)s” has a new text. Read it, and say whether you agree.") % words
+        )
+
+
+class Payments(PersonalNews, name="paid"):
+    """Payments to somebody."""
+
+    label = gettext_lazy("you were paid")
+    place = 6
+
+    def read(self, now: datetime, user: User | None) -> Iterator[News]:
+        """Yield the payments."""
+        rows = LedgerRow.objects.filter(
+            is_of("place__annotator__user", user),
+            kind=LedgerRow.Kind.PAID,
+            made_at__gte=now - RECENT,
+        )
+        for row in rows.select_related("place__annotator__user", "place__campaign__task"):
+            amount = f"{units(row.amount, row.currency)} {row.currency}"
+            yield _of_study(self.name, row.place, row.made_at, amount=amount)
+
+    def sentence(self, words: Mapping[str, Any]) -> str:
+        """Return how much, and for which study."""
+        return _("You were paid %(amount)s for the study “%(study)s”.") % words
+
+
+class AnsweredAppeals(PersonalNews, name="appeal"):
+    """Appeals of somebody that were answered."""
+
+    label = gettext_lazy("an appeal of yours was answered")
+    place = 7
+
+    def read(self, now: datetime, user: User | None) -> Iterator[News]:
+        """Yield the answered appeals."""
+        answers = LogEntry.objects.filter(
+            action="campaign.appeal-answered", created_at__gte=now - RECENT
+        )
+        # The log says when: a pause has no time of its answer. The last answer to a place counts.
+        answered_at = {entry.data["place"]: entry.created_at for entry in answers.order_by("pk")}
+        for place in _places(user).filter(pk__in=answered_at, pauses__appeal__gt="").distinct():
+            yield _of_study(self.name, place, answered_at[place.pk])
+
+    def sentence(self, words: Mapping[str, Any]) -> str:
+        """Return in which study."""
+        return _("Your appeal in the study “%(study)s” was answered.") % words

@@ -1,0 +1,128 @@
+"""Notices about tasks."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.utils.translation import gettext_lazy, ngettext
+
+from annotation.models import Report
+from dynabench.campaigns.models import Place
+from dynabench.notices.counting import count_by
+from dynabench.notices.facts import LIVE
+from dynabench.notices.registry import CountNotice
+from evaluation.models import Submission
+from tasks.models import TargetFailure
+from tasks.targets.failures import FORGOTTEN
+from validation.consensus.reading import reads_too_little
+from validation.models import Comment, Validation
+from validation.statistics.people import counted_paces
+
+RECENT = timedelta(days=7)
+
+
+class FailingTargets(CountNotice, name="target"):
+    """Targets that fail. Their owners get mails of `tasks.targets.failures`."""
+
+    label = gettext_lazy("a target fails")
+    page = "own:targets"
+    has_own_mail = True
+
+    def count_by_task(self, now: datetime) -> Mapping[int, int]:
+        """Return how many fail; older failures are forgotten."""
+        failing = TargetFailure.objects.filter(last_at__gte=now - FORGOTTEN)
+        return count_by(failing, "target__task")
+
+    def sentence(self, count: int) -> str:
+        """Return how many fail."""
+        return ngettext("%(count)d target fails.", "%(count)d targets fail.", count)
+
+
+class OpenReports(CountNotice, name="reports"):
+    """Reports of texts and comments. Reviewers get mails of `annotation.mails`."""
+
+    label = gettext_lazy("reports wait")
+    page = "own:reports"
+    has_own_mail = True
+
+    def count_by_task(self, now: datetime) -> Mapping[int, int]:
+        """Return how many wait."""
+        reports = Report.objects.filter(resolved_at=None)
+        comments = Comment.objects.filter(reported_at__isnull=False)
+        waiting = Counter(count_by(reports, "context__round__task"))
+        waiting.update(count_by(comments, "example__round__task"))
+        return waiting
+
+    def sentence(self, count: int) -> str:
+        """Return how many wait."""
+        return ngettext("%(count)d report waits.", "%(count)d reports wait.", count)
+
+
+class SubmittedModels(CountNotice, name="models"):
+    """Models that were submitted within a week."""
+
+    label = gettext_lazy("models were submitted")
+    page = "leaderboard:board"
+
+    def count_by_task(self, now: datetime) -> Mapping[int, int]:
+        """Return how many were submitted."""
+        models = Submission.objects.filter(queued_at__gte=now - RECENT, withdrawn_at=None)
+        return count_by(models, "task")
+
+    def sentence(self, count: int) -> str:
+        """Return how many were submitted."""
+        return ngettext(
+            "%(count)d model was submitted within a week.",
+            "%(count)d models were submitted within a week.",
+            count,
+        )
+
+
+class StudiesWithoutWork(CountNotice, name="studies"):
+    """People of studies for whom the site had nothing left to do."""
+
+    label = gettext_lazy("a study runs out of work")
+    page = "own-campaigns:campaigns"
+
+    def count_by_task(self, now: datetime) -> Mapping[int, int]:
+        """Return how many people found no work or no test left within a week."""
+        return count_by(Place.objects.filter(ran_out_at__gte=now - RECENT), "campaign__task")
+
+    def sentence(self, count: int) -> str:
+        """Return how many people found none."""
+        return ngettext(
+            "%(count)d person of a study found no work or no test items left.",
+            "%(count)d people of studies found no work or no test items left.",
+            count,
+        )
+
+
+class HastyJudges(CountNotice, name="reading"):
+    """Judges most of whose votes of a week came faster than anybody reads."""
+
+    label = gettext_lazy("judges answer faster than they can read")
+    page = "own:annotators"
+
+    def count_by_task(self, now: datetime) -> Mapping[int, int]:
+        """Return how many judges do, in live rounds."""
+        votes = Validation.objects.filter(
+            example__round__state__in=LIVE, created_at__gte=now - RECENT, by_program=False
+        )
+        paces = (
+            votes.filter(validator__isnull=False)
+            .order_by()
+            .values_list("example__round__task", "validator")
+        )
+        hasty: Counter[int] = Counter()
+        for task, _judge, timed, unread in paces.annotate(**counted_paces()):
+            if reads_too_little(unread, timed):
+                hasty[task] += 1
+        return hasty
+
+    def sentence(self, count: int) -> str:
+        """Return how many judges do."""
+        return ngettext(
+            "%(count)d judge answered faster than anybody reads.",
+            "%(count)d judges answered faster than anybody reads.",
+            count,
+        )

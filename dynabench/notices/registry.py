@@ -1,0 +1,170 @@
+"""The notices of tasks and the news of people: what each must say of itself.
+
+`dynabench.notices.kinds` has a class for each. All are found by themselves.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from core.accounts.models import User
+from core.registry import check_parts
+from dynabench.notices.rules import RoundFacts
+from tasks.models import Task
+
+Words = str | Promise
+TASKS = "tasks"
+"""The switch of mails about tasks and assignments."""
+MOST_LETTERS = 10
+"""In the name of a notice: the width of its column."""
+SWITCH_LETTERS = 80
+"""In the names of all switches with spaces between them: the width of the column of those off."""
+TASK_NOTICES: dict[str, "TaskNotice"] = {}
+"""All notices of tasks by their names; the modules of `dynabench.notices.kinds` fill it."""
+NEWS: dict[str, "PersonalNews"] = {}
+"""All news of people by their names, as above."""
+
+
+class TaskNotice:
+    """A notice for those who run a task, from when it is noticed until it is over.
+
+    It stands on the task's pages, goes to webhooks, and into the digest of those who review. A
+    subclass with a name registers it, `class OpenReports(CountNotice, name="reports")`; TypeError
+    when one of PARTS is missing. Subclasses without a name share code.
+    """
+
+    PARTS: ClassVar[tuple[str, ...]] = ("label", "sentence", "page")
+
+    name: ClassVar[str]
+    label: ClassVar[Words]
+    """What it is, in a few words: in the admin."""
+    page: ClassVar[str]
+    """The name of the page where one acts on it; its address has the task's code."""
+    has_own_mail: ClassVar[bool] = False
+    """It has a mail and a line of its own, and so is not in digests."""
+
+    def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if not name:
+            return
+        check_parts(cls, cls.PARTS, "notice", name)
+        if name in TASK_NOTICES:
+            raise TypeError(f"There is a notice {name} already.")
+        if len(name) > MOST_LETTERS:
+            raise TypeError(f"The name {name} has more than {MOST_LETTERS} letters.")
+        cls.name = name
+        TASK_NOTICES[name] = cls()
+
+    @abstractmethod
+    def sentence(self, count: int) -> str:
+        """Return what it says, translated, with `%(…)s` for its numbers; `count` is one of them."""
+
+    def address(self, code: str, round: int) -> str:
+        """Return the page where one acts on it. round: its number, or 0."""
+        return reverse(self.page, args=[code])
+
+
+class RoundNotice(TaskNotice):
+    """A notice about a round."""
+
+    PARTS = (*TaskNotice.PARTS, "numbers")
+
+    @abstractmethod
+    def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
+        """Return the numbers of its sentence; None when there is nothing to notice."""
+
+
+class CountNotice(TaskNotice):
+    """A notice about a task, which counts something that should be 0."""
+
+    PARTS = (*TaskNotice.PARTS, "count_by_task")
+
+    @abstractmethod
+    def count_by_task(self, now: datetime) -> Mapping[int, int]:
+        """Return how many there are, by the task's id; tasks without one may be missing.
+
+        One query, whatever the number of tasks.
+        """
+
+
+@dataclass(frozen=True)
+class News:
+    """Something that one person should know. words: fill its sentence, without people's texts."""
+
+    kind: str
+    user: User
+    task: Task
+    began_at: datetime
+    path: str
+    words: Mapping[str, Any]
+
+    @property
+    def task_id(self) -> int:
+        """Return the task's id, as a notice has it."""
+        return self.task.pk
+
+
+class PersonalNews:
+    """A kind of news for a person about their own work.
+
+    It stands on the page of their news, and in their digest unless they switch it off. Subclasses
+    register as those of `TaskNotice`.
+    """
+
+    PARTS: ClassVar[tuple[str, ...]] = ("label", "place", "read", "sentence")
+
+    name: ClassVar[str]
+    """Also that of its switch."""
+    label: ClassVar[Words]
+    """What is switched off, as a part of a sentence."""
+    place: ClassVar[int]
+    """Its place among the switches, from 1."""
+
+    def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if not name:
+            return
+        check_parts(cls, cls.PARTS, "news", name)
+        if name in NEWS or name == TASKS:
+            raise TypeError(f"There is news {name} already.")
+        if len(" ".join((TASKS, *NEWS, name))) > SWITCH_LETTERS:
+            raise TypeError(f"With {name} the switches' names have over {SWITCH_LETTERS} letters.")
+        cls.name = name
+        NEWS[name] = cls()
+
+    @abstractmethod
+    def read(self, now: datetime, user: User | None) -> Iterator[News]:
+        """Yield what is new within a week, for one person or for everybody who gets mails."""
+
+    @abstractmethod
+    def sentence(self, words: Mapping[str, Any]) -> str:
+        """Return what it says, translated."""
+
+
+def notice_choices() -> list[tuple[str, Words]]:
+    """Return names and labels of the notices of tasks, for the column."""
+    return [(notice.name, notice.label) for notice in TASK_NOTICES.values()]
+
+
+def with_own_mails() -> list[str]:
+    """Return the names of the notices that have mails of their own."""
+    return [notice.name for notice in TASK_NOTICES.values() if notice.has_own_mail]
+
+
+def all_news() -> list[PersonalNews]:
+    """Return all kinds of news in their places."""
+    return sorted(NEWS.values(), key=lambda kind: kind.place)
+
+
+def switches() -> dict[str, Words]:
+    """Return what people can switch off in mails: labels by their names."""
+    labels: dict[str, Words] = {TASKS: _("what your tasks and assignments need")}
+    for kind in all_news():
+        labels[kind.name] = kind.label
+    return labels
