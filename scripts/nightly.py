@@ -19,8 +19,12 @@ from scripts.repository import PURE_FILES, changed_files  # noqa: E402
 
 PARTS = {
     "architectures": (
-        *("requirements.txt", "serving/*", "evaluation/isolation/sandbox/harness/*"),
-        *("tests/support/architectures.py", "tests/unit/evaluation/test_architectures.py"),
+        *("requirements.txt", "serving/*", "evaluation/isolation/*", "evaluation/training/*"),
+        *(
+            "evaluation/contract.py",
+            "tests/support/architectures.py",
+            "tests/unit/evaluation/test_architectures.py",
+        ),
     ),
     "benches": ("bench/*", "tests/integration/test_benches.py"),
     "cluster": (
@@ -66,6 +70,13 @@ PARTS = {
     "releases": (
         *("*/migrations/*.py", "tests/releases/*", "tests/support/old_databases.py"),
         "tests/integration/test_upgrade.py",
+    ),
+    "starters": (
+        *("requirements.txt", "serving/*", "evaluation/training/*", "evaluation/isolation/*"),
+        *("evaluation/seeds.py", "evaluation/task_shape.py", "evaluation/scoring/*"),
+        *("tasks/official/*", "tasks/config/*", "tasks/contexts/scenes/*"),
+        *("bench/reference_talks.py", "tests/unit/evaluation/test_starters.py"),
+        *("tests/unit/evaluation/test_picture_starter.py", "tests/unit/evaluation/test_looking.py"),
     ),
 }
 """Patterns of the files by which a part may fail; `*` is for folders too."""

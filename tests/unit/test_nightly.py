@@ -18,7 +18,10 @@ from scripts.repository import changed_files
         ("dynabench/campaigns/migrations/0099_more.py", ["releases"]),
         ("requirements-web.txt", ["debian13", "fuzz", "harnesses", "local_model"]),
         ("docs/openapi-v1.yaml", ["fuzz"]),
-        ("evaluation/isolation/sandbox/harness/loading.py", ["architectures", "cluster"]),
+        (
+            "evaluation/isolation/sandbox/harness/loading.py",
+            ["architectures", "cluster", "starters"],
+        ),
         ("leaderboard/ranking/pareto.py", ["coverage"]),
         ("templates/own/_preview.html", ["engines", "looks"]),
         ("docs/developers.md", []),

@@ -1,9 +1,8 @@
 """Classifiers of many architectures answer in batches as `model(**tokenizer(text))` does alone.
 
-Every model is asked as a submission and as a live target on torch, most of them at night. ONNX,
-trainings and the process take seconds each: a few of them here, all with ARCHITECTURES=all, and
-some in the sandbox (`tests/docker/test_architectures.py`). `-s` prints the largest difference of
-each row.
+Every model is asked as a submission and as a live target on torch. ONNX, trainings and the process
+take seconds each: a few of them here, all with ARCHITECTURES=all, and some in the sandbox
+(`tests/docker/test_architectures.py`). `-s` prints the largest difference of each row.
 """
 
 import json
@@ -36,17 +35,12 @@ from tests.support.architectures import (
     reference,
 )
 
+pytestmark = pytest.mark.nightly("architectures")
 PAIRS = [(text, TEXTS[number % 4]) for number, text in enumerate(TEXTS)]
 EVERY = [*ARCHITECTURES]
 IN_PAIRS = ["bert", "roberta", "xlnet", "deberta-v2", "funnel", "fnet", "llama", EVERY[1]]
 UNFILLED = "gpt2 whose tokenizer has no padding"
 HAS_ALL = os.environ.get("ARCHITECTURES") == "all"
-EACH = [
-    name
-    if HAS_ALL or name in (*IN_PAIRS, UNFILLED)
-    else pytest.param(name, marks=pytest.mark.nightly("architectures"))
-    for name in EVERY
-]
 SLOW = EVERY if HAS_ALL else [UNFILLED]
 TRAINED = EVERY if HAS_ALL else [UNFILLED, "fnet", "roberta", "big_bird"]
 Chances = Sequence[Sequence[float]]
@@ -106,7 +100,7 @@ def served(folder: Path, place: Path, backend: str, rows: Sequence[dict[str, str
     return [[answer.prob[label] for label in LABELS] for answer in answers], model.info
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_submission_and_a_target_answer_as_the_model_alone(
     name: str, made: Made, tmp_path: Path
 ) -> None:

@@ -28,6 +28,8 @@ from tasks.contexts.scenes.drawing import encode_png
 from tasks.contexts.scenes.scene import make_scenes
 from tests.support.serving_models import tiny_model
 
+pytestmark = pytest.mark.nightly("starters")
+
 SHAPE = Path(__file__).parents[2] / "fixtures" / "dynabench1" / "dataperf.yaml"
 CONFIG = load_config(convert(SHAPE.read_text()).config_yaml_text)
 SCENES = [*islice(make_scenes(5), 180)]

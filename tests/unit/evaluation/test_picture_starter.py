@@ -29,6 +29,8 @@ from tasks.contexts.scenes.drawing import encode_png
 from tasks.contexts.scenes.questions import ANSWERS
 from tasks.contexts.scenes.scene import Scene
 
+pytestmark = pytest.mark.nightly("starters")
+
 HELD = held_out_samples(400)
 
 

@@ -28,6 +28,8 @@ from serving.codecs import Answer
 from serving.registry import ServedModel
 from serving.spec import OUTPUTS, PAIR, SEQUENCE, SPAN, ModelSpec
 
+pytestmark = pytest.mark.nightly("starters")
+
 LARGEST_ERROR = 0.06
 """Expected calibration error on all held-out rows; a third of the rows may reach 0.1 by chance."""
 QUESTIONS = Reading(SPAN, None, 384)
