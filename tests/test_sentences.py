@@ -126,7 +126,6 @@ ABOUT_WORDS = {
 READERS = re.compile(r"get_by_|to_have_text|to_contain_text|to_have_accessible")
 PLACEHOLDER = re.compile(r"%\(\w+\)[\d.]*[a-zA-Z]|\{\w+\}|%[sd]|</?\w+[^>]*>")
 SHORTEST = 3  # words: of a message, and of a part of one
-MOST_LITERALS = 1
 
 
 @cache
@@ -140,10 +139,27 @@ def sentences() -> str:
     return "\n".join(PLACEHOLDER.sub("\0", " ".join(text.split())) for text in sorted(long))
 
 
+@cache
+def beginnings() -> dict[tuple[str, ...], list[str]]:
+    """Return the parts of messages between placeholders, by their first three words."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for part in re.split("[\n\0]", sentences()):
+        if len(part.split()) >= SHORTEST:
+            found.setdefault(tuple(part.split()[:SHORTEST]), []).append(part.strip())
+    return found
+
+
 def is_part(literal: str) -> bool:
-    """Return whether a literal is a part of a message, at words."""
+    """Return whether a literal is a part of a message, at words, or holds one of its parts."""
     text = " ".join(PLACEHOLDER.sub("", literal).split())
-    if len(text.split()) < SHORTEST or text not in sentences():
+    words = text.split()
+    if len(words) < SHORTEST:
+        return False
+    for place in range(len(words) - SHORTEST + 1):
+        parts = beginnings().get(tuple(words[place : place + SHORTEST]), [])
+        if any(" ".join(words[place:]).startswith(part) for part in parts):
+            return True
+    if text not in sentences():
         return False
     return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", sentences()) is not None
 
@@ -172,6 +188,7 @@ def compared(tree: ast.AST) -> Iterator[ast.Constant]:
         ('expect(page.get_by_role("button", name="Join the rankings")).to_be_visible()', 1),
         ("assert 'id=\"switch-ranking\"' in page", 0),
         ('write("Join the rankings")', 0),
+        ('assert "Round 3 is closed now." in page', 1),
     ],
 )
 def test_what_counts_as_a_sentence(test, count):
@@ -185,7 +202,7 @@ def test_tests_repeat_no_sentences():
             for literal in compared(ast.parse(path.read_text())):
                 if is_part(literal.value):
                     found.add((str(path.relative_to(ROOT)), literal.lineno, literal.value))
-    assert len(found) <= MOST_LITERALS, (
+    assert not found, (
         "A test that repeats a sentence fails when somebody rewords it. Look for an id, a code, a "
         f"role or a row instead: {sorted(found)}"
     )

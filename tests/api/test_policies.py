@@ -44,13 +44,9 @@ def test_without_an_account_or_the_scope_nothing_changes(anybody, api_of, alice,
 
 
 def test_the_policy_in_force_is_told(api, alice, judged):
-    assert api.get(URL).json() == {
-        "rule": "at-least",
-        "needed": 3,
-        "of": 5,
-        "threshold": 0.8,
-        "words": "at least 3 equal votes of 5 votes",
-    }
+    policy = api.get(URL).json()
+    assert policy.pop("words")
+    assert policy == {"rule": "at-least", "needed": 3, "of": 5, "threshold": 0.8}
     RoundPolicy.objects.all().delete()
     votes = judged.task.config.validation.votes
     told = api.get(URL).json()

@@ -75,7 +75,7 @@ def upload_contexts(page, file):
 def set_up_target(page, name):
     """A target that is tested; a planned round without one takes it."""
     page.locator("a.button[href$='/targets/choose/']").click()
-    page.locator("a[href$='/targets/add/']").click()
+    page.locator("a[href$='/targets/new/']").click()
     page.get_by_label("Name").fill(name)
     page.get_by_label("Adapter").select_option("scripted")
     page.get_by_label("Options").fill(ANSWER)

@@ -78,10 +78,10 @@ def test_an_empty_site_offers_it_to_administrators_on_the_home_page(client, owne
 
 def test_its_page_tells_how_far_it_is_and_leads_to_the_task(client, owner):
     run = request_demo(owner)
-    leases.heartbeat(leases.claim_job(DemoRun, run.pk), 0.25, "round 2: people write and judge")
+    leases.heartbeat(leases.claim_job(DemoRun, run.pk), 0.25, "round 2, at work")
     page = client.get("/demo/").text
     assert 'value="0.250"' in page
-    assert "round 2: people write and judge" in page
+    assert "round 2, at work" in page
     assert f'href="/t/{SIMULATED}/"' in page
     assert 'hx-trigger="load' in page
     DemoRun.objects.update(state=Job.State.DONE)

@@ -255,7 +255,7 @@ def worked(run, monkeypatch, error=None, answers=0):
     "error",
     [
         None,
-        HubAwayError("The hub does not answer."),
+        HubAwayError("The hub sleeps."),
         RegistryAway("The registry does not answer."),
         Unavailable("The store of files does not answer.", code="storage"),
     ],
@@ -342,11 +342,11 @@ def test_an_image_waits_for_an_engine_that_went_meanwhile(task, alice, monkeypat
 
 def test_a_training_waits_for_the_hub_that_has_its_base():
     def work(_):
-        raise HubAwayError("The hub does not answer.")
+        raise HubAwayError("The hub sleeps.")
 
     out = io.StringIO()
     tell(out, work, ())
-    assert json.loads(out.getvalue()) == {"away": "The hub does not answer."}
+    assert json.loads(out.getvalue()) == {"away": "The hub sleeps."}
 
 
 def test_a_target_of_a_hub_that_is_away_is_not_added(task, monkeypatch):

@@ -64,11 +64,8 @@ def test_a_preview_says_how_many_are_open_again(judged):
     rederive(round=judged, policy=Policy("strict", of=3))
     found = preview(judged, Policy("at-least", 3, 5))
     assert found.reopened == 3
-    assert found.transitions == {
-        ("confirmed", "undecided"): 1,
-        ("decided, not confirmed", "undecided"): 1,
-        ("no consensus", "undecided"): 1,
-    }
+    assert sum(found.transitions.values()) == len(found.transitions) == 3
+    assert {after for _, after in found.transitions} == {"undecided"}
 
 
 def test_applying_counts_again_and_is_noted(as_alice, alice, judged):

@@ -124,7 +124,7 @@ def test_closing_says_who_is_writing_and_what_waits(editor, nli, alice, bob):
 def test_a_change_without_htmx_goes_back_to_the_card(editor, nli):
     response = editor.post(URL + "1/pause/")
     assert response.url == URL + "#round-1"
-    assert "Round 1 is paused now." in editor.get(URL).text
+    assert Round.objects.get(number=1).state == "paused"
     assert LogEntry.objects.get(action="round.paused").actor is not None
 
 
@@ -137,9 +137,8 @@ def test_htmx_swaps_the_card(editor, nli):
     ask = editor.get(URL + "1/close/", **HTMX).text
     assert ask.lstrip().startswith('<section class="card" id="round-1"')
     card = editor.post(URL + "1/close/", **HTMX).text
-    assert 'id="round-1"' in card
     assert "<html" not in card
-    assert "Round 1 is closed now." in card
+    assert 'id="round-1"' in card
     assert "Open round 1" in card
 
 
@@ -257,7 +256,6 @@ def test_a_budget_that_is_reached_already_closes_the_round(editor, nli, bob):
     examples(nli, bob, 2)
     editor.post(URL + "1/edit/", plan(max_collected="2"))
     assert Round.objects.get().state == "closed"
-    assert "Round 1 is closed now." in editor.get(URL).text
 
 
 def test_a_released_round_does_not_change(editor, nli):

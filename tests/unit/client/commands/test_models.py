@@ -106,7 +106,7 @@ def test_who_stops_waiting_is_told_how_to_go_on(accepting, failing):
 
 
 def test_status_of_one_and_of_all(server, capsys):
-    model = {"id": ID, "task": "nli", "name": "mine", "sentence": "It was not accepted."}
+    model = {"id": ID, "task": "nli", "name": "mine", "sentence": "Sorry, no."}
     model |= {"error": "model.safetensors: these weights are missing.", "log": ""}
     server.answers |= {
         f"GET /models/{ID}/": model,
@@ -115,11 +115,11 @@ def test_status_of_one_and_of_all(server, capsys):
     }
     assert main(["status", ID]) == 0
     first, second, _, last = capsys.readouterr().out.splitlines()
-    assert first == "mine (nli): It was not accepted."
+    assert first == "mine (nli): Sorry, no."
     assert second == "model.safetensors: these weights are missing."
     assert last.split("  ") == [ID, "control v2, plain", "failed", "It needed too much."]
     assert main(["status"]) == 0
-    assert f"{ID}  nli   mine  all  It was not accepted." in capsys.readouterr().out
+    assert f"{ID}  nli   mine  all  Sorry, no." in capsys.readouterr().out
     file = {**model, "evaluation_set": "reviews"}
     server.answers["GET /me/models/"] = {"results": [file], "next": None}
     assert main(["status"]) == 0
@@ -151,9 +151,9 @@ def test_results_as_json_are_those_of_the_server(accepting, capsys):
 
 def test_results_before_there_are_any(accepting, capsys):
     early = {**RESULTS, "dynascore": None, "scores": {}, "notes": [], "is_over": False}
-    accepting.answers[f"GET /models/{ID}/results/"] = {**early, "sentence": "In the queue."}
+    accepting.answers[f"GET /models/{ID}/results/"] = {**early, "sentence": "Soon."}
     assert main(["results", ID]) == 0
-    assert capsys.readouterr().out == "mine (nli): In the queue.\n"
+    assert capsys.readouterr().out == "mine (nli): Soon.\n"
 
 
 def test_a_model_is_published_and_not_any_more(server, capsys):
