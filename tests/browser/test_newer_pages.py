@@ -99,7 +99,7 @@ def own_workers(user):
 
 
 BUTTONS = {
-    chat_form: "#submit",
+    chat_form: "#submit-model",
     llm_judges: "#add-judge",
     paraphrases: "#ask-paraphrases",
     metrics: "#propose-metric",

@@ -123,7 +123,7 @@ def test_status_of_one_and_of_all(server, capsys):
     file = {**model, "evaluation_set": "reviews"}
     server.answers["GET /me/models/"] = {"results": [file], "next": None}
     assert main(["status"]) == 0
-    assert f"{ID}  nli   mine  reviews  It was" in capsys.readouterr().out
+    assert f"{ID}  nli   mine  reviews  Sorry" in capsys.readouterr().out
     server.answers["GET /me/models/"] = {"results": [], "next": None}
     assert main(["status"]) == 0
     assert ID not in capsys.readouterr().out
