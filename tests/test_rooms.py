@@ -1,6 +1,7 @@
 """No room reads a later one through a string of the ORM: imports alone do not show these arrows."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -83,6 +84,20 @@ def test_no_path_of_fields_reaches_a_later_room(room):
             if names & set(text.split("__")):
                 found.add(f"{path}:{line}: {text}")
     assert not found, "\n".join(sorted(found))
+
+
+# What Django looks for beside a room's own folders.
+FOLDERS_OF_DJANGO = {"admin", "api", "management", "migrations", "models", "templatetags"}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_architecture_names_each_folder_of_a_room_of_at_most_eight(room):
+    packages = {file.parent.name for file in (ROOT / room).glob("*/__init__.py")}
+    text = (ROOT / "docs/architecture.md").read_text()
+    (row,) = re.findall(rf"(?m)^\| `{room}` \|.*\|(.*)\|$", text)
+    named = re.findall(r"`(\w+)`", row)
+    assert sorted(named) == sorted(packages - FOLDERS_OF_DJANGO)
+    assert len(named) <= 8
 
 
 def test_a_path_is_seen_in_both_forms():
