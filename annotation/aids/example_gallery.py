@@ -1,13 +1,15 @@
 """Examples that worked: released ones by others that fooled a model, shown to an author."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from annotation.aids.registry import Aid
 from annotation.answers import with_open_answers
 from annotation.models import Assignment, Example, ShownExample, TargetOutput
 from annotation.questions import are_catches, catches_between
@@ -16,6 +18,7 @@ from annotation.rules.prompt import fields_to_read
 from annotation.selectors import released_before
 from annotation.shown_services import note_shown_examples
 from core.days import midnight
+from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
 from tasks.models import Round
 
@@ -140,3 +143,19 @@ def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> d
         pairs += in_order[: CANDIDATES - len(pairs)]
     chance.shuffle(pairs)
     return dict(pairs)
+
+
+class ExampleGallery(Aid, name="examples"):
+    """Examples that worked."""
+
+    label = gettext_lazy("See examples that worked")
+    place = 1
+    template = "annotation/ideas/_examples.html"
+
+    def is_allowed(self, config: TaskConfig) -> bool:
+        """Return whether people may look at others' examples."""
+        return bool(config.support and config.support.examples)
+
+    def give(self, assignment: Assignment, want: str, typed: Mapping[str, Any]) -> None:
+        """Choose the examples."""
+        open_worked(assignment)

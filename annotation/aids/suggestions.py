@@ -5,9 +5,10 @@ from typing import Any
 
 from django.db.models import Count
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from annotation import selectors
+from annotation.aids.registry import Aid
 from annotation.attempts.live_targets import call, live_target, waited
 from annotation.context_picking.services import save_draft
 from annotation.models import Assignment, Suggestion
@@ -17,6 +18,7 @@ from annotation.rules.prompt import goal_parts
 from core.accounts.counting import quota_name, spent_today
 from core.accounts.models import Annotator
 from core.days import midnight
+from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
 from tasks.models import Generator
 from tasks.targets.connect import generator_endpoint, generator_fields
@@ -129,3 +131,24 @@ def take(*, assignment: Assignment, action: Action, typed: Mapping[str, Any]) ->
     if action != Action.IGNORE:
         field = assignment.round.task.config.text_field
         save_draft(assignment=assignment, inputs={**typed, field: last.text})
+
+
+class Suggestions(Aid, name="suggestion"):
+    """A text from the task's generator."""
+
+    label = gettext_lazy("Suggest a text")
+    waiting = gettext_lazy("Asking for a suggestion…")
+    place = 2
+    template = "annotation/ideas/_suggestion_or_none.html"
+    answers = tuple(Action.values)
+
+    def is_allowed(self, config: TaskConfig) -> bool:
+        """Return whether people may ask the generator."""
+        return bool(config.support and config.support.suggestions)
+
+    def give(self, assignment: Assignment, want: str, typed: Mapping[str, Any]) -> None:
+        """Ask for a text, or note what the person does with the last one."""
+        if want == self.name:
+            suggest(assignment)
+        else:
+            take(assignment=assignment, action=Action(want), typed=typed)

@@ -10,8 +10,7 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST
 
 from annotation.access import gate_is_shut, participant
-from annotation.aids import suggestions
-from annotation.aids.example_gallery import open_worked
+from annotation.aids.registry import find_aid
 from annotation.context_picking.services import save_draft
 from annotation.models import Suggestion
 from annotation.writing import page
@@ -21,7 +20,6 @@ from annotation.writing.views import posted_assignment
 from core.errors import Refused
 from core.web.htmx import htmx_partial, render_page
 from tasks.access import find_task
-from tasks.config.schema import TaskConfig
 from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)
@@ -41,31 +39,20 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
     want = request.POST.get("want", "")
-    if want not in _allowed(task.config):
+    aid = find_aid(task.config, want)
+    if aid is None:
         raise Http404
     assignment = posted_assignment(request, annotator, task)
     inputs, message, status = typed(task.config, assignment.context.fields, request.POST), "", 200
     save_draft(assignment=assignment, inputs=inputs)
     try:
-        if want == "examples":
-            open_worked(assignment)
-        elif want == "suggestion":
-            suggestions.suggest(assignment)
-        else:
-            suggestions.take(assignment=assignment, action=Action(want), typed=inputs)
+        aid.give(assignment, want, inputs)
     except Refused as error:
         message, status = str(error), error.status
     except EndpointError as error:
         logger.warning("no suggestion for assignment %s: %s", assignment.pk, error)
         message, status = _(SILENT.get(error.reason, NO_ANSWER)), 503
     return _shown(request, WritePage.of(assignment, opened=want), message, status)
-
-
-def _allowed(config: TaskConfig) -> set[str]:
-    """Return the values of `want` that the task allows."""
-    support = config.support
-    wants = {"examples"} if support and support.examples else set()
-    return wants | ({"suggestion", *Action.values} if support and support.suggestions else set())
 
 
 def _shown(request: HttpRequest, now: WritePage, message: str, status: int) -> HttpResponse:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.aids.example_gallery import shown_examples
+from annotation.aids.registry import allowed_aids, find_aid
 from annotation.attempts.conversation_services import conversation_of
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.care.services import care_of
@@ -223,6 +224,8 @@ class WritePage:
             "form_url": self.practice_url or reverse("annotation:write", args=[self.task.code]),
             "talk_url": self.practice_url or reverse("annotation:talk", args=[self.task.code]),
             "new_key": uuid4(),
+            "aids": allowed_aids(self.task.config),
+            "opened_aid": find_aid(self.task.config, self.opened),
             "talk": SimpleLazyObject(lambda: talk.values(self.conversation, self.task.config)),
         }
         return {**values, **(self._own(self.assignment) if self.assignment else {})}

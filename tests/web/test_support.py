@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from annotation.aids import example_gallery
 from annotation.aids.example_gallery import open_worked, shown_examples
+from annotation.aids.registry import Aid
 from annotation.context_picking import challenges
 from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, ShownExample
@@ -24,6 +25,7 @@ from tests.support.factories import (
     UserFactory,
     scripted_target,
 )
+from tests.support.guide import registered_for_now
 from tests.support.judging import answered
 from tests.support.writing import open_form
 from tests.support.writing_aids import earlier_round, publish, released_example, worked_example
@@ -321,3 +323,22 @@ def test_a_challenge_stays_with_the_passage_and_comes_in_every_way_of_writing(as
     current = Assignment.objects.get(left_at__isnull=True)
     assert current.parent
     assert current.challenge
+
+
+def test_one_class_makes_an_aid_on_the_page(as_alice, nli):
+    """Its button, what it gives, and what is shown of it."""
+    given = []
+    parts = {
+        "label": "Draw a word",
+        "place": 50,
+        "template": "annotation/ideas/_suggestion_or_none.html",
+        "is_allowed": lambda self, config: True,
+        "give": lambda self, assignment, want, typed: given.append(want),
+    }
+    with registered_for_now():
+        type("Word", (Aid,), parts, name="word")
+        assert 'name="want" value="word"' in as_alice.get("/t/nli/write/").text
+        form = open_form(as_alice)
+        assert as_alice.post(URL, form | {"want": "word"}).status_code == 302
+        assert given == ["word"]
+    assert as_alice.post(URL, form | {"want": "word"}).status_code == 404
