@@ -90,7 +90,7 @@ def test_no_path_of_fields_reaches_a_later_room(room):
 FOLDERS_OF_DJANGO = {"admin", "api", "management", "migrations", "models", "templatetags"}
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", ["tasks", "annotation", "validation", "evaluation", "leaderboard"])
 def test_the_architecture_names_each_folder_of_a_room_of_at_most_eight(room):
     packages = {file.parent.name for file in (ROOT / room).glob("*/__init__.py")}
     text = (ROOT / "docs/architecture.md").read_text()
