@@ -30,7 +30,10 @@ HOOKS = (
     *("ignore_aliases", "initialize", "readinto", "seekable"),  # PyYAML, hatchling, io
     *("_keepalive_after", "finish_request", "gettimeout"),  # gunicorn
 )
-DECORATORS = ("@model_validator*", "@register*")
+DECORATORS = (
+    *("@model_validator*", "@register*"),
+    *("@minutely", "@quarterly", "@daily", "@each_sweep", "@tidied_daily"),  # core.periodic
+)
 
 
 def sources(folder: str) -> list[Path]:
