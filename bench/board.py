@@ -122,10 +122,10 @@ class Site:
         from evaluation.models import EvaluationRun
         from evaluation.submissions.cards import ModelCard
         from evaluation.submissions.services import publish, submit_model
-        from evaluation.test_sets.selectors import open_versions
+        from evaluation.test_sets.selectors import select_open_versions
 
         field = self.task.config.answer_field
-        for version in open_versions(self.task):
+        for version in select_open_versions(self.task):
             if (of := version.evaluation_set.name) not in said:
                 continue
             lines = [

@@ -208,14 +208,14 @@ def step_export() -> dict[str, float]:
     """The export of all that stands, against reading the same rows; then a release's files."""
     from django.core.management import call_command
 
-    from evaluation.dataset_releases.reading import standing_lines
+    from evaluation.dataset_releases.reading import export_lines
     from evaluation.models import DatasetItem
     from tasks.models import Round
 
     round = Round.objects.select_related("task").get(task__code="nli")
     count = round.examples.count()
     pairs = [
-        (_timed(lambda: read_bare(round)), _timed(lambda: deque(standing_lines(round), maxlen=0)))
+        (_timed(lambda: read_bare(round)), _timed(lambda: deque(export_lines(round), maxlen=0)))
         for _ in range(3)
     ]
     with open(os.devnull, "w") as nowhere:

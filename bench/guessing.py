@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.test_sets.sealing import Disclosure, steps_in_one
+from evaluation.test_sets.sealing import Disclosure, count_steps
 
 Labels = NDArray[np.int8]
 DRAWS = 4000
@@ -77,7 +77,7 @@ def bits_of_result(question: Labels, rng: np.random.Generator, draws: int = DRAW
     It is the most that the result can tell of the labels, as these decide it.
     """
     labels = rng.integers(0, 2, (draws, len(question)), dtype=np.int8)
-    steps = steps_in_one(len(question))
+    steps = count_steps(len(question))
     accuracy = np.mean(labels == question, axis=1)
     scores = np.stack([accuracy, _macro_f1(labels, question)], axis=1)
     counts = Counter(map(tuple, np.rint(scores * steps).astype(int).tolist()))

@@ -161,7 +161,7 @@ class Site:
 
     def requests(self) -> dict[str, Request]:
         """Return each kind of request by its name."""
-        from evaluation.dataset_releases.reading import standing_lines
+        from evaluation.dataset_releases.reading import export_lines
         from validation.statistics.report import task_report
 
         board, names = "/t/nli/leaderboard/", count()
@@ -181,7 +181,7 @@ class Site:
             "owner's dashboard": lambda: self.get("/own/nli/"),
             "API, a task": lambda: self.get("/api/v1/tasks/nli/"),
             "quick report": lambda: task_report([self.closed], code="nli"),
-            "export": lambda: deque(standing_lines(self.closed), maxlen=0),
+            "export": lambda: deque(export_lines(self.closed), maxlen=0),
         }
 
     def verdict(self) -> Request:

@@ -8,7 +8,7 @@ from annotation.rules.near_duplicates import written_text
 from core.accounts.models import User
 from core.accounts.services import annotator_of
 from core.data.adaptive_cache import Kept, read_or_count
-from evaluation.dataset_releases.reading import released_failures
+from evaluation.dataset_releases.reading import find_released_failures
 from leaderboard.arena.board import Size, sizes_of
 from leaderboard.snapshots.previews import Top
 from tasks.budgets import BudgetLine, UsedBudget, list_limits
@@ -117,7 +117,7 @@ def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
         shipped = _shipped(config)
         if shipped:
             teasers[pk] = shipped
-    for example in released_failures([task for task in tasks if task.is_visible]):
+    for example in find_released_failures([task for task in tasks if task.is_visible]):
         task = example.round.task_id
         teasers[task] = _failure(config_of[task], example)
     return teasers

@@ -16,7 +16,7 @@ from core.data.adaptive_cache import Kept
 from core.text.markdown import render_markdown
 from core.web.downloads import csv_file
 from dynabench.communities.selectors import communities_of
-from evaluation.dataset_releases.reading import latest_datasets, public_datasets
+from evaluation.dataset_releases.reading import find_latest_datasets, find_public_datasets
 from evaluation.models import Dataset
 from tasks.access import ALL_KINDS, find_task
 from tasks.config.schema import ShownExample, TaskConfig
@@ -95,7 +95,7 @@ def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
     numbered = _numbered(seen)
     datasets: Mapping[int, Dataset] = {}
     if can_take(request.user, task):
-        datasets = latest_datasets(seen)
+        datasets = find_latest_datasets(seen)
     counted = {round.pk: counts for round, counts in numbered}
     values = {
         **_frame(request, task, "rounds"),
@@ -118,7 +118,7 @@ def task_data(request: HttpRequest, code: str) -> HttpResponse:
     about, takes = task.config.about, can_take(request.user, task)
     datasets = []
     if takes:
-        datasets = public_datasets(seen_rounds([task]))
+        datasets = find_public_datasets(seen_rounds([task]))
     values = {
         **_frame(request, task, "data"),
         "datasets": datasets,

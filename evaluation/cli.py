@@ -34,8 +34,12 @@ from evaluation.scoring.exchanged import make_exchanged_warnings
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.task_shape import runnable
-from evaluation.test_sets.parsing import SetFile, WrongLines
-from evaluation.test_sets.selectors import checked_of, newest_versions, set_rows
+from evaluation.test_sets.parsing import InvalidLines, SetFile
+from evaluation.test_sets.selectors import (
+    read_checked_paraphrases,
+    read_set_rows,
+    select_newest_versions,
+)
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.line_files import FileError
 from tasks.models import Task
@@ -55,7 +59,9 @@ class Examples:
     name: str
     rows: Rows
     size: int
-    checked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # see `checked_of`
+    checked: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # see `read_checked_paraphrases`
 
 
 def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
@@ -66,10 +72,10 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
     """
     if limit is not None and limit < 1:
         raise CannotEvaluate(f"--limit {limit}: it must be 1 or more.")
-    version = newest_versions(task).filter(evaluation_set__name=dataset).first()
+    version = select_newest_versions(task).filter(evaluation_set__name=dataset).first()
     path = Path(dataset)
     if version:
-        name, rows = str(version), partial(set_rows, version)
+        name, rows = str(version), partial(read_set_rows, version)
     elif path.is_file():
         name, rows = path.name, partial(iter, SetFile(path, path.name, task.config))
     else:
@@ -81,7 +87,7 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
         )
     try:
         size = sum(1 for _ in islice(rows(), limit))
-    except WrongLines as error:
+    except InvalidLines as error:
         messages = [f"{name}:{line.line}: {line.message}" for line in error.errors]
         raise CannotEvaluate("\n".join(messages)) from None
     except FileError as error:
@@ -90,7 +96,7 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
         raise CannotEvaluate(f"{name} holds no example.")
     examples = Examples(name, lambda: islice(rows(), limit), size)
     if version:
-        examples = replace(examples, checked=checked_of(version))
+        examples = replace(examples, checked=read_checked_paraphrases(version))
     return examples
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from core.jobs.periodic import do_sweeps, tidy_daily
 from core.periodic import each_sweep
-from evaluation.dataset_releases.build import make
+from evaluation.dataset_releases.build import build_version
 from evaluation.isolation.queue.leases import claim_job, ready, sweep
 from evaluation.isolation.queue.lifecycle import do_claimed
 from evaluation.isolation.queue.subprocess_job import carry_out
@@ -41,7 +41,7 @@ from evaluation.test_sets.source_services import make_missing_versions
 
 def build_dataset(dataset_id: int) -> None:
     """Build a version of a round's dataset."""
-    do_claimed(claim_job(Dataset, dataset_id), make)
+    do_claimed(claim_job(Dataset, dataset_id), build_version)
 
 
 def run_training(run_id: int) -> None:

@@ -15,7 +15,7 @@ from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import compute_statistic_powers
 from evaluation.scoring.metrics.base import divide
-from evaluation.test_sets.selectors import newest_versions
+from evaluation.test_sets.selectors import select_newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite, sum_resamples
 from leaderboard.board.rates import may_freeze
 from leaderboard.board.services import freeze_rates, note_renewed, store_resamples
@@ -67,7 +67,7 @@ def _renew(task: Task, stop: float) -> int:
     began = timezone.now()
     resampled = _resample_new(task, stop)
     board = Board.objects.filter(task=task).first()
-    ended = EvaluationRun.objects.filter(version__in=newest_versions(task))
+    ended = EvaluationRun.objects.filter(version__in=select_newest_versions(task))
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
     renewed_to = board.renewed_to if board else None
     if resampled or renewed_to is None or (newest and newest > renewed_to):

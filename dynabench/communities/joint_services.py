@@ -26,7 +26,7 @@ from evaluation.kinds import KINDS, Joint, Kind, kinds_of
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.submissions.cards import ModelCard
 from evaluation.submissions.services import check_quota, submit_model
-from evaluation.test_sets.selectors import open_versions
+from evaluation.test_sets.selectors import select_open_versions
 from tasks.models import Task
 from tasks.permissions import Person, can_submit
 
@@ -102,7 +102,7 @@ def parts_for(user: Person, community: Community, kind: str) -> list[JointPart]:
         return [JointPart(task) for task in tasks]
     parts = []
     for task in tasks:
-        parts += [JointPart(task, version) for version in open_versions(task)]
+        parts += [JointPart(task, version) for version in select_open_versions(task)]
     return parts
 
 

@@ -21,7 +21,7 @@ from core.errors import Refused
 from dynabench.communities.models import Community, CommunityTask
 from dynabench.communities.permissions import IN
 from evaluation.test_sets.parsing import SetFile
-from evaluation.test_sets.services import create_set_of
+from evaluation.test_sets.services import create_set_with_version
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task, install_official_tasks
 
@@ -109,7 +109,7 @@ def _fill_task(task: Task, folder: Path) -> None:
             # Hand-written sets of the code: their answers are public, in this very file.
             rows = SetFile(file, file.name, task.config)
             about = {"name": file.stem, "may_leave": True, "answers_public": True}
-            create_set_of(rows, task=task, actor=None, **about)
+            create_set_with_version(rows, task=task, actor=None, **about)
     # Only at first: a task that its owners have hidden since stays hidden.
     if not task.is_visible and not CommunityTask.objects.filter(task=task).exists():
         task.is_visible = True

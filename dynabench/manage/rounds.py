@@ -16,7 +16,7 @@ from core.web.htmx import htmx_partial, render_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_round, owned_task, waiting_values
 from dynabench.manage.round_cards import State, closing_words, round_cards
-from evaluation.dataset_releases.tools import tools_for
+from evaluation.dataset_releases.tools import select_tools
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_oversee, can_own
 from tasks.rounds.forms import ReplaceForm, RoundForm
@@ -43,7 +43,7 @@ def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code, can_oversee)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)  # so that the page never shows a round as open after its end
-    values = {"task": task, "cards": round_cards(task), "tools": tools_for(task)}
+    values = {"task": task, "cards": round_cards(task), "tools": select_tools(task)}
     # What members see depends on their role; the numbers do not.
     values |= _rights(request, task) | waiting_values(request, task)
     return render(request, PAGE, values)
@@ -167,7 +167,7 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
         messages.success(request, message)
         return redirect(_place(round))
     rights = _rights(request, round.task)
-    values = {"task": round.task, "card": card, "tools": tools_for(round.task), "said": message}
+    values = {"task": round.task, "card": card, "tools": select_tools(round.task), "said": message}
     values |= rights
     return render_page(request, PAGE, values, part="card")
 

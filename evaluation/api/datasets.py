@@ -17,8 +17,8 @@ from rest_framework.views import APIView
 
 from core.web.api import JSON_LINES
 from core.web.downloads import file_part, lines
-from evaluation.dataset_releases.reading import find_dataset_file, standing_lines
-from evaluation.dataset_releases.stored_files import opened
+from evaluation.dataset_releases.reading import export_lines, find_dataset_file
+from evaluation.dataset_releases.stored_files import open_checked
 from evaluation.dataset_releases.undo_services import note_download
 from evaluation.models import Dataset, DatasetFile
 from tasks.access import find_task, require_permission
@@ -102,7 +102,7 @@ class DatasetFileView(APIView):
         Its SHA-256 is in the ETag and in `X-Content-SHA256`.
         """
         file = find_dataset_file(request, code, number, version, name)
-        stored = opened(file)
+        stored = open_checked(file)
         # HEAD takes nothing. Before the first byte: the release may have been undone.
         if request.method == "GET" and not note_download(file.dataset):
             raise Http404
@@ -120,5 +120,5 @@ class RoundExport(APIView):
         """
         task = find_task(request, code, can_read)
         round = get_object_or_404(task.rounds.select_related("task"), number=number)
-        chunks = (chunk.encode() for chunk in standing_lines(round))
+        chunks = (chunk.encode() for chunk in export_lines(round))
         return lines(chunks, f"{code}-round{number}.jsonl")

@@ -44,7 +44,7 @@ from evaluation.submissions.services import remaining_quota
 from evaluation.submissions.teams.forms import TeamForm
 from evaluation.submissions.teams.selectors import teams_of
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
-from evaluation.test_sets.selectors import open_versions
+from evaluation.test_sets.selectors import select_open_versions
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.models import Task
@@ -186,7 +186,7 @@ def _find_version(task: Task, name: str | None) -> EvaluationSetVersion | None:
     """
     if not name:
         return None
-    versions = open_versions(task)
+    versions = select_open_versions(task)
     version = versions.filter(evaluation_set__name=name).first()
     if version is None:
         names = ", ".join(versions.values_list("evaluation_set__name", flat=True)) or "none"

@@ -33,7 +33,7 @@ from evaluation.submissions.own_workers import services
 from evaluation.submissions.own_workers.forms import OwnWorkerForm
 from evaluation.submissions.own_workers.selectors import asked_of, leased_to, workers_of
 from evaluation.task_shape import text_for_models
-from evaluation.test_sets.selectors import input_rows
+from evaluation.test_sets.selectors import read_input_rows
 from evaluation.test_sets.services import note_taken
 from tasks.access import find_task, require_permission
 from tasks.contexts.media.selectors import prepare_for_models
@@ -245,7 +245,7 @@ def _inputs(run: EvaluationRun) -> Iterator[bytes]:
     is_chosen = asked_of(run) or repeat(True)
     with scratch() as folder:
         sent = sent_to(run.lease_token, folder / "examples.jsonl")
-        chosen_rows = compress(input_rows(run.version), is_chosen)
+        chosen_rows = compress(read_input_rows(run.version), is_chosen)
         rows = (prepare_for_models(config, task, row["inputs"]) for row in chosen_rows)
         sent.write(rows, config.model_fields, lambda progress, message: None)
         with sent.path.open("rb") as file:

@@ -19,15 +19,15 @@ from core.web.api import check_form, read, wanted
 from core.web.form_fields import request_field
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.cards import LICENSES
-from evaluation.dataset_releases.census import REASONS, census_of
-from evaluation.dataset_releases.forecast import forecast, proposals
+from evaluation.dataset_releases.census import REASONS, take_census
+from evaluation.dataset_releases.forecast import forecast, propose_sizes
 from evaluation.dataset_releases.forms import ReleaseForm
-from evaluation.dataset_releases.rows import counts_of
+from evaluation.dataset_releases.rows import count_rows
 from evaluation.dataset_releases.services import (
     ReleaseRefused,
     check_sizes,
     request_release,
-    suggested_sizes,
+    suggest_sizes,
 )
 from evaluation.dataset_releases.splits import Counts
 from evaluation.dataset_releases.undo_services import undo_release
@@ -173,11 +173,11 @@ class ReleasePreview(APIView):
         # Later versions keep the splits of the first one.
         if round.datasets.filter(state=Dataset.State.DONE).exists():
             raise ReleaseRefused("The round was released. Later versions keep its splits.")
-        census = census_of(round)
+        census = take_census(round)
         form = _first_form(census.counts, {**sizes, "license": Options.license})
         planned = check_sizes(census, form.options(""))
         choices = []
-        for proposed in proposals(census.counts):
+        for proposed in propose_sizes(census.counts):
             choice = forecast(census, proposed, seed=0)
             splits = {"dev": proposed.dev, "test": proposed.test, "rows": choice.rows}
             choices.append({**splits, "lost": sum(choice.lost.values())})
@@ -220,7 +220,7 @@ def _options(round: Round, fields: dict[str, Any], page: str) -> Options:
         form = ReleaseForm(None, fields)
         check_form(form)
     else:
-        form = _first_form(counts_of(round), fields)
+        form = _first_form(count_rows(round), fields)
     return replace(form.options(page), confirmed=fields.get("confirmed"))
 
 
@@ -229,7 +229,7 @@ def _first_form(counts: Counts, fields: dict[str, Any]) -> ReleaseForm:
 
     Sizes that are not given are the suggested ones.
     """
-    sizes = suggested_sizes(counts)
+    sizes = suggest_sizes(counts)
     form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **fields})
     check_form(form)
     return form

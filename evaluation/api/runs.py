@@ -37,7 +37,7 @@ from evaluation.submissions.visibility import (
     may_see_wrong,
     seen_runs,
 )
-from evaluation.test_sets.seen_in_training import part_seen, trained_on
+from evaluation.test_sets.seen_in_training import compute_seen_share, find_training_sources
 from evaluation.test_sets.shown_scores import (
     find_scores_by_part,
     find_sealed_versions,
@@ -109,8 +109,8 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
         """Return the share of the set on which the model was trained; None if unknown."""
         # Once for all runs of a model: it takes queries.
         if run.submission_id not in self._learned:
-            self._learned[run.submission_id] = trained_on(run.submission)
-        return part_seen(run, run.version, self._learned[run.submission_id])
+            self._learned[run.submission_id] = find_training_sources(run.submission)
+        return compute_seen_share(run, run.version, self._learned[run.submission_id])
 
     @cached_property
     def _learned(self) -> dict[UUID, set[str] | None]:

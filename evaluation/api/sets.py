@@ -30,13 +30,17 @@ from evaluation.isolation.uploads.chunked import UploadRefused, assemble, discar
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.task_shape import model_for, text_for_models
-from evaluation.test_sets.forms import LARGEST, AboutForm, NewSetForm
-from evaluation.test_sets.parsing import SetFile, WrongLines
-from evaluation.test_sets.selectors import input_lines, newest_versions, open_versions
+from evaluation.test_sets.forms import MAX_FILE_BYTES, AboutForm, NewSetForm
+from evaluation.test_sets.parsing import InvalidLines, SetFile
+from evaluation.test_sets.selectors import (
+    select_newest_versions,
+    select_open_versions,
+    yield_input_lines,
+)
 from evaluation.test_sets.services import (
-    ABOUT,
+    EDITABLE_FIELDS,
     change_set,
-    create_set_of,
+    create_set_with_version,
     make_version,
     note_shown,
     note_taken,
@@ -85,7 +89,7 @@ class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
 
     class Meta:
         model = EvaluationSet
-        fields = ("name", "source", "round", *ABOUT, "newest")
+        fields = ("name", "source", "round", *EDITABLE_FIELDS, "newest")
 
     @extend_schema_field(VersionSerializer(allow_null=True))
     def get_newest(self, evaluation_set: EvaluationSet) -> Any:
@@ -161,7 +165,7 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
         upload = about.pop("upload")
 
         def make(rows: SetFile) -> EvaluationSetVersion:
-            return create_set_of(rows, task=task, actor=editor, **about)
+            return create_set_with_version(rows, task=task, actor=editor, **about)
 
         _make_from_upload(upload, task, editor, make)
         return self.answer(about["name"], status.HTTP_201_CREATED)
@@ -177,7 +181,7 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
         task, editor = find_task_and_editor(request, code)
         evaluation_set = get_object_or_404(task.evaluation_sets, name=name)
         changes = read(AboutSetSerializer, request)
-        now = {field: getattr(evaluation_set, field) for field in ABOUT}
+        now = {field: getattr(evaluation_set, field) for field in EDITABLE_FIELDS}
         change_set(evaluation_set=evaluation_set, actor=editor, **now | changes)
         return self.answer(name)
 
@@ -237,12 +241,12 @@ def _make_from_upload(
     if upload is None:
         raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
     # Reading more would take longer than a request may.
-    if upload.size > LARGEST:
+    if upload.size > MAX_FILE_BYTES:
         raise Refused("It is too large for this. Use add_evaluation_set.", status=422)
     try:
         with assemble(upload) as path:
             make(SetFile(path, upload.file_name, task.config))
-    except WrongLines as error:
+    except InvalidLines as error:
         messages = [f"line {wrong.line}: {wrong.message}" for wrong in error.errors]
         raise serializers.ValidationError({"upload": messages}) from None
     except (FileError, UploadRefused) as error:
@@ -265,12 +269,12 @@ class Inputs(APIView):
         task = find_task(request, code, can_take)
         is_editor = can_edit(request.user, task)
         # Editors get hidden sets, too, but no inputs that may not leave.
-        leaving = newest_versions(task).filter(evaluation_set__may_leave=True)
-        versions = leaving if is_editor else open_versions(task)
+        leaving = select_newest_versions(task).filter(evaluation_set__may_leave=True)
+        versions = leaving if is_editor else select_open_versions(task)
         version = get_object_or_404(versions, evaluation_set__name=name)
         if not note_taken(version):
             raise Http404
-        return lines(input_lines(version), f"{code}-{name}-v{version.version}.jsonl")
+        return lines(yield_input_lines(version), f"{code}-{name}-v{version.version}.jsonl")
 
 
 class AskedSerializer(serializers.Serializer[Any]):

@@ -21,12 +21,18 @@ from core.errors import Refused
 from core.files.storage.stored import files_in
 from evaluation.contract import AttemptFailed, CannotBeDone
 from evaluation.dataset_releases.cards import write_cards
-from evaluation.dataset_releases.census import census_of
+from evaluation.dataset_releases.census import take_census
 from evaluation.dataset_releases.columns import FEATURES
-from evaluation.dataset_releases.files import SplitFiles, digest_of
+from evaluation.dataset_releases.files import SplitFiles, compute_digest
 from evaluation.dataset_releases.forecast import Forecast, forecast
 from evaluation.dataset_releases.media_files import MediaFiles
-from evaluation.dataset_releases.rows import CHUNK, Freezer, pick, releasable, to_json
+from evaluation.dataset_releases.rows import (
+    CHUNK_EXAMPLES,
+    Freezer,
+    pick,
+    select_releasable,
+    to_json,
+)
 from evaluation.dataset_releases.splits import (
     DEV,
     HELD,
@@ -50,7 +56,7 @@ from validation.statistics.report import task_report
 
 logger = logging.getLogger(__name__)
 
-Show = Callable[[float, str], None]
+ShowProgress = Callable[[float, str], None]
 COLUMNS = (
     *("dataset_id", "position", "split", "uid", "example_id", "line"),
     *("label", "is_validated", "is_withdrawn"),
@@ -114,7 +120,7 @@ class Build:
     rows with those of its successor. Raises LeaseLost.
     """
 
-    def __init__(self, dataset: Dataset, show: Show | None = None):
+    def __init__(self, dataset: Dataset, show: ShowProgress | None = None):
         self.dataset, self.round = dataset, dataset.round
         self.options = Options(**dataset.options)
         self.show = show
@@ -124,7 +130,7 @@ class Build:
         self.table = Table(DatasetItem, COLUMNS)
         until = self.options.held_until
         # Today the rows that were held back are published, so this version has them.
-        self.holds = bool(until) and date.fromisoformat(until) > today()
+        self.holds_back = bool(until) and date.fromisoformat(until) > today()
         self.planned: Forecast | None = None  # of a first version, once it is dealt
 
     def run(self) -> None:
@@ -181,11 +187,11 @@ class Build:
 
         Raises RoundChanged if votes or withdrawals have changed what the owner confirmed.
         """
-        census, seed = census_of(self.round), self.options.seed
+        census, seed = take_census(self.round), self.options.seed
         self.planned = forecast(census, self.options.sizes(census.counts), seed=seed)
         check_confirmed(self.planned, self.options)
         dealer = Dealer(self.planned.plan, seed=seed)
-        examples = releasable(self.round)
+        examples = select_releasable(self.round)
         total, position = examples.count(), 0
         # Chunks, so that memory does not grow with the round, and so that each renews the lease.
         for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
@@ -202,7 +208,7 @@ class Build:
                     values = (split, frozen.uid, frozen.example, line, label, is_verified, False)
                     rows.append((self.dataset.pk, position, *values))
                     position += 1
-            self._store_rows(rows, min(1, number * CHUNK / max(total, 1)))
+            self._store_rows(rows, min(1, number * CHUNK_EXAMPLES / max(total, 1)))
         # Withdrawals do not wait for a release.
         # What was withdrawn while rows were read does not enter at all.
         self.dataset.items.filter(example__retracted_at__isnull=False).delete()
@@ -215,7 +221,7 @@ class Build:
         total, last = previous.items.count(), -1
         rows = previous.items.select_related("example").order_by("position")
         # By position and not by offset: an offset reads all rows before it again.
-        while chunk := list(rows.filter(position__gt=last)[:CHUNK]):
+        while chunk := list(rows.filter(position__gt=last)[:CHUNK_EXAMPLES]):
             last = chunk[-1].position
             self._store_rows(list(map(self._copy_row, chunk)), last / max(total, 1))
 
@@ -235,16 +241,16 @@ class Build:
     def _count_numbers(self) -> dict[str, Any]:
         """Return the numbers that cards and pages show, counted from the version's rows."""
         public_items = self.dataset.items.all()
-        if self.holds:
+        if self.holds_back:
             public_items = public_items.exclude(split=HELD)
         split_names = public_items.order_by().values_list("split", flat=True)
-        present = set(split_names.distinct())
-        splits = list(SPLITS) + [split for split in (PROGRAM, HELD) if split in present]
+        split_name_set = set(split_names.distinct())
+        splits = list(SPLITS) + [split for split in (PROGRAM, HELD) if split in split_name_set]
         held = self.dataset.items.filter(split=HELD, is_withdrawn=False)
-        held_rows = held.count() if self.holds else 0
+        held_rows = held.count() if self.holds_back else 0
         items = public_items.filter(is_withdrawn=False)
         # Programs have authors, too, but "authors" on cards are people.
-        by_people = items.exclude(split=PROGRAM)
+        items_by_people = items.exclude(split=PROGRAM)
         labels: dict[str, Any] = {}
         for split in splits:
             labels[split] = {"validated": {}, "unjudged": {}}
@@ -258,36 +264,36 @@ class Build:
             .values_list("split")
             .annotate(n=Count("example__annotator", distinct=True))
         )
-        by_split = dict.fromkeys(splits, 0) | dict(authors)
-        everybody = by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
+        authors_by_name = dict.fromkeys(splits, 0) | dict(authors)
+        author_count = items_by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
         # Grouped below: one query for all splits.
         withdrawn = public_items.filter(is_withdrawn=True).order_by().values_list("split")
         # Long queries: the lease must not run out.
         self._report(0.6, gettext_noop("comparing splits"))
         in_train = items.filter(split=TRAIN).values("example__context")
-        edits = by_people.filter(example__parent__dataset_items__dataset=self.dataset)
-        people = releasable(self.round).filter(by_program=False)
+        edits = items_by_people.filter(example__parent__dataset_items__dataset=self.dataset)
+        examples_by_people = select_releasable(self.round).filter(by_program=False)
 
         shared_contexts = {}
         for split in (DEV, TEST):
             sharing = items.filter(split=split, example__context__in=in_train)
             shared_contexts[split] = sharing.count()
         rows_by_people = sum(rows.values()) - rows.get(PROGRAM, 0)
-        authors_by_split = sum(by_split.values()) - by_split.get(PROGRAM, 0)
-        parted = edits.exclude(example__parent__dataset_items__split=F("split")).count()
+        authors_by_split = sum(authors_by_name.values()) - authors_by_name.get(PROGRAM, 0)
+        split_edit_count = edits.exclude(example__parent__dataset_items__split=F("split")).count()
         self._report(0.6, gettext_noop("counting votes"))
         return {
             "rows": rows,
             "labels": labels,
-            "authors": by_split,
+            "authors": authors_by_name,
             "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn.annotate(n=Count("pk"))),
             "held": held_rows,
-            "left_out": max(0, people.count() - rows_by_people - held_rows),
+            "left_out": max(0, examples_by_people.count() - rows_by_people - held_rows),
             "reasons": dict(self.planned.left_out) if self.planned else {},
             # Counted once in each split and once altogether: the difference is in several.
-            "shared_authors": authors_by_split - everybody,
+            "shared_authors": authors_by_split - author_count,
             "shared_contexts": shared_contexts,
-            "parted_edits": parted,
+            "parted_edits": split_edit_count,
             "report": task_report([self.round], code=self.round.task.code)["rounds"][0],
         }
 
@@ -307,16 +313,16 @@ class Build:
         for name in names:
             files[name] = SplitFiles(folder, name, config, media, is_public=name != private)
         # Of a private test split everybody gets the texts without answers.
-        hidden = files.get("test-unlabelled")
+        unlabelled_file = files.get("test-unlabelled")
         items = self.dataset.items.filter(split__in=list(splits))
         total, number = items.count(), 0
         lines = items.order_by("position").values_list("split", "line")
-        for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK)):
+        for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK_EXAMPLES)):
             files[split].write(line)
-            if hidden and split == TEST:
-                hidden.write(to_json(without_label(json.loads(line), config)))
+            if unlabelled_file and split == TEST:
+                unlabelled_file.write(to_json(strip_label(json.loads(line), config)))
             # Not at each line: renewing a lease is a query.
-            if number % (10 * CHUNK) == 0:
+            if number % (10 * CHUNK_EXAMPLES) == 0:
                 self._report(0.6 + 0.3 * number / total, gettext_noop("writing files"))
         for file in files.values():
             file.close()
@@ -326,32 +332,32 @@ class Build:
     def _store_file(self, path: Path, is_public: bool) -> DatasetFile:
         """Store a file and return its unsaved row."""
         self._report(0.95, f"storing {path.name}")
-        stored = DatasetFile(dataset=self.dataset, name=path.name, is_public=is_public)
+        dataset_file = DatasetFile(dataset=self.dataset, name=path.name, is_public=is_public)
         # Of the file that was written, so that damage on the way into the storage is found.
-        stored.size, stored.sha256 = path.stat().st_size, digest_of(path)
+        dataset_file.size, dataset_file.sha256 = path.stat().st_size, compute_digest(path)
         with path.open("rb") as file:
-            stored.file.save(path.name, File(file), save=False)
-        return stored
+            dataset_file.file.save(path.name, File(file), save=False)
+        return dataset_file
 
     @transaction.atomic
     def _publish(self, numbers: dict[str, Any], files: Sequence[DatasetFile]) -> None:
         """Publish files, round and dataset together. Locks the round, then the dataset."""
-        by = self.dataset.requested_by
+        actor = self.dataset.requested_by
         round = Round.objects.select_for_update(of=("self",)).get(pk=self.round.pk)
         # Later versions find the round released already.
         if round.state != Round.State.RELEASED:
-            set_round_state(round=self.round, state=Round.State.RELEASED, actor=by)
+            set_round_state(round=self.round, state=Round.State.RELEASED, actor=actor)
         DatasetFile.objects.bulk_create(files)
         leases.finish_job(self.dataset, numbers=numbers)
-        log(by, "dataset.released", self.dataset, files={f.name: f.sha256 for f in files})
+        log(actor, "dataset.released", self.dataset, files={f.name: f.sha256 for f in files})
 
 
-def make(dataset: Dataset, show: Show | None = None) -> None:
+def build_version(dataset: Dataset, show: ShowProgress | None = None) -> None:
     """Build a claimed version. If this fails, store the reason on its row. Raises LeaseLost."""
     carry_through(dataset, lambda dataset, heartbeat: _build(dataset, show))
 
 
-def _build(dataset: Dataset, show: Show | None) -> None:
+def _build(dataset: Dataset, show: ShowProgress | None) -> None:
     try:
         Build(dataset, show).run()
     except (RoundError, RoundChanged) as error:
@@ -368,7 +374,7 @@ def _build(dataset: Dataset, show: Show | None) -> None:
         raise CannotBeDone(why) from error
 
 
-def without_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
+def strip_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
     """Return a row as a model may see it, without answers, votes and target outputs."""
     if row["withdrawn"]:
         return row

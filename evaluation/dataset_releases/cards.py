@@ -19,9 +19,9 @@ from django.template.loader import render_to_string
 from django.utils.translation import override
 
 from evaluation.dataset_releases.columns import FEATURES, FIELDS, Field
-from evaluation.dataset_releases.exporters import task_files
-from evaluation.dataset_releases.files import digest_of
-from evaluation.dataset_releases.media_files import media_columns
+from evaluation.dataset_releases.exporters import make_task_files
+from evaluation.dataset_releases.files import compute_digest
+from evaluation.dataset_releases.media_files import make_media_columns
 from evaluation.dataset_releases.splits import DEV, HELD, PROGRAM, TEST, TRAIN
 from evaluation.models import Dataset
 from tasks.config.components import quote_labels
@@ -40,9 +40,9 @@ LICENSES = {
 HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program", HELD: "held"}
 HIDDEN_TEST = "test-unlabelled"
 """The name of a private test split's public files."""
-LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-SIMULATION = "Simulated: programs wrote and judged all rows of this release."
-CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
+LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+SIMULATION_NOTICE = "Simulated: programs wrote and judged all rows of this release."
+CROISSANT_CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
 """Names of Croissant's format, as its specification gives them."""
 HUB_SIZES = {  # below so many rows
     1_000: "n<1K",
@@ -63,14 +63,14 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
     that the cards leave out.
     """
     round = dataset.round
-    tasks = task_files(round.task.config, round.task.code, round.number, dataset.version)
+    tasks = make_task_files(round.task.config, round.task.code, round.number, dataset.version)
     # Before the cards are written, so that these are of the data only.
     digests = _digest_files(folder)
     public = {name: digest for name, digest in digests.items() if name not in private}
     texts = {
-        "croissant.json": _write_json(croissant(dataset, public, folder)),
-        "benchmark_card.json": _write_json(benchmark_card(dataset, numbers)),
-        "README.md": readme(dataset, numbers, has_tasks=bool(tasks)),
+        "croissant.json": _write_json(make_croissant(dataset, public, folder)),
+        "benchmark_card.json": _write_json(make_benchmark_card(dataset, numbers)),
+        "README.md": render_readme(dataset, numbers, has_tasks=bool(tasks)),
     }
     texts |= _mark_simulated(tasks) if round.task.is_simulated else tasks
     for name, text in texts.items():
@@ -83,7 +83,7 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
 
 
 def _digest_files(folder: Path) -> dict[str, str]:
-    return {path.name: digest_of(path) for path in sorted(folder.iterdir())}
+    return {path.name: compute_digest(path) for path in sorted(folder.iterdir())}
 
 
 def _mark_simulated(tasks: Mapping[str, str]) -> dict[str, str]:
@@ -91,31 +91,31 @@ def _mark_simulated(tasks: Mapping[str, str]) -> dict[str, str]:
 
     The notice is added to Python files and as a file of its own.
     """
-    marked = {"SIMULATED.txt": f"{SIMULATION}\n"}
+    marked_files = {"SIMULATED.txt": f"{SIMULATION_NOTICE}\n"}
     for name, text in tasks.items():
         if name.endswith(".py"):
-            text = f"# {SIMULATION}\n{text}"
-        marked[name] = text
-    return marked
+            text = f"# {SIMULATION_NOTICE}\n{text}"
+        marked_files[name] = text
+    return marked_files
 
 
 def _write_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
-def title_of(dataset: Dataset) -> str:
+def make_title(dataset: Dataset) -> str:
     """Return the version's title for readers."""
     round = dataset.round
     return f"{round.task.config.name}, round {round.number}, version {dataset.version}"
 
 
-def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
+def make_bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
     """Return the BibTeX entry of the version.
 
     digest: the digest of its SHA256SUMS, which identifies every byte.
     """
     # BibTeX would read these characters as commands or groups.
-    title = title_of(dataset).translate(str.maketrans("", "", "{}\\%"))
+    title = make_title(dataset).translate(str.maketrans("", "", "{}\\%"))
     # While the version is being made it has no end yet.
     at = dataset.finished_at or dataset.started_at
     assert at  # a job that runs has been started
@@ -132,7 +132,7 @@ def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
     return "\n".join([f"@misc{{{dataset},", *lines, "}"])
 
 
-def languages_of(dataset: Dataset) -> list[str]:
+def find_languages(dataset: Dataset) -> list[str]:
     """Return the languages of a release's texts, the task's own first. One query.
 
     The language of a context is read from its field `language`, or from its tag if all tags are
@@ -147,13 +147,13 @@ def languages_of(dataset: Dataset) -> list[str]:
     languages: set[str | None] = set()
     for row in values:
         languages.add(row[column])
-    named = set(filter(None, languages))
+    named_languages = set(filter(None, languages))
     # A single tag that is no language shows that tags mean something else in this task.
-    if not named or not all(map(_is_language, named)):
+    if not named_languages or not all(map(_is_language, named_languages)):
         return [config.language]
-    if len(named) < len(languages):  # a text that names none is in the task's language
-        named.add(config.language)
-    return sorted(named, key=lambda language: (language != config.language, language))
+    if len(named_languages) < len(languages):  # a text that names none is in the task's language
+        named_languages.add(config.language)
+    return sorted(named_languages, key=lambda language: (language != config.language, language))
 
 
 def _has_language(config: TaskConfig) -> bool:
@@ -162,26 +162,26 @@ def _has_language(config: TaskConfig) -> bool:
 
 def _is_language(text: str | None) -> bool:
     """Return whether the text is a tag such as de or pt-BR whose language code Django knows."""
-    return bool(text and LANGUAGE.fullmatch(text)) and str(text).split("-")[0] in LANG_INFO
+    return bool(text and LANGUAGE_PATTERN.fullmatch(text)) and str(text).split("-")[0] in LANG_INFO
 
 
-def _description(dataset: Dataset) -> str:
+def _choose_description(dataset: Dataset) -> str:
     return str(dataset.options["description"]) or dataset.round.task.config.summary
 
 
 # The dataset card
 
 
-def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
+def render_readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
     """Return the dataset card in the Hugging Face Hub's format: YAML metadata, then Markdown."""
-    config, test = dataset.round.task.config, _test_file(dataset)
+    config, test = dataset.round.task.config, _name_test_file(dataset)
     files = {split: f"{split}.parquet" for split in HUB_SPLIT} | {TEST: f"{test}.parquet"}
-    rows, sources = sum(numbers["rows"].values()), _sources(dataset)
-    front = {
-        "pretty_name": title_of(dataset),
+    rows, sources = sum(numbers["rows"].values()), _list_sources(dataset)
+    front_matter = {
+        "pretty_name": make_title(dataset),
         "license": dataset.options["license"],
         # The hub wants codes without region, each once.
-        "language": list(dict.fromkeys(tag.split("-")[0] for tag in languages_of(dataset))),
+        "language": list(dict.fromkeys(tag.split("-")[0] for tag in find_languages(dataset))),
         "task_categories": [config.component(config.answer_field).kind.category],
         "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
         "annotations_creators": ["crowdsourced"],
@@ -200,23 +200,23 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
     text = render_to_string(
         "evaluation/README.md",
         {
-            "title": title_of(dataset),
-            "description": _description(dataset),
-            "card": benchmark_card(dataset, numbers)["benchmark_card"],
+            "title": make_title(dataset),
+            "description": _choose_description(dataset),
+            "card": make_benchmark_card(dataset, numbers)["benchmark_card"],
             "splits": _describe_splits(numbers),
             "numbers": numbers,
-            "fields": (*FIELDS, *media_columns(config)),
+            "fields": (*FIELDS, *make_media_columns(config)),
             "parts": _describe_fields(config),
-            "bibtex": bibtex(dataset, dataset.options["url"]),
+            "bibtex": make_bibtex(dataset, dataset.options["url"]),
             "canary": dataset.options["canary"],
             "held_until": dataset.options.get("held_until"),
             "has_tasks": has_tasks,
             "sources": sources,
             "round": dataset.round,
-            "blind": _blind_owners(dataset),
+            "blind": _describe_blind_owners(dataset),
         },
     )
-    return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"
+    return f"---\n{yaml.safe_dump(front_matter, sort_keys=False, allow_unicode=True)}---\n\n{text}"
 
 
 def _describe_splits(numbers: Numbers) -> list[dict[str, Any]]:
@@ -231,7 +231,7 @@ def _describe_splits(numbers: Numbers) -> list[dict[str, Any]]:
     return splits
 
 
-def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
+def _describe_blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
     """Return when owners judged the task blindly, and how many of the round's votes are theirs."""
     votes = Validation.objects.filter(
         validator=OuterRef("annotator"), example__round=dataset.round
@@ -242,7 +242,7 @@ def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
     return list(map(dict, rows.values("began_at", "ended_at", "votes")))
 
 
-def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
+def _list_sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
     """Return (name, licence, citation, URL) of other people's data in the round."""
     batches = dataset.round.batches.exclude(license="", citation="", origin="").order_by("pk")
     sources = []
@@ -269,7 +269,7 @@ def _describe_fields(config: TaskConfig) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _test_file(dataset: Dataset) -> str:
+def _name_test_file(dataset: Dataset) -> str:
     return HIDDEN_TEST if dataset.options["private_test"] else TEST
 
 
@@ -286,7 +286,7 @@ def _describe_labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
 # Croissant
 
 
-def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
+def make_croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """Return metadata in MLCommons' Croissant format, version 1.1. File paths are relative."""
     options, round = dataset.options, dataset.round
     formats = {
@@ -295,10 +295,10 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
         "zip": "application/zip",
     }
     assert dataset.started_at
-    test, languages = _test_file(dataset), languages_of(dataset)
+    test, languages = _name_test_file(dataset), find_languages(dataset)
     splits = [split for split in HUB_SPLIT if split not in (PROGRAM, HELD)]
     splits += [split for split in (PROGRAM, HELD) if f"{split}.parquet" in digests]
-    media = media_columns(round.task.config)
+    media = make_media_columns(round.task.config)
     files = []
     for name, digest in digests.items():
         files.append(
@@ -313,20 +313,20 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
             }
         )
     metadata = {
-        "@context": CONTEXT,
+        "@context": CROISSANT_CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.1",
         "name": f"{round.task.code}-round{round.number}",
-        "description": _description(dataset) or title_of(dataset),
+        "description": _choose_description(dataset) or make_title(dataset),
         "version": f"{dataset.version}.0.0",
         "datePublished": f"{dataset.started_at:%Y-%m-%d}",
         "license": LICENSES[options["license"]],
         "inLanguage": languages[0] if len(languages) == 1 else languages,
         "creator": {"@type": "sc:Organization", "name": f"The {round.task.code} annotators"},
-        "citeAs": bibtex(dataset, options["url"]),
+        "citeAs": make_bibtex(dataset, options["url"]),
         "distribution": files,
         "recordSet": [
-            _record_set(split, test if split == TEST else split, media) for split in splits
+            _make_record_set(split, test if split == TEST else split, media) for split in splits
         ],
     }
     if options["url"]:
@@ -334,7 +334,7 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
     return metadata
 
 
-def _record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]:
+def _make_record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]:
     # Files of a private test split have only the columns without answers.
     fields = list(FIELDS)
     if name == HIDDEN_TEST:
@@ -346,11 +346,11 @@ def _record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]
         "name": split,
         "description": f"The {split} split.",
         "key": {"@id": f"{split}/uid"},
-        "field": [_croissant_field(field, split, f"{name}.parquet") for field in fields],
+        "field": [_make_croissant_field(field, split, f"{name}.parquet") for field in fields],
     }
 
 
-def _croissant_field(field: Field, place: str, file: str, column: str = "") -> dict[str, Any]:
+def _make_croissant_field(field: Field, place: str, file: str, column: str = "") -> dict[str, Any]:
     """Return the description of a field and of its place in Parquet: a column, or part of one."""
     own = f"{place}/{field.name}"
     described: dict[str, Any] = {
@@ -365,7 +365,7 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
     elif field.depth == 2:
         described |= {"isArray": True, "arrayShape": "-1,3"}
     if field.parts:
-        parts = [_croissant_field(part, own, file, field.name) for part in field.parts]
+        parts = [_make_croissant_field(part, own, file, field.name) for part in field.parts]
         return {**described, "subField": parts}
     source: dict[str, Any] = {
         "fileObject": {"@id": file},
@@ -390,7 +390,7 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
 # The BenchmarkCard
 
 
-def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
+def make_benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     """Return the sections of a BenchmarkCard (Sokol et al. 2024) whose contents are known."""
     config, options = dataset.round.task.config, dataset.options
     # The task's own words about what may hurt its readers.
@@ -398,10 +398,10 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     return {
         "benchmark_card": {
             "benchmark_details": {
-                "name": title_of(dataset),
-                "overview": _description(dataset),
+                "name": make_title(dataset),
+                "overview": _choose_description(dataset),
                 "data_type": ", ".join(["text", *sorted(set(config.media_fields.values()))]),
-                "languages": languages_of(dataset),
+                "languages": find_languages(dataset),
                 "resources": [options["url"]] if options["url"] else [],
             },
             "purpose_and_intended_users": {
@@ -409,10 +409,10 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
                 "audience": ["researchers who train or evaluate models"],
                 "tasks": [config.name],
                 "out_of_scope_uses": ["judging or finding out who wrote an example"],
-                "limitations": _limits(dataset, numbers),
+                "limitations": _describe_limits(dataset, numbers),
             },
-            "data": _data(dataset, numbers),
-            "methodology": _methodology(dataset, numbers["report"]),
+            "data": _describe_data(dataset, numbers),
+            "methodology": _describe_methodology(dataset, numbers["report"]),
             "targeted_risks": {
                 "risk_categories": list(warning.harms) if warning else [],
                 "description": warning.text if warning else "None is known to us.",
@@ -426,10 +426,10 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
+def _describe_data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
     report, rows = numbers["report"], numbers["rows"]
     source = "Written by people for this round, each against the round's targets "
-    source += f"({made_against(dataset)})."
+    source += f"({name_models(dataset)})."
     if PROGRAM in rows:
         source += " The split program was written by programs."
     return {
@@ -443,7 +443,7 @@ def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
     }
 
 
-def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
+def _describe_methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
     config = dataset.round.task.config
     baseline = {"MER": "mer", "vMER": "vmer", "accuracy of the target": "model_accuracy"}
     validation = {
@@ -462,34 +462,36 @@ def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
         "confirmed ÷ all.",
         "interpretation": "A model in the loop scores low on its own round; compare other models "
         "with each other.",
-        "baseline_results": {title: _in_words(report, name) for title, name in baseline.items()},
-        "validation": {title: _in_words(report, name) for title, name in validation.items()},
+        "baseline_results": {
+            title: _describe_number(report, name) for title, name in baseline.items()
+        },
+        "validation": {title: _describe_number(report, name) for title, name in validation.items()},
     }
 
 
-def made_against(dataset: Dataset) -> str:
+def name_models(dataset: Dataset) -> str:
     """Return the names of the round's targets and of the models named in imported rows."""
     entries = dataset.round.round_targets.select_related("target")
-    loop = [entry.target.name for entry in entries]
+    target_names = [entry.target.name for entry in entries]
     # Imported rows were written against models that the round never had.
     answered = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
-    others = answered.exclude(name__in=loop).distinct().values_list("name", flat=True)
-    return ", ".join(loop + list(others)) or "no model"
+    others = answered.exclude(name__in=target_names).distinct().values_list("name", flat=True)
+    return ", ".join(target_names + list(others)) or "no model"
 
 
-def _limits(dataset: Dataset, numbers: Numbers) -> list[str]:
+def _describe_limits(dataset: Dataset, numbers: Numbers) -> list[str]:
     """Return the limitations of the data that the numbers show."""
     shared = numbers["shared_contexts"]
     unjudged = sum(numbers["labels"][TRAIN]["unjudged"].values())
     return [
-        f"Made against {made_against(dataset)}: what they get wrong is common here.",
+        f"Made against {name_models(dataset)}: what they get wrong is common here.",
         f"{shared[TEST]} test and {shared[DEV]} dev rows share their context with a train row.",
         f"{unjudged} train rows were judged by nobody (validated is false).",
         f"{numbers['parted_edits']} edits lie in another split than what they edit.",
     ]
 
 
-def _in_words(report: Numbers, name: str) -> str:
+def _describe_number(report: Numbers, name: str) -> str:
     """Return a number as text, or the reason why it is missing. Shares have an interval."""
     number = report[name]
     if number is None:

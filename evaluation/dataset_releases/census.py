@@ -7,7 +7,7 @@ from django.utils.translation import gettext_noop
 
 from annotation.models import Example
 from evaluation.dataset_releases.forecast import Census
-from evaluation.dataset_releases.rows import RELEASABLE, counts_of
+from evaluation.dataset_releases.rows import RELEASABLE, count_rows
 from evaluation.dataset_releases.splits import AUTHOR, SIZE
 from tasks.models import Round
 from validation.models import Consensus, Verdict
@@ -30,7 +30,7 @@ REASONS = {
 """Why an example is in no split, in words, in the order in which pages list them."""
 _DECIDED = Q(consensus__state=State.DECIDED)
 # In this order: the first condition that holds is the reason.
-REASON = Case(
+REASON_CASE = Case(
     When(retracted_at__isnull=False, then=Value(WITHDRAWN)),
     When(RELEASABLE, then=Value("")),
     When(consensus__is_sent_back=True, then=Value(SENT_BACK)),
@@ -44,19 +44,19 @@ REASON = Case(
 )
 
 
-def census_of(round: Round) -> Census:
+def take_census(round: Round) -> Census:
     """Count every example of a round once: as a row, by author, or by the reason for its exclusion.
 
     Two queries.
     """
-    rows = Example.objects.filter(round=round).annotate(reason=REASON).order_by()
+    rows = Example.objects.filter(round=round).annotate(reason=REASON_CASE).order_by()
     left_out: Counter[str] = Counter()
     programs = 0
-    # Rows of people are counted by author and label in `counts_of`.
+    # Rows of people are counted by author and label in `count_rows`.
     for reason, by_program, n in rows.values_list("reason", "by_program").annotate(Count("pk")):
         if reason:
             left_out[reason] += n
         elif by_program:
             programs = n
     by_reason = {reason: left_out[reason] for reason in REASONS if reason in left_out}
-    return Census(counts_of(round), programs, by_reason)
+    return Census(count_rows(round), programs, by_reason)

@@ -8,32 +8,32 @@ from evaluation.dataset_releases.columns import FIELDS, Field
 from evaluation.dataset_releases.media_files import (
     MediaFiles,
     MediaValues,
-    features_of,
-    media_columns,
+    encode_features,
+    make_media_columns,
 )
 from tasks.config.schema import TaskConfig
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK = 4 * 1024 * 1024
+BLOCK_BYTES = 4 * 1024 * 1024
 """Bytes of lines that wait before they are written; a row group of the Parquet file."""
 
 
-def arrow_schema() -> "pa.Schema":
+def make_arrow_schema() -> "pa.Schema":
     """Return the schema of the Parquet files, without the columns of pictures and recordings."""
     import pyarrow as pa
 
     return pa.schema([(field.name, _arrow_type(field)) for field in FIELDS])
 
 
-def _with_files(schema: "pa.Schema", config: TaskConfig) -> "pa.Schema":
+def _add_media_columns(schema: "pa.Schema", config: TaskConfig) -> "pa.Schema":
     import pyarrow as pa
 
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    for column in media_columns(config):
+    for column in make_media_columns(config):
         schema = schema.append(pa.field(column.name, kind))
-    return schema.with_metadata({"huggingface": features_of(config)})
+    return schema.with_metadata({"huggingface": encode_features(config)})
 
 
 def _arrow_type(field: Field) -> Any:
@@ -51,7 +51,7 @@ def _arrow_type(field: Field) -> Any:
 class SplitFiles:
     """A writer of `<name>.jsonl` and `<name>.parquet` in a folder, both with the same rows.
 
-    Arrow parses the Parquet rows from the bytes of the JSON lines, in C++. At most `BLOCK` bytes
+    Arrow parses the Parquet rows from the bytes of the JSON lines, in C++. At most `BLOCK_BYTES`
     are buffered. media: a reader of the files that rows name, which become columns of the Parquet
     file.
     """
@@ -66,8 +66,8 @@ class SplitFiles:
     ):
         import pyarrow.parquet as pq
 
-        self._schema, self._media, self._is_public = arrow_schema(), media, is_public
-        self._whole = _with_files(self._schema, config) if media else self._schema
+        self._schema, self._media, self._is_public = make_arrow_schema(), media, is_public
+        self._whole = _add_media_columns(self._schema, config) if media else self._schema
         # Both files stay open until `close`: rows of all splits come mixed.
         self._lines = (folder / f"{name}.jsonl").open("wb")
         self._table = pq.ParquetWriter(folder / f"{name}.parquet", self._whole, compression="zstd")
@@ -84,7 +84,7 @@ class SplitFiles:
             media_values = self._media.read_row(line, self._is_public)
             self._files.append(media_values)
             self._size += sum(len(value["bytes"]) for value in media_values.values() if value)
-        if self._size >= BLOCK:
+        if self._size >= BLOCK_BYTES:
             self._flush()
 
     def _flush(self) -> None:
@@ -118,7 +118,7 @@ class SplitFiles:
         self._table.close()
 
 
-def digest_of(path: Path) -> str:
+def compute_digest(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -12,9 +12,9 @@ from evaluation.dataset_releases.splits import HELD, PROGRAM, SPLITS, Counts, Pl
 
 FEW_AUTHORS = 30
 """Up to this number the rows of one or two authors together are tried as sizes: no other fits."""
-TRIED = 6
+MAX_TRIED_SIZES = 6
 """How many sizes of a split are tried."""
-TOLERATED = 0.1
+MAX_LOST_SHARE = 0.1
 """The share (0-1) of its rows that a round may lose for dev and test."""
 
 
@@ -51,46 +51,46 @@ class Forecast:
 def forecast(census: Census, sizes: Sizes, *, seed: int) -> Forecast:
     """Return the forecast of a release with these sizes. Equal arguments give equal results."""
     plan = make_plan(census.counts, sizes, seed=seed)
-    got = plan.sizes
-    rows = {split: getattr(got, split) or 0 for split in SPLITS}
+    plan_sizes = plan.sizes
+    rows = {split: getattr(plan_sizes, split) or 0 for split in SPLITS}
     if census.programs:
         rows[PROGRAM] = census.programs
-    if got.held:
-        rows[HELD] = got.held
+    if plan_sizes.held:
+        rows[HELD] = plan_sizes.held
     lost = {reason: n for reason, n in plan.left_out(census.counts).items() if n}
     return Forecast(plan, rows, lost, {**lost, **census.left_out})
 
 
-def proposals(counts: Counts, *, seed: int = 0) -> list[Sizes]:
+def propose_sizes(counts: Counts, *, seed: int = 0) -> list[Sizes]:
     """Return sizes that lose few rows: with dev and test, with test only, with train only.
 
-    The first is the most complete that loses at most TOLERATED; the others follow in the order of
-    the rows they lose. Empty without rows.
+    The first is the most complete that loses at most MAX_LOST_SHARE; the others follow in the order
+    of the rows they lose. Empty without rows.
     """
     rows = counts.total
     if not rows:
         return []
     tenth = max(1, rows // 10)
-    tried = _sizes_to_try(counts, tenth)
+    sizes_to_try = _sizes_to_try(counts, tenth)
     # Few authors: dev and test may need different sizes. Many: equal ones suffice, and are quicker.
     if _has_few_authors(counts):
-        pairs = list(product(tried, tried))
+        pairs = list(product(sizes_to_try, sizes_to_try))
     else:
-        pairs = list(zip(tried, tried, strict=True))
+        pairs = list(zip(sizes_to_try, sizes_to_try, strict=True))
     best_of_kinds = (
         _find_best(counts, [Sizes(None, dev, test) for dev, test in pairs], tenth, seed),
-        _find_best(counts, [Sizes(None, 0, test) for test in tried], tenth, seed),
+        _find_best(counts, [Sizes(None, 0, test) for test in sizes_to_try], tenth, seed),
         _find_best(counts, [Sizes(None, 0, 0)], tenth, seed),
     )
     possible = [choice for choice in best_of_kinds if choice]
     # Train alone loses nothing, so one is always tolerated.
-    first = next(choice for choice in possible if choice.lost <= TOLERATED * rows)
+    first = next(choice for choice in possible if choice.lost <= MAX_LOST_SHARE * rows)
     possible.remove(first)
     possible.sort(key=lambda choice: choice.lost)
     return [first.sizes] + [choice.sizes for choice in possible]
 
 
-class _Tried(NamedTuple):
+class _TriedSizes(NamedTuple):
     lost: int
     sizes: Sizes
 
@@ -111,10 +111,12 @@ def _sizes_to_try(counts: Counts, tenth: int) -> Sequence[int]:
     sizes = {tenth}
     sizes.update(of_author)
     sizes.update(map(sum, combinations(of_author, 2)))
-    return sorted(sizes, key=lambda size: (abs(size - tenth), size))[:TRIED]
+    return sorted(sizes, key=lambda size: (abs(size - tenth), size))[:MAX_TRIED_SIZES]
 
 
-def _find_best(counts: Counts, tried: Iterable[Sizes], tenth: int, seed: int) -> _Tried | None:
+def _find_best(
+    counts: Counts, sizes_to_try: Iterable[Sizes], tenth: int, seed: int
+) -> _TriedSizes | None:
     """Return the sizes that lose the fewest rows.
 
     With many authors, return the first tolerated ones.
@@ -122,17 +124,17 @@ def _find_best(counts: Counts, tried: Iterable[Sizes], tenth: int, seed: int) ->
     None if no sizes are possible that leave enough rows for train.
     """
     possible = []
-    for sizes in tried:
+    for sizes in sizes_to_try:
         plan = make_plan(counts, sizes, seed=seed)
         # A split that is smaller than requested would be refused anyway.
         is_met = (plan.sizes.dev, plan.sizes.test) == (sizes.dev, sizes.test)
         if not is_met or (plan.sizes.train or 0) < max(sizes.dev, sizes.test):
             continue
-        lost = sum(plan.left_out(counts).values())
-        is_tolerated = lost <= TOLERATED * counts.total
+        lost_count = sum(plan.left_out(counts).values())
+        is_tolerated = lost_count <= MAX_LOST_SHARE * counts.total
         if is_tolerated and not _has_few_authors(counts):
-            return _Tried(lost, sizes)
+            return _TriedSizes(lost_count, sizes)
         # Of sizes that lose as many rows, those nearest to a tenth.
         distance = abs(sizes.dev - tenth) + abs(sizes.test - tenth)
-        possible.append((not is_tolerated, lost, distance, _Tried(lost, sizes)))
+        possible.append((not is_tolerated, lost_count, distance, _TriedSizes(lost_count, sizes)))
     return min(possible)[-1] if possible else None

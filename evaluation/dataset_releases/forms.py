@@ -11,7 +11,7 @@ from evaluation.dataset_releases.cards import LICENSES
 from evaluation.dataset_releases.splits import Sizes
 
 
-def _size(label: Any, **kwargs: Any) -> forms.IntegerField:
+def _make_size_field(label: Any, **kwargs: Any) -> forms.IntegerField:
     return forms.IntegerField(label=label, min_value=0, max_value=2**31 - 1, **kwargs)
 
 
@@ -21,13 +21,15 @@ class ReleaseForm(forms.Form):
     sizes: suggested sizes; None for a later version, which keeps the splits.
     """
 
-    train = _size(
+    train = _make_size_field(
         _("Train"),
         required=False,
         help_text=_("Number of rows. Leave empty to use all rows not in dev or test."),
     )
-    dev, test = _size(_("Dev")), _size(_("Test"))
-    seed = _size(_("Random seed"), initial=0, help_text=_("The same seed gives the same splits."))
+    dev, test = _make_size_field(_("Dev")), _make_size_field(_("Test"))
+    seed = _make_size_field(
+        _("Random seed"), initial=0, help_text=_("The same seed gives the same splits.")
+    )
     license = forms.ChoiceField(
         label=_("Licence"), choices=[(name, name.upper()) for name in LICENSES]
     )

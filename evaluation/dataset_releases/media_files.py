@@ -12,14 +12,14 @@ from evaluation.dataset_releases.columns import Field
 from tasks.config.schema import TaskConfig
 from tasks.models import Media, Task
 
-ARCHIVE = "media.zip"
-PREFIX = "media_"
+ARCHIVE_NAME = "media.zip"
+COLUMN_PREFIX = "media_"
 """How the columns of files begin, and no others."""
 MediaValues = dict[str, dict[str, Any] | None]
 """By column, as the library `datasets` keeps files: `{"bytes", "path"}`."""
 
 
-def media_columns(config: TaskConfig) -> tuple[Field, ...]:
+def make_media_columns(config: TaskConfig) -> tuple[Field, ...]:
     """Return the columns for the task's media fields, which only Parquet files have.
 
     Their kind is image or audio.
@@ -27,14 +27,14 @@ def media_columns(config: TaskConfig) -> tuple[Field, ...]:
     columns = []
     for name, kind in config.media_fields.items():
         meaning = f"The file that `{name}` names, in Parquet alone."
-        columns.append(Field(PREFIX + name, kind, meaning))
+        columns.append(Field(COLUMN_PREFIX + name, kind, meaning))
     return tuple(columns)
 
 
-def features_of(config: TaskConfig) -> bytes:
+def encode_features(config: TaskConfig) -> bytes:
     """Return Parquet metadata that tells `datasets` which columns hold pictures and recordings."""
     features = {}
-    for column in media_columns(config):
+    for column in make_media_columns(config):
         features[column.name] = {"_type": column.kind.capitalize()}
     return json.dumps({"info": {"features": features}}).encode()
 
@@ -45,7 +45,7 @@ class MediaFiles:
     def __init__(self, folder: Path, task: Task) -> None:
         self._task, self._names = task, tuple(task.config.media_fields)
         self._packed: set[str] = set()
-        self._archive = ZipFile(folder / ARCHIVE, "w", ZIP_STORED)
+        self._archive = ZipFile(folder / ARCHIVE_NAME, "w", ZIP_STORED)
 
     def read_row(self, line: str, packs: bool) -> MediaValues:
         """Return the files of a row by column; None where it names none or the file was erased.
@@ -55,9 +55,11 @@ class MediaFiles:
         row = orjson.loads(line)
         # A tombstone has no fields.
         if row["withdrawn"]:
-            return dict.fromkeys(PREFIX + name for name in self._names)
+            return dict.fromkeys(COLUMN_PREFIX + name for name in self._names)
         values = orjson.loads(row["context"]["context_json"]) | orjson.loads(row["input_json"])
-        return {PREFIX + name: self._read_file(values.get(name), packs) for name in self._names}
+        return {
+            COLUMN_PREFIX + name: self._read_file(values.get(name), packs) for name in self._names
+        }
 
     def _read_file(self, value: Any, packs: bool) -> dict[str, Any] | None:
         digest = value.get("digest") if isinstance(value, Mapping) else None

@@ -9,19 +9,19 @@ from django.utils.translation import gettext as _
 
 from core.web.refusals import as_form_error
 from evaluation.dataset_releases.build import Options
-from evaluation.dataset_releases.census import REASONS, census_of
-from evaluation.dataset_releases.forecast import Census, Forecast, forecast, proposals
+from evaluation.dataset_releases.census import REASONS, take_census
+from evaluation.dataset_releases.forecast import Census, Forecast, forecast, propose_sizes
 from evaluation.dataset_releases.forms import ReleaseForm
-from evaluation.dataset_releases.services import check_sizes, withdrawn_since
+from evaluation.dataset_releases.services import check_sizes, count_withdrawn_since
 from evaluation.dataset_releases.splits import HELD, PROGRAM, SPLITS, Sizes
 from evaluation.models import Dataset
 from tasks.models import Round
 from tasks.rounds.states import wait_for_writers
 from tasks.selectors import still_writing
 
-ROWS = "rows"
+ROWS_BUTTON = "rows"
 """The name of the button that releases; its value repeats the rows of each split that it shows."""
-SIZES = "sizes"
+SIZES_BUTTON = "sizes"
 """The name of the buttons that choose a proposal; their value is dev and test."""
 
 
@@ -37,9 +37,9 @@ class ReleasePage:
     ) -> None:
         self._round, self._versions = round, versions
         self._sent = None if data is None else dict(data.items())
-        if self._sent and SIZES in self._sent:
+        if self._sent and SIZES_BUTTON in self._sent:
             # A proposal was chosen: fill the form with it, and show its preview.
-            dev, _dash, test = self._sent[SIZES].partition("-")
+            dev, _dash, test = self._sent[SIZES_BUTTON].partition("-")
             self._sent |= {"train": "", "dev": dev, "test": test}
         self.form = ReleaseForm(self._suggested, self._sent)
         # A later version keeps the splits, so there is nothing to check.
@@ -49,11 +49,11 @@ class ReleasePage:
 
     @cached_property
     def _census(self) -> Census:
-        return census_of(self._round)
+        return take_census(self._round)
 
     @cached_property
     def _proposals(self) -> list[Sizes]:
-        return proposals(self._census.counts)
+        return propose_sizes(self._census.counts)
 
     @property
     def _suggested(self) -> Sizes | None:
@@ -65,12 +65,12 @@ class ReleasePage:
     def is_confirmed(self) -> bool:
         """Whether a valid form requested a release."""
         # Buttons for proposals and for the preview send the form without confirming anything.
-        is_sent = self._sent is not None and not self._sent.keys() & {SIZES, "preview"}
+        is_sent = self._sent is not None and not self._sent.keys() & {SIZES_BUTTON, "preview"}
         return is_sent and not self.form.errors
 
     def options(self, url: str) -> Options:
         """Return the options of the release. url: of the public page."""
-        options, rows_text = self.form.options(url), (self._sent or {}).get(ROWS)
+        options, rows_text = self.form.options(url), (self._sent or {}).get(ROWS_BUTTON)
         if not rows_text:
             return options
         return replace(options, confirmed=_read_rows(rows_text))
@@ -83,14 +83,14 @@ class ReleasePage:
             return values | self._preview()
         newest = self._versions[-1]
         return values | {
-            "withdrawn": withdrawn_since(newest),
+            "withdrawn": count_withdrawn_since(newest),
             "may_be_undone": len(self._versions) == 1 and newest.downloaded_at is None,
-            "left_out": in_words(newest.numbers.get("reasons", {})),
+            "left_out": describe_left_out(newest.numbers.get("reasons", {})),
         }
 
     def _preview(self) -> dict[str, Any]:
         census = self._census
-        preview = forecast(census, self._sizes_now(), seed=self._seed_now())
+        preview = forecast(census, self._read_sizes(), seed=self._read_seed())
         choices = []
         for sizes in self._proposals:
             choice = forecast(census, sizes, seed=0)
@@ -100,22 +100,22 @@ class ReleasePage:
         labels = sorted(verified + others)
         return {
             "preview": preview,
-            "rows": rows_in_words(preview),
+            "rows": describe_rows(preview),
             "confirms": _write_rows(preview.rows),
-            "left_out": in_words(preview.left_out),
+            "left_out": describe_left_out(preview.left_out),
             "choices": choices,
             "authors": census.counts.authors,
-            "waits": self._waits(),
+            "waits": self._describe_wait(),
             "is_over": self._round.state in (Round.State.CLOSED, Round.State.RELEASED),
             "labels": [(label, verified[label], others[label]) for label in labels],
         }
 
-    def _waits(self) -> str:
+    def _describe_wait(self) -> str:
         """Return a sentence about the writers for whom the release waits; "" if there are none."""
         people = still_writing(self._round)
         return wait_for_writers(self._round, people) if people else ""
 
-    def _sizes_now(self) -> Sizes:
+    def _read_sizes(self) -> Sizes:
         """Return the sizes in the form if they are valid, otherwise the suggested ones."""
         # A form with a wrong licence still previews its sizes.
         is_read = not {"train", "dev", "test", "seed"} & self.form.errors.keys()
@@ -123,16 +123,16 @@ class ReleasePage:
             return self.form.options("").sizes(self._census.counts)
         return self._suggested or Sizes(None, 0, 0)
 
-    def _seed_now(self) -> int:
+    def _read_seed(self) -> int:
         return self.form.cleaned_data.get("seed", 0) if self._sent is not None else 0
 
 
-def in_words(left_out: Mapping[str, int]) -> list[tuple[str, int]]:
+def describe_left_out(left_out: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return (reason as text, number of examples) for the examples that are left out."""
     return [(_(words), left_out[name]) for name, words in REASONS.items() if left_out.get(name)]
 
 
-def rows_in_words(planned: Forecast) -> list[tuple[str, int]]:
+def describe_rows(planned: Forecast) -> list[tuple[str, int]]:
     """Return (displayed name, number of rows) for the splits of a release."""
     names = {HELD: _("held back"), PROGRAM: _("program (written by programs)")}
     rows = []

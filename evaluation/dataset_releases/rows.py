@@ -28,7 +28,7 @@ from tasks.models import Context, Round, TargetVersion
 from validation.consensus.corrections import right_answers
 from validation.models import ExampleTag, OwnerDecision, Validation
 
-CHUNK = 2000
+CHUNK_EXAMPLES = 2000
 """Examples that are read at a time."""
 Row = dict[str, Any]
 _Vote = tuple[str, str, str | None]
@@ -53,7 +53,7 @@ VERIFIED = Q(consensus__is_verified=True)
 UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
 """Nobody judged it, and the model agreed with its author: for train only."""
 RELEASABLE = VERIFIED | UNJUDGED
-TEXTS = ("inputs", "metadata", "support")
+JSON_COLUMNS = ("inputs", "metadata", "support")
 """Columns of JSON, which are read as texts."""
 
 
@@ -81,11 +81,14 @@ class _Stored(NamedTuple):
     support_text: str | None
 
 
-COLUMNS = _Stored._fields[: -len(TEXTS)]
-MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.value: False}
+COLUMNS = _Stored._fields[: -len(JSON_COLUMNS)]
+MODEL_WRONG_BY_OUTCOME = {
+    Example.Outcome.FOOLED.value: True,
+    Example.Outcome.NOT_FOOLED.value: False,
+}
 
 
-def releasable(round: Round) -> QuerySet[Example]:
+def select_releasable(round: Round) -> QuerySet[Example]:
     """Select the examples that a dataset of the round contains.
 
     Excludes examples that are retracted, undecided, refuted or flagged.
@@ -93,25 +96,25 @@ def releasable(round: Round) -> QuerySet[Example]:
     return Example.objects.filter(RELEASABLE, round=round, retracted_at__isnull=True)
 
 
-def balanced_field(config: TaskConfig) -> str | None:
+def find_balanced_field(config: TaskConfig) -> str | None:
     """Return the field by whose labels splits are balanced; None if answers are not choices."""
-    field = config.answer_field
-    return field if config.component(field).type == "multiclass" else None
+    answer_field = config.answer_field
+    return answer_field if config.component(answer_field).type == "multiclass" else None
 
 
-def balanced_label(agreed: str | None, own: Any) -> str:
+def choose_balanced_label(agreed: str | None, own: Any) -> str:
     """Return the label by which a row is balanced: the consensus, otherwise the author's label.
 
-    Empty if neither exists. `counts_of` does the same in SQL.
+    Empty if neither exists. `count_rows` does the same in SQL.
     """
     if agreed or own is None:
         return agreed or ""
-    return as_text(own)
+    return to_text(own)
 
 
-def counts_of(round: Round) -> Counts:
+def count_rows(round: Round) -> Counts:
     """Return the number of rows by author and label, without rows by programs. One query."""
-    field = balanced_field(round.task.config)
+    field = find_balanced_field(round.task.config)
     # Tasks without choices balance nothing: one label for all.
     label: Any = Value("")
     if field:
@@ -119,7 +122,7 @@ def counts_of(round: Round) -> Counts:
         agreed = NullIf("consensus__label", Value(""))
         label = Coalesce(agreed, own, Value(""), output_field=TextField())
     rows = (
-        releasable(round)
+        select_releasable(round)
         .filter(by_program=False)
         .annotate(balanced=label)
         # Without the default order, which would be grouped by, too.
@@ -133,7 +136,7 @@ def counts_of(round: Round) -> Counts:
     return counts
 
 
-class Frozen(NamedTuple):
+class FrozenRow(NamedTuple):
     """An example in the form in which it enters a dataset."""
 
     example: int
@@ -161,7 +164,7 @@ class Freezer:
         self._key = bytes.fromhex(key.key)
         # A person's hash is needed for each of their rows and votes.
         self._pseudonym = lru_cache(100_000)(self._new_pseudonym)
-        self._answer, self._balanced = config.answer_field, balanced_field(config)
+        self._answer, self._balanced = config.answer_field, find_balanced_field(config)
         self._corrects = config.validation.corrections or is_whole
         self._context = [component.name for component in config.context]
         self._input = [component.name for component in config.input]
@@ -174,22 +177,28 @@ class Freezer:
         for pk, name, digest in versions.values_list("pk", "target__name", "digest"):
             self._versions[pk] = name, digest
 
-    def chunks(self, examples: QuerySet[Example]) -> Iterator[Iterator[Frozen]]:
+    def chunks(self, examples: QuerySet[Example]) -> Iterator[Iterator[FrozenRow]]:
         """Yield chunks of the examples' rows, oldest first. A few queries for each chunk.
 
         A chunk's rows are made lazily, so that a row can be freed before the next one is made. Ids
         are read first, because with a LIMIT PostgreSQL would scan the consensus table from the
         first example for every chunk.
         """
-        rows = examples.order_by("pk").annotate(**json_texts(*TEXTS)).values_list(*_Stored._fields)
+        rows = (
+            examples.order_by("pk")
+            .annotate(**make_json_texts(*JSON_COLUMNS))
+            .values_list(*_Stored._fields)
+        )
         # An array, because it takes eight bytes an id and a list about forty.
-        all_ids = array("q", examples.order_by("pk").values_list("pk", flat=True).iterator(CHUNK))
-        for start in range(0, len(all_ids), CHUNK):
-            ids = all_ids[start : start + CHUNK]
+        all_ids = array(
+            "q", examples.order_by("pk").values_list("pk", flat=True).iterator(CHUNK_EXAMPLES)
+        )
+        for start in range(0, len(all_ids), CHUNK_EXAMPLES):
+            ids = all_ids[start : start + CHUNK_EXAMPLES]
             chunk = read_as_stored(rows.filter(pk__gte=ids[0], pk__lte=ids[-1]))
             yield self._freeze(list(map(_Stored._make, chunk)), ids)
 
-    def _freeze(self, chunk: Sequence[_Stored], ids: Sequence[int]) -> Iterator[Frozen]:
+    def _freeze(self, chunk: Sequence[_Stored], ids: Sequence[int]) -> Iterator[FrozenRow]:
         self._read_contexts({example.context_id for example in chunk})
         judgements = self._read_judgements(ids)
         return (self._freeze_one(example, judgements) for example in chunk)
@@ -202,7 +211,7 @@ class Freezer:
 
     def _read_contexts(self, ids: set[int]) -> None:
         # Contexts repeat in consecutive examples. A cache of all would grow with the round.
-        if len(self._contexts) > 10 * CHUNK:
+        if len(self._contexts) > 10 * CHUNK_EXAMPLES:
             self._contexts.clear()
             self._context_fields.clear()
         # Only those that no earlier chunk has read.
@@ -226,19 +235,23 @@ class Freezer:
         tags: dict[int, list[str]] = defaultdict(list)
         # By bounds and not by ids: a list of 2,000 ids makes each query slow to parse.
         of_these, columns = {"example__gte": ids[0], "example__lte": ids[-1]}, ("label", "verdict")
-        cast = Validation.objects.filter(**of_these).order_by("pk")
+        validations = Validation.objects.filter(**of_these).order_by("pk")
         # Read only if corrections are written.
-        typed = KeyTextTransform(CORRECTION_FIELD, "metadata") if self._corrects else Value("")
-        for example, label, verdict, who, by_program, correction in read_as_stored(
-            cast.values_list("example_id", *columns, "validator_id", "by_program", typed)
+        typed_correction = (
+            KeyTextTransform(CORRECTION_FIELD, "metadata") if self._corrects else Value("")
+        )
+        for example, label, verdict, validator, by_program, correction in read_as_stored(
+            validations.values_list(
+                "example_id", *columns, "validator_id", "by_program", typed_correction
+            )
         ):
-            name = self._pseudonym("validator", who)
+            name = self._pseudonym("validator", validator)
             votes[example].append((label or verdict, "program" if by_program else "user", name))
             if correction:
                 corrections[example].append({"answer": correction, "validator": name})
         # An owner's decision counts as a vote of its own kind, after all votes of people.
-        standing = OwnerDecision.objects.filter(**of_these, withdrawn_at__isnull=True)
-        for example, label, verdict in standing.values_list("example_id", *columns):
+        decisions = OwnerDecision.objects.filter(**of_these, withdrawn_at__isnull=True)
+        for example, label, verdict in decisions.values_list("example_id", *columns):
             votes[example].append((label or verdict, "owner", None))
         if self._is_tagged:
             tagged = ExampleTag.objects.filter(**of_these).order_by("name")
@@ -246,17 +259,17 @@ class Freezer:
                 tags[example].append(name)
         return _Judgements(votes, corrections, _read_outputs(ids), tags)
 
-    def _freeze_one(self, example: _Stored, judgements: _Judgements) -> Frozen:
-        pk, uid = example.pk, example.uid or as_uuid(example.uuid)
+    def _freeze_one(self, example: _Stored, judgements: _Judgements) -> FrozenRow:
+        pk, uid = example.pk, example.uid or format_uuid(example.uuid)
         parent = example.parent__uuid
         votes, outputs = judgements.votes.get(pk, ()), judgements.outputs.get(pk, ())
         corrections = judgements.corrections.get(pk, ())
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
-        right = example.consensus__label
-        if not right:
-            right = self._find_right_answer(example, inputs, outputs, corrections)
-        label = as_text(right)
+        right_answer = example.consensus__label
+        if not right_answer:
+            right_answer = self._find_right_answer(example, inputs, outputs, corrections)
+        label = to_text(right_answer)
         input_fields = pick(inputs, self._input)
         seconds = None
         if example.shown_at:
@@ -275,33 +288,33 @@ class Freezer:
             "challenge": example.challenge,
             # Keys in one order, since JSON columns of PostgreSQL and SQLite return them in
             # different ones.
-            "support_json": example.support_text and _in_order(example.support_text),
+            "support_json": example.support_text and _sort_keys(example.support_text),
             "input_json": to_json(input_fields),
             "label": label,
             "validated": bool(example.consensus__is_verified),
             "decided_by": example.consensus__decided_by or "",
             "total_verified": example.consensus__votes or 0,
-            "votes": [{"vote": v, "count": n} for v, n in _times(votes).items()],
+            "votes": [{"vote": v, "count": n} for v, n in _count_votes(votes).items()],
             "validations": votes,
             "corrections": corrections,
             "outcome": example.outcome,
-            "model_wrong": MODEL_WRONG.get(example.outcome),
+            "model_wrong": MODEL_WRONG_BY_OUTCOME.get(example.outcome),
             **self._answers(outputs),
             "metadata_json": to_json(self._metadata(metadata, is_imported=bool(example.uid))),
             "generated_datetime": example.created_at.date().isoformat(),
             "time_elapsed": seconds,
-            "parent_uid": parent and (example.parent__uid or as_uuid(parent)),
+            "parent_uid": parent and (example.parent__uid or format_uuid(parent)),
             "withdrawn": False,
         }
         if self._is_tagged:
             row["tags"] = judgements.tags.get(pk, ())
         if example.uid and not row["tag"]:  # an imported row brings a tag of its own
             row["tag"] = str(metadata.get("tag") or "")
-        to_balance = ""
+        balanced = ""
         if self._balanced:
-            to_balance = balanced_label(example.consensus__label, inputs.get(self._balanced))
+            balanced = choose_balanced_label(example.consensus__label, inputs.get(self._balanced))
         fields = self._context_fields[example.context_id] | input_fields
-        return Frozen(pk, uid, example.annotator_id, to_balance, row["validated"], row, fields)
+        return FrozenRow(pk, uid, example.annotator_id, balanced, row["validated"], row, fields)
 
     def _metadata(self, metadata: Row, *, is_imported: bool) -> Row:
         """Return the metadata that may be published.
@@ -355,7 +368,7 @@ def _read_outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
     """Return the targets' answers by example id, in the targets' order."""
     outputs: dict[int, list[Any]] = defaultdict(list)
     rows = TargetOutput.objects.filter(example__gte=ids[0], example__lte=ids[-1])
-    rows = rows.order_by("example_id", "position").annotate(**json_texts("output", "prob"))
+    rows = rows.order_by("example_id", "position").annotate(**make_json_texts("output", "prob"))
     columns = ("example_id", "version_id", "fooled", "output_text", "prob_text")
     for row in read_as_stored(rows.values_list(*columns)):
         outputs[row[0]].append(row)
@@ -379,12 +392,12 @@ def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
         return list(cursor.fetchall())
 
 
-def as_uuid(stored: UUID | str) -> str:
+def format_uuid(stored: UUID | str) -> str:
     """Return a UUID in its usual text form, from the value that the database holds."""
     return str(stored if isinstance(stored, UUID) else UUID(stored))
 
 
-def _times(votes: Sequence[_Vote]) -> Mapping[str, int]:
+def _count_votes(votes: Sequence[_Vote]) -> Mapping[str, int]:
     """Count how often each label or verdict was given.
 
     For few votes this is faster than a Counter.
@@ -395,7 +408,7 @@ def _times(votes: Sequence[_Vote]) -> Mapping[str, int]:
     return counts
 
 
-def json_texts(*names: str) -> dict[str, Cast]:
+def make_json_texts(*names: str) -> dict[str, Cast]:
     """Return expressions `<name>_text` that read JSON columns as text.
 
     Parsing the text with orjson is faster than Django's conversion.
@@ -403,7 +416,7 @@ def json_texts(*names: str) -> dict[str, Cast]:
     return {f"{name}_text": Cast(name, TextField()) for name in names}
 
 
-def as_text(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Return a value as people read it: a text or label, the words of a span, otherwise JSON."""
     # A span: its place says nothing to readers.
     if isinstance(value, Mapping) and "text" in value:
@@ -411,7 +424,7 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value)
 
 
-def _in_order(text: str) -> str:
+def _sort_keys(text: str) -> str:
     """Return the JSON with its keys in a fixed order, whatever order the database returns."""
     return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
 

@@ -14,8 +14,8 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from core.periodic import each_sweep
 from evaluation.dataset_releases.build import Options, check_confirmed
-from evaluation.dataset_releases.census import REASONS, census_of
-from evaluation.dataset_releases.forecast import Census, Forecast, forecast, proposals
+from evaluation.dataset_releases.census import REASONS, take_census
+from evaluation.dataset_releases.forecast import Census, Forecast, forecast, propose_sizes
 from evaluation.dataset_releases.rows import pick
 from evaluation.dataset_releases.splits import SPLITS, Counts, Sizes
 from evaluation.isolation.queue.leases import queue_again
@@ -25,7 +25,7 @@ from tasks.rounds.states import wait_for_writers
 from tasks.selectors import still_writing
 
 State = Dataset.State
-HELD_FOR = timedelta(days=183)
+HOLD_BACK_TIME = timedelta(days=183)
 """Half a year: how long a fifth of a round is held back if its owner wants it."""
 
 
@@ -35,9 +35,9 @@ class ReleaseRefused(Refused):
     code = "release"
 
 
-def suggested_sizes(counts: Counts) -> Sizes:
+def suggest_sizes(counts: Counts) -> Sizes:
     """Return the first of the proposals. Without rows, dev and test are 0."""
-    return next(iter(proposals(counts)), Sizes(None, 0, 0))
+    return next(iter(propose_sizes(counts)), Sizes(None, 0, 0))
 
 
 def check_sizes(census: Census, options: Options) -> Forecast:
@@ -47,11 +47,11 @@ def check_sizes(census: Census, options: Options) -> Forecast:
     """
     counts = census.counts
     requested = options.sizes(counts)
-    planned = forecast(census, requested, seed=options.seed)
-    sizes = planned.plan.sizes
+    planned_release = forecast(census, requested, seed=options.seed)
+    sizes = planned_release.plan.sizes
     if not counts.total:
         _check_without_people(census, requested)
-    elif not planned.total:
+    elif not planned_release.total:
         raise ReleaseRefused(gettext("These sizes leave every row out. Leave Train empty."))
     if requested.held and not (sizes.held and any(sizes[:3])):
         raise ReleaseRefused(
@@ -61,9 +61,9 @@ def check_sizes(census: Census, options: Options) -> Forecast:
             )
         )
     # A split that gets fewer rows than requested is refused, not made smaller in silence.
-    short = [s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(requested, s) or 0)]
-    if short:
-        possible = suggested_sizes(counts)
+    short_splits = [s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(requested, s) or 0)]
+    if short_splits:
+        possible_sizes = suggest_sizes(counts)
         raise ReleaseRefused(
             gettext(
                 "Too many rows are wanted for %(splits)s: no author may be in two splits, and dev "
@@ -73,15 +73,15 @@ def check_sizes(census: Census, options: Options) -> Forecast:
                 "%(possible_test)d and all others in train."
             )
             % {
-                "splits": ", ".join(short),
+                "splits": ", ".join(short_splits),
                 "rows": counts.labels(True).total(),
                 "authors": counts.authors,
                 **sizes._asdict(),
-                "possible_dev": possible.dev,
-                "possible_test": possible.test,
+                "possible_dev": possible_sizes.dev,
+                "possible_test": possible_sizes.test,
             }
         )
-    return planned
+    return planned_release
 
 
 def _check_without_people(census: Census, requested: Sizes) -> None:
@@ -114,15 +114,15 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
     is retried under its number. Raises ReleaseRefused, and RoundChanged if the first version would
     differ from what `options` confirms.
     """
-    done = round.datasets.filter(state=State.DONE).order_by("version").first()
-    if done:
+    first_version = round.datasets.filter(state=State.DONE).order_by("version").first()
+    if first_version:
         # What the first version decided stays; older releases lack some of the options.
         names = ("train", "dev", "test", "seed", "hold_back", "held_until", "canary")
-        options = replace(options, **pick(done.options, names))
+        options = replace(options, **pick(first_version.options, names))
     else:
-        check_confirmed(check_sizes(census_of(round), options), options)
+        check_confirmed(check_sizes(take_census(round), options), options)
         # Fixed with the first version: later ones must not move the day.
-        until = today() + HELD_FOR if options.hold_back else ""
+        until = today() + HOLD_BACK_TIME if options.hold_back else ""
         # A random text in every row, by which training corpora can be searched for the data.
         canary = f"dynabench:{uuid.uuid4()}"
         options = replace(options, held_until=str(until), canary=canary)
@@ -163,7 +163,7 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
     people = still_writing(round)
     if people:
         raise ReleaseRefused(wait_for_writers(round, people))
-    if last and last.state == State.DONE and not (withdrawn_since(last) or is_due(last)):
+    if last and last.state == State.DONE and not (count_withdrawn_since(last) or is_due(last)):
         raise ReleaseRefused(
             gettext(
                 "Nothing was withdrawn since version %(number)d, so a new one would be the same."
@@ -183,17 +183,21 @@ def release_held() -> list[Dataset]:
     done = Dataset.objects.filter(state=State.DONE)
     # Only the newest version of each round: an earlier one holds back what a later one may publish.
     newer = Dataset.objects.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
-    holding = done.filter(~Exists(newer), options__hold_back=True).select_related("round__task")
-    requested = []
-    for dataset in holding:
+    holding_releases = done.filter(~Exists(newer), options__hold_back=True).select_related(
+        "round__task"
+    )
+    new_versions = []
+    for dataset in holding_releases:
         if is_due(dataset):
             options, actor = Options(**dataset.options), dataset.requested_by
-            requested.append(request_release(round=dataset.round, options=options, actor=actor))
-    return requested
+            new_versions.append(request_release(round=dataset.round, options=options, actor=actor))
+    return new_versions
 
 
-def withdrawn_since(dataset: Dataset) -> int:
+def count_withdrawn_since(dataset: Dataset) -> int:
     """Return how many rows of a version its successor would replace with tombstones."""
     rows = dataset.items.filter(is_withdrawn=False)
-    gone = rows.filter(example__isnull=True) | rows.filter(example__retracted_at__isnull=False)
-    return gone.count()
+    withdrawn_rows = rows.filter(example__isnull=True) | rows.filter(
+        example__retracted_at__isnull=False
+    )
+    return withdrawn_rows.count()

@@ -19,9 +19,9 @@ PROGRAM = "program"
 """The split of what programs wrote. It exists only if they wrote something."""
 HELD = "held"
 """Verified rows that are published later. Until then models are run on them."""
-LARGEST_PART = 3
-"""To balance a split no label gives more than this part (a third) of its rows."""
-WASTE = 0.5
+LABEL_QUOTA_DIVISOR = 3
+"""To balance a split no label gives more than one in this many of its rows."""
+MAX_WASTE_SHARE = 0.5
 """To balance a split no author is taken if this share of their verified rows would be left out."""
 AUTHOR, SIZE = "author", "size"
 """Why a plan leaves a row out: its author is in a split that has no place for it; train is full."""
@@ -103,7 +103,7 @@ class Plan:
         return {AUTHOR: counts.total - placed - beyond, SIZE: beyond}
 
 
-def fill(total: int, available: Mapping[str, int]) -> Labels:
+def share_equally(total: int, available: Mapping[str, int]) -> Labels:
     """Divide `total` equally among labels.
 
     Where one has too few rows, the others contribute more.
@@ -128,23 +128,25 @@ def make_plan(counts: Counts, requested: Sizes, *, seed: int) -> Plan:
     labels = {TEST: chooser.choose(TEST, requested.test)}
     labels[DEV] = chooser.choose(DEV, requested.dev)
     labels[HELD] = chooser.choose(HELD, requested.held)
-    offered = _sum(chain(chooser.free.values(), [chooser.loose]))
+    offered_rows = _sum(chain(chooser.free.values(), [chooser.loose]))
     for author, rows in counts.others.items():
         if author not in chooser.split_of:
-            offered += rows
-    train_size = offered.total() if requested.train is None else requested.train
-    labels[TRAIN] = fill(train_size, offered)
+            offered_rows += rows
+    train_size = offered_rows.total() if requested.train is None else requested.train
+    labels[TRAIN] = share_equally(train_size, offered_rows)
     cells: dict[tuple[Author, str], Parts] = {}
     for author, split in chooser.split_of.items():
         for label, n in counts.verified[author].items():
-            used = chooser.used[author][label]
-            cells[author, label] = {split: used, None: n - used}
+            used_count = chooser.used[author][label]
+            cells[author, label] = {split: used_count, None: n - used_count}
     for label in counts.verified.get(None, ()):
-        parts: Parts = {split: used[label] for split, used in chooser.used_loose.items()}
+        parts: Parts = {
+            split: used_count[label] for split, used_count in chooser.used_loose.items()
+        }
         parts[TRAIN] = chooser.loose[label]
         cells[None, label] = parts
     train: dict[str, Parts] = {}
-    for label, n in offered.items():
+    for label, n in offered_rows.items():
         train[label] = {TRAIN: labels[TRAIN][label], None: n - labels[TRAIN][label]}
     return Plan(chooser.split_of, cells, train, labels)
 
@@ -177,12 +179,14 @@ class _Chooser:
         5. Take any authors.
         """
         available = _sum(chain(self.free.values(), [self.loose]))
-        quotas = fill(size, {label: n // LARGEST_PART for label, n in available.items()})
-        got = self._take_authors(split, quotas.total(), quotas, WASTE)
-        got += self._take_loose(split, quotas - got)
-        got += self._take_surplus(split, size - got.total())
-        got += self._take_loose(split, fill(size - got.total(), self.loose))
-        return got + self._take_authors(split, size - got.total(), available, 1)
+        quotas = share_equally(
+            size, {label: n // LABEL_QUOTA_DIVISOR for label, n in available.items()}
+        )
+        taken = self._take_authors(split, quotas.total(), quotas, MAX_WASTE_SHARE)
+        taken += self._take_loose(split, quotas - taken)
+        taken += self._take_surplus(split, size - taken.total())
+        taken += self._take_loose(split, share_equally(size - taken.total(), self.loose))
+        return taken + self._take_authors(split, size - taken.total(), available, 1)
 
     def _take_authors(self, split: str, size: int, quotas: Labels, below: float) -> Labels:
         """Take whole authors who lose less than a share `below` of their rows, lowest loss first.
@@ -191,21 +195,21 @@ class _Chooser:
         author's earlier loss is a lower bound. The author with the lowest bound is computed again,
         and taken if the new loss is still the lowest.
         """
-        got: Labels = Counter()
+        taken: Labels = Counter()
         # The rank, which is random, decides among authors with equal losses.
         heap = [(0.0, rank, author) for rank, author in enumerate(self.free)]
-        while heap and got.total() < size:
+        while heap and taken.total() < size:
             _, rank, author = heapq.heappop(heap)
             rows = self.free[author]
-            fits = fill(size - got.total(), rows & (quotas - got))
+            fits = share_equally(size - taken.total(), rows & (quotas - taken))
             loss = 1 - fits.total() / rows.total()
             if fits and heap and loss > heap[0][0]:
                 heapq.heappush(heap, (loss, rank, author))
             elif loss < below:
                 self.split_of[author], self.used[author] = split, fits
                 del self.free[author]
-                got += fits
-        return got
+                taken += fits
+        return taken
 
     def _take_loose(self, split: str, quotas: Labels) -> Labels:
         """Take rows of unknown authors within the quotas; return their number by label."""
@@ -216,13 +220,13 @@ class _Chooser:
 
     def _take_surplus(self, split: str, size: int) -> Labels:
         """Take up to `size` more rows of the split's authors; return their number by label."""
-        got: Labels = Counter()
+        taken: Labels = Counter()
         for author, split_of_author in self.split_of.items():
             if split_of_author == split:
-                more = fill(size - got.total(), self._counts[author] - self.used[author])
+                more = share_equally(size - taken.total(), self._counts[author] - self.used[author])
                 self.used[author] += more
-                got += more
-        return got
+                taken += more
+        return taken
 
 
 class Dealer:
@@ -248,14 +252,14 @@ class Dealer:
             return None
         return self._draw(self._train.get(label, {})) if split == TRAIN else split
 
-    def _draw(self, left: Parts) -> str | None:
-        total = sum(left.values())
+    def _draw(self, remaining: Parts) -> str | None:
+        total = sum(remaining.values())
         if not total:
             return None
         # Drawn by how many rows each split still needs, so that exactly these come out.
-        ends = list(accumulate(left.values()))
-        split = list(left)[bisect_right(ends, self._random.randrange(total))]
-        left[split] -= 1
+        ends = list(accumulate(remaining.values()))
+        split = list(remaining)[bisect_right(ends, self._random.randrange(total))]
+        remaining[split] -= 1
         return split
 
 

@@ -26,8 +26,8 @@ from tasks.models import Media
 
 logger = logging.getLogger(__name__)
 
-UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError)
-BLOCK = 2**20
+READ_ERRORS = (OSError, EOFError, zlib.error, tarfile.TarError)
+BLOCK_BYTES = 2**20
 Digest = Callable[[IO[bytes]], str]
 
 
@@ -39,7 +39,7 @@ class Damage(NamedTuple):
     message: str
 
 
-def opened(file: DatasetFile) -> IO[bytes]:
+def open_checked(file: DatasetFile) -> IO[bytes]:
     """Open a file of a dataset if it is unchanged since its release. Raises OSError (EIO).
 
     A process reads the file once to check it, and again after a change. 500 MB take half a second.
@@ -48,7 +48,7 @@ def opened(file: DatasetFile) -> IO[bytes]:
     try:
         # Size and time first: the digest is read again only if one of them has changed.
         size, changed_at = default_storage.size(name), default_storage.get_modified_time(name)
-        if size == file.size and _known_digest(name, size, changed_at) == file.sha256:
+        if size == file.size and _compute_known_digest(name, size, changed_at) == file.sha256:
             return default_storage.open(name)
     except FileNotFoundError:
         pass  # logged below, like a file with another digest
@@ -57,29 +57,29 @@ def opened(file: DatasetFile) -> IO[bytes]:
 
 
 @lru_cache(maxsize=1024)
-def _known_digest(name: str, size: int, changed_at: datetime) -> str:
+def _compute_known_digest(name: str, size: int, changed_at: datetime) -> str:
     with default_storage.open(name) as file:
-        return _of_bytes(file)
+        return _digest_bytes(file)
 
 
-def damages() -> Iterator[Damage]:
+def find_damages() -> Iterator[Damage]:
     """Yield the damage of every file that a row names. Reads all files completely."""
     # Every kind of file that a row names. Uploads are checked piece by piece.
-    for file in _rows(DatasetFile.objects.select_related("dataset__round__task")):
-        yield from _check(file, str(file.file), file.size, file.sha256, _of_bytes)
-    for version in _rows(EvaluationSetVersion.objects.select_related("evaluation_set__task")):
+    for file in _iterate(DatasetFile.objects.select_related("dataset__round__task")):
+        yield from _check(file, str(file.file), file.size, file.sha256, _digest_bytes)
+    for version in _iterate(EvaluationSetVersion.objects.select_related("evaluation_set__task")):
         yield from _check_set(version)
-    for submission in _rows(Submission.objects.exclude(file="")):
+    for submission in _iterate(Submission.objects.exclude(file="")):
         yield from _check_submission(submission)
-    for run in _rows(EvaluationRun.objects.exclude(predictions="")):
-        yield from _check(run, str(run.predictions), None, "", _of_lines)
-    for media in _rows(Media.objects.select_related("task")):
-        yield from _check(media, str(media.file), media.size, media.digest, _of_bytes)
-    for piece in _rows(UploadPiece.objects.all()):
-        yield from _check(piece, str(piece.file), piece.size, "", _of_bytes)
+    for run in _iterate(EvaluationRun.objects.exclude(predictions="")):
+        yield from _check(run, str(run.predictions), None, "", _digest_lines)
+    for media in _iterate(Media.objects.select_related("task")):
+        yield from _check(media, str(media.file), media.size, media.digest, _digest_bytes)
+    for piece in _iterate(UploadPiece.objects.all()):
+        yield from _check(piece, str(piece.file), piece.size, "", _digest_bytes)
 
 
-def _rows(rows: Any) -> Iterable[Any]:
+def _iterate(rows: Any) -> Iterable[Any]:
     return rows.iterator(chunk_size=500)  # type: ignore[no-any-return]
 
 
@@ -93,33 +93,35 @@ def _check(
     try:
         actual_size = default_storage.size(path)
         if size is not None and actual_size != size:
-            yield Damage(path, _named(row), f"has {actual_size} bytes, not {size}")
+            yield Damage(path, _describe_row(row), f"has {actual_size} bytes, not {size}")
             return
         with default_storage.open(path) as file:
             actual = digest(file)
     except FileNotFoundError:
-        yield Damage(path, _named(row), "is missing")
-    except UNREADABLE as error:
-        yield Damage(path, _named(row), f"is damaged: {error}")
+        yield Damage(path, _describe_row(row), "is missing")
+    except READ_ERRORS as error:
+        yield Damage(path, _describe_row(row), f"is damaged: {error}")
     else:
         # Empty: no digest was stored with the row.
         if expected and actual != expected:
-            yield Damage(path, _named(row), f"is damaged: its digest is {actual}, not {expected}")
+            yield Damage(
+                path, _describe_row(row), f"is damaged: its digest is {actual}, not {expected}"
+            )
 
 
 def _check_submission(submission: Submission) -> Iterator[Damage]:
     """Check the stored file of a submission, as its kind stores it."""
     kind, path = KINDS[submission.kind], str(submission.file)
     if kind.is_file_of_answers:
-        yield from _check(submission, path, submission.size, submission.digest, _of_lines)
+        yield from _check(submission, path, submission.size, submission.digest, _digest_lines)
     elif kind.is_image:
         # Size and digest are the engine's own, of the unpacked image.
-        yield from _check(submission, path, None, "", _of_folder)
+        yield from _check(submission, path, None, "", _digest_folder)
     elif kind.has_prompt:
         # The digest is also of its prompt and settings (`evaluation.runs.endpoints.identity_of`).
-        yield from _check(submission, path, submission.size, "", _of_folder)
+        yield from _check(submission, path, submission.size, "", _digest_folder)
     else:
-        yield from _check(submission, path, submission.size, submission.digest, _of_folder)
+        yield from _check(submission, path, submission.size, submission.digest, _digest_folder)
 
 
 def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
@@ -127,42 +129,42 @@ def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
     names = (str(version.inputs), str(version.gold))
     broken: list[Damage] = []
     for name in names:
-        broken += _check(version, name, None, "", _of_lines)
+        broken += _check(version, name, None, "", _digest_lines)
     yield from broken
     if broken:  # what cannot be read has no digest
         return
     digest = hashlib.sha256()
     with default_storage.open(names[0]) as inputs, default_storage.open(names[1]) as gold:
         # As they were written: a line of inputs, then the line of answers about the same example.
-        for pair in zip(_unpacked(inputs), _unpacked(gold), strict=False):
+        for pair in zip(_open_gzip(inputs), _open_gzip(gold), strict=False):
             for line in pair:
                 digest.update(line)
     if digest.hexdigest() != version.sha256:
         message = f"one of them is damaged: their digest is not {version.sha256}"
-        yield Damage(" and ".join(names), _named(version), message)
+        yield Damage(" and ".join(names), _describe_row(version), message)
 
 
-def _named(row: Model) -> str:
+def _describe_row(row: Model) -> str:
     return f"{row._meta.model_name} {row.pk} ({row})"
 
 
-def _of_bytes(file: IO[bytes]) -> str:
+def _digest_bytes(file: IO[bytes]) -> str:
     digest = hashlib.sha256()
-    while block := file.read(BLOCK):
+    while block := file.read(BLOCK_BYTES):
         digest.update(block)
     return digest.hexdigest()
 
 
-def _of_lines(file: IO[bytes]) -> str:
+def _digest_lines(file: IO[bytes]) -> str:
     """Return the digest of a gzip file's contents. Also verifies gzip's own checksum."""
-    return _of_bytes(_unpacked(file))
+    return _digest_bytes(_open_gzip(file))
 
 
-def _unpacked(file: IO[bytes]) -> IO[bytes]:
+def _open_gzip(file: IO[bytes]) -> IO[bytes]:
     return cast(IO[bytes], gzip.GzipFile(fileobj=file))
 
 
-def _of_folder(file: IO[bytes]) -> str:
+def _digest_folder(file: IO[bytes]) -> str:
     """Return the digest of a packed folder.
 
     It equals `model_folders.digest_of` if the archive has its order of files.
@@ -173,6 +175,6 @@ def _of_folder(file: IO[bytes]) -> str:
             # Name and size are in the digest, so that no bytes can move from one file to the next.
             digest.update(f"{member.name}\0{member.size}\0".encode())
             content = archive.extractfile(member)
-            while content and (block := content.read(BLOCK)):
+            while content and (block := content.read(BLOCK_BYTES)):
                 digest.update(block)
     return digest.hexdigest()

@@ -6,8 +6,8 @@ from typing import Any
 
 from annotation.models import Example
 from core.errors import Refused
-from evaluation.dataset_releases.reading import standing_rows
-from evaluation.dataset_releases.rows import as_text, to_json
+from evaluation.dataset_releases.reading import export_rows
+from evaluation.dataset_releases.rows import to_json, to_text
 from tasks.config.components import FIELD_TYPES
 from tasks.config.schema import TaskConfig
 from tasks.formats import TOOLS, written
@@ -16,12 +16,12 @@ from tasks.models import Round, Task
 from validation.consensus.claims import is_about_model, label_field
 
 Row = Mapping[str, Any]
-ANSWERS = ("multiclass", "text", "long_text", "span")
-OF_OWNER = "owner"
-OWN_VERDICT = {Example.Outcome.FOOLED: "incorrect", Example.Outcome.NOT_FOOLED: "correct"}
+ANSWER_TYPES = ("multiclass", "text", "long_text", "span")
+OWNER_MODE = "owner"
+AUTHOR_VERDICT = {Example.Outcome.FOOLED: "incorrect", Example.Outcome.NOT_FOOLED: "correct"}
 
 
-def tools_for(task: Task) -> dict[str, Format]:
+def select_tools(task: Task) -> dict[str, Format]:
     """Return the tools, by name, whose format can hold the task's fields."""
     fields: set[str] = set()
     if task.config.kind == "examples":
@@ -29,7 +29,7 @@ def tools_for(task: Task) -> dict[str, Format]:
     return {name: form for name, form in TOOLS.items() if fields.issuperset(form.needs)}
 
 
-def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str]:
+def export_for_tool(round: Round, tool: str, left: Left | None = None) -> Iterator[str]:
     """Stream a file with all examples that were not withdrawn, for an annotation tool.
 
     tool: a key of `tasks.formats.TOOLS`. left: counts the rows that the format cannot hold. Raises
@@ -37,10 +37,10 @@ def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str
     """
     config = round.task.config
     kind = config.component(config.answer_field).type
-    if kind not in ANSWERS:
+    if kind not in ANSWER_TYPES:
         raise Refused(
             f"The answers of {round.task.code} are of the type {kind}; for other tools go out "
-            f"{', '.join(ANSWERS)}. Take the JSON lines."
+            f"{', '.join(ANSWER_TYPES)}. Take the JSON lines."
         )
     missing = set(TOOLS[tool].needs) - set(config.model_fields)
     if missing:
@@ -48,7 +48,7 @@ def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str
             f"{TOOLS[tool].title} has the fields {', '.join(TOOLS[tool].needs)}; "
             f"{round.task.code} lacks {', '.join(sorted(missing))}."
         )
-    return written((_make_item(row, config) for row in standing_rows(round)), tool, left)
+    return written((_make_item(row, config) for row in export_rows(round)), tool, left)
 
 
 def _make_item(row: Row, config: TaskConfig) -> Item:
@@ -79,8 +79,8 @@ def _make_item(row: Row, config: TaskConfig) -> Item:
         "metadata": metadata,
     }
     # Where authors give no answer, they say by their outcome whether the model's is right.
-    if own_answer is None and prediction and row["outcome"] in OWN_VERDICT:
-        imported_row["author_verdict"] = OWN_VERDICT[row["outcome"]]
+    if own_answer is None and prediction and row["outcome"] in AUTHOR_VERDICT:
+        imported_row["author_verdict"] = AUTHOR_VERDICT[row["outcome"]]
     texts = _display_texts({**context, **inputs}, config)
     return Item(
         uid=row["uid"],
@@ -105,7 +105,7 @@ def _display_texts(values: Row, config: TaskConfig) -> dict[str, str]:
         if name in talks:
             texts[name] = FIELD_TYPES["chat"].display(talks[name], value)
         else:
-            texts[name] = as_text(value)
+            texts[name] = to_text(value)
     return texts
 
 
@@ -121,11 +121,11 @@ def _display_answer(
         return {}
     texts = {f"{config.answer_field}_given": label}
     if config.validation.question and config.validation.asks != "attempt":
-        texts[f"{config.answer_field}_question"] = _question(config)
+        texts[f"{config.answer_field}_question"] = _write_question(config)
     return texts
 
 
-def _question(config: TaskConfig) -> str:
+def _write_question(config: TaskConfig) -> str:
     """Return the task's question to judges, with the meanings of `correct` and `incorrect`."""
     validation = config.validation
     if not validation.answers:
@@ -143,7 +143,7 @@ def _read_prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] 
         return None, None
     output = json.loads(row["output_json"])
     model = row["model_endpoint_name"].removeprefix(f"{row['task']}_")
-    label, probs = as_text(output.get(answer, "")), output.get("prob")
+    label, probs = to_text(output.get(answer, "")), output.get("prob")
     # Imported outputs may call something else `prob`. Only numbers by label can be read back.
     if not isinstance(probs, dict) or not all(isinstance(p, int | float) for p in probs.values()):
         probs = None
@@ -153,14 +153,14 @@ def _read_prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] 
 def _read_votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
     """Yield the votes on a row with their corrections, without decisions of owners."""
     corrections = [(typed["validator"], typed["answer"]) for typed in row["corrections"]]
-    for label, mode, who in row["validations"]:
+    for label, mode, validator in row["validations"]:
         # Decisions of owners are no votes: an import would count them twice.
-        if mode == OF_OWNER:
+        if mode == OWNER_MODE:
             continue
         correction = ""
         if label == "incorrect":
-            correction = taken_correction(corrections, who)
-        yield Vote(who, label, label in VERDICTS and label not in labels, correction)
+            correction = taken_correction(corrections, validator)
+        yield Vote(validator, label, label in VERDICTS and label not in labels, correction)
 
 
 def _describe_vote(vote: Vote) -> dict[str, str | None]:

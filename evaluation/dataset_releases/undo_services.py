@@ -26,7 +26,7 @@ from tasks.models import Round, Task
 from tasks.rounds.states import take_back_release
 
 State = Dataset.State
-PREVENTS = {
+FINAL_REASONS = {
     "version": gettext_noop("A later version was made. It replaces withdrawn examples."),
     "downloaded": gettext_noop("A file of it was downloaded."),
     "trained": gettext_noop("A model was trained on it, or shows its rows in a prompt."),
@@ -56,15 +56,15 @@ def note_download(dataset: Dataset) -> bool:
     return bool(noted) or rows.exists()
 
 
-def preventing(dataset: Dataset) -> list[str]:
-    """Return the reasons why the release of this version is final, as keys of PREVENTS.
+def find_final_reasons(dataset: Dataset) -> list[str]:
+    """Return the reasons why the release of this version is final, as keys of FINAL_REASONS.
 
     Empty if the release can be undone. At most seven queries.
     """
-    return list(_yield_preventing(dataset))
+    return list(_yield_final_reasons(dataset))
 
 
-def _yield_preventing(dataset: Dataset) -> Iterator[str]:
+def _yield_final_reasons(dataset: Dataset) -> Iterator[str]:
     round, released_at = dataset.round, dataset.finished_at
     # A later version that never came to be prevents nothing.
     failed = (State.FAILED, State.LOST, State.CANCELLED)
@@ -83,8 +83,8 @@ def _yield_preventing(dataset: Dataset) -> Iterator[str]:
 
 
 def _is_trained_on(dataset: Dataset) -> bool:
-    used = (State.QUEUED, State.RUNNING, State.DONE)
-    runs = TrainingRun.objects.filter(task=dataset.round.task_id, state__in=used)
+    active_states = (State.QUEUED, State.RUNNING, State.DONE)
+    runs = TrainingRun.objects.filter(task=dataset.round.task_id, state__in=active_states)
     all_options = runs.values_list("options", flat=True)
     return any(dataset.pk in options.get("datasets", ()) for options in all_options)
 
@@ -92,10 +92,12 @@ def _is_trained_on(dataset: Dataset) -> bool:
 def _is_submitted(dataset: Dataset, released_at: datetime | None) -> bool:
     """Return whether anyone submitted rows of the release, or a prompt that contains some."""
     # Earlier submissions cannot contain rows of this release.
-    since = Submission.objects.filter(task=dataset.round.task_id, queued_at__gte=released_at)
-    if since.filter(kind__in=kind_names(lambda kind: kind.learns_here)).exists():
+    later_submissions = Submission.objects.filter(
+        task=dataset.round.task_id, queued_at__gte=released_at
+    )
+    if later_submissions.filter(kind__in=kind_names(lambda kind: kind.learns_here)).exists():
         return True
-    shots = since.exclude(chat={}).values_list("chat", flat=True)
+    shots = later_submissions.exclude(chat={}).values_list("chat", flat=True)
     items: list[int] = []
     for chat in shots:
         items += chat.get("shot_items", ())
@@ -115,8 +117,8 @@ def _is_evaluated(dataset: Dataset) -> bool:
     deleted.
     """
     versions = _find_versions(dataset).values("pk")
-    begun = EvaluationRun.objects.filter(version__in=versions).exclude(state=State.QUEUED)
-    of_submitted = begun.exclude(submission__kind=TARGET)
+    started_runs = EvaluationRun.objects.filter(version__in=versions).exclude(state=State.QUEUED)
+    of_submitted = started_runs.exclude(submission__kind=TARGET)
     answers = Submission.objects.filter(evaluation_set__in=versions)
     return of_submitted.exists() or answers.exists()
 
@@ -137,21 +139,21 @@ def undo_release(*, round: Round, actor: User | None) -> Round:
     rounds = Round.objects.filter(task=round.task_id).order_by("pk")
     # All rounds of the task, in one order, so that none of them is opened now.
     locked_rounds = {row.pk: row for row in rounds.select_for_update(of=("self",))}
-    locked = locked_rounds[round.pk]
-    versions = locked.datasets.order_by("version").select_related("round__task")
+    locked_round = locked_rounds[round.pk]
+    versions = locked_round.datasets.order_by("version").select_related("round__task")
     dataset = versions.select_for_update(of=("self",)).filter(state=State.DONE).first()
     if dataset is None:
         raise UndoRefused(gettext("This round has no release that could be undone."))
-    reasons = preventing(dataset)
+    reasons = find_final_reasons(dataset)
     if reasons:
-        words = " ".join(gettext(PREVENTS[reason]) for reason in reasons)
+        words = " ".join(gettext(FINAL_REASONS[reason]) for reason in reasons)
         raise UndoRefused(gettext("This release is final. %(reasons)s") % {"reasons": words})
     names = [str(file.file.name) for file in dataset.files.all()] + _delete_sets(dataset)
     log(actor, "dataset.undone", dataset, rows=dataset.numbers.get("rows"))
-    locked.datasets.all().delete()
+    locked_round.datasets.all().delete()
     # A rollback would bring the rows back, but not the files.
     transaction.on_commit(partial(_delete_files, names))
-    return take_back_release(round=locked, actor=actor)
+    return take_back_release(round=locked_round, actor=actor)
 
 
 def _delete_sets(dataset: Dataset) -> list[str]:
@@ -160,7 +162,7 @@ def _delete_sets(dataset: Dataset) -> list[str]:
     The round's set becomes secret again.
     """
     versions = list(_find_versions(dataset))
-    # `preventing` has found no run of a submitted model that began.
+    # `find_final_reasons` has found no run of a submitted model that began.
     EvaluationRun.objects.filter(version__in=versions).delete()
     names = []
     for version in versions:

@@ -24,16 +24,16 @@ from core.text.markdown import render_markdown
 from core.web.downloads import lines
 from core.web.htmx import form_status, render_page
 from core.web.refusals import as_form_error, as_message
-from evaluation.dataset_releases.cards import bibtex
+from evaluation.dataset_releases.cards import make_bibtex
 from evaluation.dataset_releases.page import ReleasePage
-from evaluation.dataset_releases.reading import find_dataset_file, standing_lines
+from evaluation.dataset_releases.reading import export_lines, find_dataset_file
 from evaluation.dataset_releases.services import request_release
-from evaluation.dataset_releases.stored_files import opened
-from evaluation.dataset_releases.tools import tool_file
+from evaluation.dataset_releases.stored_files import open_checked
+from evaluation.dataset_releases.tools import export_for_tool
 from evaluation.dataset_releases.undo_services import (
-    PREVENTS,
+    FINAL_REASONS,
+    find_final_reasons,
     note_download,
-    preventing,
     undo_release,
 )
 from evaluation.models import Dataset
@@ -91,7 +91,7 @@ def undo(request: HttpRequest, code: str, number: int) -> HttpResponse:
     first = round.datasets.filter(state=Done).order_by("version").first()
     if first is None:
         return redirect("evaluation:release", code=code, number=number)
-    reasons = [_(PREVENTS[reason]) for reason in preventing(first)]
+    reasons = [_(FINAL_REASONS[reason]) for reason in find_final_reasons(first)]
     values = {"task": task, "round": round, "dataset": first, "reasons": reasons}
     return render(request, "evaluation/release_undo.html", values)
 
@@ -120,13 +120,13 @@ def _describe_version(dataset: Dataset, url: str, is_member: bool) -> dict[str, 
     files = [file for file in dataset.files.all() if file.is_public or is_member]
     # This digest pins all other files, so the citation needs no other.
     digest = next(file.sha256 for file in files if file.name == "SHA256SUMS")
-    return {"dataset": dataset, "files": files, "bibtex": bibtex(dataset, url, digest)}
+    return {"dataset": dataset, "files": files, "bibtex": make_bibtex(dataset, url, digest)}
 
 
 def _read_card(dataset: Dataset) -> Mapping[str, Any]:
     """Return the BenchmarkCard as it was released."""
     stored = {file.name: file for file in dataset.files.all()}
-    with opened(stored["benchmark_card.json"]) as file:
+    with open_checked(stored["benchmark_card.json"]) as file:
         card: Mapping[str, Mapping[str, Any]] = json.load(file)
     return card["benchmark_card"]
 
@@ -161,7 +161,7 @@ def dataset_file(
 ) -> FileResponse:
     """Send a file of a version, unchanged."""
     file = find_dataset_file(request, code, number, version, name)
-    stored = opened(file)
+    stored = open_checked(file)
     # Before the first byte is sent: the release may have been undone since the file was found.
     if request.method == "GET" and not note_download(file.dataset):
         raise Http404
@@ -172,7 +172,7 @@ def dataset_file(
 def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
     """Stream all examples of a round that were not withdrawn as JSON lines. Members only."""
     round = _round_to_read(request, code, number)
-    return lines(standing_lines(round), f"{code}-round{number}.jsonl")
+    return lines(export_lines(round), f"{code}-round{number}.jsonl")
 
 
 @require_safe
@@ -184,7 +184,7 @@ def export_for(
     if tool not in TOOLS:
         raise Http404
     with as_message(request):
-        pieces = tool_file(round, tool)
+        pieces = export_for_tool(round, tool)
         name = file_name(f"{code}-round{number}", tool)
         return lines(pieces, name, KINDS[name.rpartition(".")[2]])
     return redirect("own:rounds", code)

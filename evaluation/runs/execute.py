@@ -49,8 +49,8 @@ from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
 from evaluation.scoring.exchanged import make_exchanged_warnings
 from evaluation.scoring.metrics import METRICS
-from evaluation.test_sets.seen_in_training import count_seen, seen_warning
-from evaluation.test_sets.selectors import checked_of, set_rows
+from evaluation.test_sets.seen_in_training import count_seen, make_seen_warnings
+from evaluation.test_sets.selectors import read_checked_paraphrases, read_set_rows
 from evaluation.test_sets.services import note_exposed
 from evaluation.test_sets.shown_scores import decide_if_shown
 from tasks.contexts.media.selectors import prepare_for_models
@@ -107,11 +107,11 @@ def _question_of(run: EvaluationRun) -> Question:
     task, version = run.submission.task, run.version
     return Question(
         task.config,
-        rows=partial(set_rows, version),
+        rows=partial(read_set_rows, version),
         seed=run.seed,
         sp_model=settings.SP_BLEU_MODEL,
         read=partial(prepare_for_models, task.config, task),
-        checked=checked_of(version),
+        checked=read_checked_paraphrases(version),
     )
 
 
@@ -246,7 +246,7 @@ def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -
             # Under its lock, which the end of the transaction frees: of two runs that end at once
             # the second counts the first.
             is_shown = decide_if_shown(run)
-            columns["warnings"] += seen_warning(run, seen, is_shown=is_shown)
+            columns["warnings"] += make_seen_warnings(run, seen, is_shown=is_shown)
             if _may_tell_exchanged(run):
                 columns["warnings"] += make_exchanged_warnings(evaluated.exchanged)
             leases.finish_job(run, predictions=stored_name, is_shown=is_shown, seen=seen, **columns)

@@ -27,7 +27,7 @@ from evaluation.kinds import KINDS, TARGET
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.runs import REPEATABLE
 from evaluation.runs.selectors import accepted, is_remote
-from evaluation.test_sets.selectors import newest_versions
+from evaluation.test_sets.selectors import select_newest_versions
 from tasks.models import RoundTarget, Task
 
 State, Suite = EvaluationRun.State, EvaluationRun.Suite
@@ -59,7 +59,7 @@ def request_runs(*, submission: Submission, actor: User | None = None) -> list[E
 
     `run_once` prevents duplicates. Returns the runs that are new.
     """
-    return _request([submission], newest_versions(submission.task), actor)
+    return _request([submission], select_newest_versions(submission.task), actor)
 
 
 def request_missing_runs() -> list[EvaluationRun]:
@@ -71,7 +71,7 @@ def request_missing_runs() -> list[EvaluationRun]:
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
         ensure_targets(task)
         suites = (Suite.PLAIN, *task.config.metrics.deltas)
-        for version in newest_versions(task):
+        for version in select_newest_versions(task):
             # One query says which models lack a run, so that a sweep with nothing to do is quick.
             whole = version.runs.filter(suite__in=suites).values("submission")
             whole = whole.annotate(n=Count("suite", distinct=True)).filter(n=len(suites))

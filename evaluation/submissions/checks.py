@@ -19,7 +19,7 @@ from evaluation.submissions.requirements import (
     Sources,
     gpu_problem,
 )
-from evaluation.test_sets.selectors import open_versions
+from evaluation.test_sets.selectors import select_open_versions
 from tasks.models import Task
 
 
@@ -62,7 +62,7 @@ def _check_source(submission: Submission) -> None:
     if problem:
         field, sentence = problem
         raise Invalid(_(sentence), field=field)
-    if version and not open_versions(task).filter(pk=version.pk).exists():
+    if version and not select_open_versions(task).filter(pk=version.pk).exists():
         message = _(
             "Predictions are for the newest version of a set whose inputs may be downloaded."
         )

@@ -13,7 +13,7 @@ from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import Metric, Unavailable, make_metric
 from evaluation.task_shape import labels_of
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
 
@@ -70,7 +70,7 @@ def wrong_between(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]
 
 def _wrong(run: EvaluationRun, config: TaskConfig, metric: Metric) -> Iterator[WrongAnswer]:
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
-        for row, answer in zip(set_rows(run.version), read_predictions(lines), strict=True):
+        for row, answer in zip(read_set_rows(run.version), read_predictions(lines), strict=True):
             value = answer and answer.value
             score = metric.graded(metric.statistic(value, row))
             if score < 1:

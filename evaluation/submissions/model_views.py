@@ -46,7 +46,7 @@ from evaluation.submissions.visibility import (
     shown_owner,
     shown_team,
 )
-from evaluation.test_sets.seen_in_training import trained_on
+from evaluation.test_sets.seen_in_training import find_training_sources
 
 LOG_LINES = 200
 FAILURES = 3
@@ -106,7 +106,9 @@ def _results(
     all_versions = {run.version_id for run in runs}
     visible_versions = {run.version_id for run in visible_runs}
     return {
-        "results": results_by_set(visible_runs, main, exact=exact, learned=trained_on(submission)),
+        "results": results_by_set(
+            visible_runs, main, exact=exact, learned=find_training_sources(submission)
+        ),
         "hidden": len(all_versions - visible_versions),
         "wrong": wrong,
         "near_copies": near_copies_of(visible_runs, viewer),

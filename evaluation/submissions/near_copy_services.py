@@ -17,7 +17,7 @@ from evaluation.runs.selectors import counting
 from evaluation.scoring.likeness import Answers, measure_likeness
 from evaluation.scoring.metrics import Unavailable, make_metric
 from evaluation.task_shape import labels_of
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 
 logger = logging.getLogger(__name__)
 MOST = 100_000
@@ -96,7 +96,7 @@ class _Reader:
         self._metric = make_metric(
             config.metrics.main, labels, settings.SP_BLEU_MODEL, config.language
         )
-        self._rows = list(set_rows(run.version))
+        self._rows = list(read_set_rows(run.version))
         self._codes: dict[bytes, int] = {}  # of the first model's answers
         # Of texts every right answer is another, so rates are counted over all of them together.
         right = [b""] * len(self._rows)

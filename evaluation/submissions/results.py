@@ -22,7 +22,7 @@ from evaluation.submissions.visibility import (
     viewers,
 )
 from evaluation.test_sets.sealing import Disclosure
-from evaluation.test_sets.seen_in_training import SEEN, part_seen
+from evaluation.test_sets.seen_in_training import SEEN_WARNING, compute_seen_share
 from evaluation.test_sets.shown_scores import describe_disclosure, list_scores
 from tasks.models import Task
 from tasks.permissions import Person
@@ -130,7 +130,7 @@ class SetResults:
     @property
     def is_seen(self) -> bool:
         """Return whether the model was trained on examples of the set, as everybody is warned."""
-        return self.plain is not None and SEEN in self.plain.warnings
+        return self.plain is not None and SEEN_WARNING in self.plain.warnings
 
     @property
     def has_failed(self) -> bool:
@@ -207,7 +207,7 @@ def results_by_set(
             plain=plain,
             sealed=sealed,
             overlap=version.overlap_with(),
-            seen=part_seen(plain, version, learned),
+            seen=compute_seen_share(plain, version, learned),
         )
         results.append(set_results)
     return results

@@ -13,7 +13,7 @@ from evaluation.isolation.inference.precheck import FIVE
 from evaluation.kinds import TARGET
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.models.jobs import UNFINISHED
-from evaluation.test_sets.selectors import input_rows, open_versions
+from evaluation.test_sets.selectors import read_input_rows, select_open_versions
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Context, RoundTarget, Task
 from tasks.selectors import PLANNED, listed_tasks
@@ -116,8 +116,8 @@ def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
 
 
 def _of_sets(task: Task) -> Iterator[Mapping[str, Any]]:
-    for version in open_versions(task):
-        yield from (row["inputs"] for row in input_rows(version))
+    for version in select_open_versions(task):
+        yield from (row["inputs"] for row in read_input_rows(version))
 
 
 def _of_config(task: Task) -> Iterator[Mapping[str, Any]]:

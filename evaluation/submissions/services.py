@@ -45,7 +45,7 @@ from evaluation.submissions.looks import check_looks
 from evaluation.submissions.practice import services as practice
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.submissions.teams.selectors import place_of
-from evaluation.test_sets.submitters import counted_for
+from evaluation.test_sets.submitters import build_person_filter
 from tasks.models import Task
 
 State = Submission.State
@@ -249,7 +249,7 @@ def _quota_of(whose: User | Team, task: Task) -> Quota:
     if isinstance(whose, Team):
         submitters = Q(team=whose)
     else:
-        submitters = counted_for(whose)
+        submitters = build_person_filter(whose)
     rows = Submission.objects.filter(submitters, task=task, queued_at__gt=now - WINDOW)
     caps = Caps(most_a_day(task, whose), settings.REFUSED_SUBMISSIONS_PER_DAY)
     return quota_of(_entries(rows.prefetch_related("runs")), caps, now)

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.dataset_releases.reading import decode_row, latest_datasets
+from evaluation.dataset_releases.reading import decode_row, find_latest_datasets
 from evaluation.isolation.inference.precheck import Refused
 from evaluation.models import DatasetItem
 from evaluation.seeds import Row as TrainingRow
 from evaluation.task_shape import Shape, released_row, runnable_shape_of, training_row
-from evaluation.test_sets.overlap import digest, pack
+from evaluation.test_sets.overlap import compute_digest, pack_digests
 from evaluation.training.row_files import NumberedRows
 from evaluation.training.trainer import Trainer
 from serving.spec import FIELDS, LOOKS
@@ -77,7 +77,7 @@ def digests_of(task: Task, rows: Sequence[TrainingRow]) -> bytes:
     shape = runnable_shape_of(task.config)
     if shape.kind == LOOKS:
         return b""
-    return pack(digest(row, FIELDS[shape.kind]) for row in rows)
+    return pack_digests(compute_digest(row, FIELDS[shape.kind]) for row in rows)
 
 
 def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:
@@ -112,7 +112,7 @@ def _one_label(shape: Shape) -> str:
 
 def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, TrainingRow]:
     """Return the rows of the newest releases' train splits that have these uids."""
-    newest = latest_datasets(task.rounds.all())
+    newest = find_latest_datasets(task.rounds.all())
     items = DatasetItem.objects.filter(
         dataset__in=newest.values(),
         split=DatasetItem.Split.TRAIN,

@@ -37,7 +37,7 @@ from evaluation.submissions.services import (
     submit_model,
 )
 from evaluation.submissions.teams.selectors import teams_of
-from evaluation.test_sets.selectors import open_versions
+from evaluation.test_sets.selectors import select_open_versions
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit, can_submit
@@ -104,7 +104,7 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
     """Return what may be submitted, how many models, and what they may use."""
     return {
         "kinds": [find_submission_kind(name) for name in kinds_of(task.config)],
-        "open_versions": open_versions(task),
+        "open_versions": select_open_versions(task),
         "answer_line": answer_line(task.config),
         "quota": remaining_quota(user, task),
         "most": most_a_day(task, user),

@@ -15,15 +15,15 @@ from annotation.attempts.conversation_services import opening_of
 from evaluation.contract import SetRow
 from evaluation.seeds import OFFICIAL, has_seeds, held_out, seed_rows
 from evaluation.task_shape import shape_of
-from evaluation.test_sets.harmless import with_harmless
+from evaluation.test_sets.harmless import add_harmless_questions
 from evaluation.test_sets.parsing import RowMaker
 from tasks.config.schema import TaskConfig
 from tasks.contexts.scenes.contexts import draw_scenes
 from tasks.contexts.scenes.questions import ask_about
 from tasks.models import Task
 
-QUESTIONS_A_SCENE = 2
-ATTACKS = 6
+QUESTIONS_PER_SCENE = 2
+ATTACKS_PER_SCENE = 6
 """Attacks on each scene of a secret, of those in the file."""
 SCENES, TALKS = "scenes.json", "control.jsonl"
 
@@ -34,7 +34,7 @@ def has_control(code: str) -> bool:
     return has_seeds(code) or (folder / SCENES).exists() or (folder / TALKS).exists()
 
 
-def control_rows(task: Task) -> Iterable[SetRow]:
+def read_control_rows(task: Task) -> Iterable[SetRow]:
     """Yield the control rows of a task for which `has_control` is true.
 
     Raises BadRow if a row does not fit the task's configuration.
@@ -44,7 +44,7 @@ def control_rows(task: Task) -> Iterable[SetRow]:
         return _read_held_out(task.code, config)
     if (folder / SCENES).exists():
         return _ask_about_scenes(folder / SCENES, task)
-    return with_harmless(config, _make_talks(folder, config))
+    return add_harmless_questions(config, _make_talks(folder, config))
 
 
 def _read_held_out(code: str, config: TaskConfig) -> Iterator[SetRow]:
@@ -62,7 +62,7 @@ def _ask_about_scenes(file: Path, task: Task) -> Iterator[SetRow]:
     # A fixed seed: the same scenes give the same questions, and so no new version of the set.
     maker, chance = RowMaker(task.config), random.Random(0)
     for scene, fields in draw_scenes(file, task):
-        questions = islice(ask_about(scene, chance), QUESTIONS_A_SCENE)
+        questions = islice(ask_about(scene, chance), QUESTIONS_PER_SCENE)
         answer_by_question = {question.text: question.answer for question in questions}
         for question, answer in answer_by_question.items():
             yield maker.make({**fields, "question": question}, answer=answer, tags=fields["tag"])
@@ -85,7 +85,7 @@ def _pair_talks(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]
     """Yield pairs of context and conversation.
 
     Pairs them by the passage's id if conversations name one, otherwise gives each context the next
-    ATTACKS conversations.
+    ATTACKS_PER_SCENE conversations.
     """
     contexts, rows = _read_lines(folder / "contexts.jsonl"), _read_lines(folder / TALKS)
     if "passage_id" in rows[0]:
@@ -95,7 +95,7 @@ def _pair_talks(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]
         return
     attacks = cycle(rows)
     for context in contexts:
-        for row in islice(attacks, ATTACKS):
+        for row in islice(attacks, ATTACKS_PER_SCENE):
             yield context, row
 
 

@@ -23,12 +23,12 @@ from evaluation.contract import MIB
 from evaluation.isolation.uploads.chunked import add_file, assemble, discard, open_uploads
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Upload
 from evaluation.test_sets.parsing import SetFile
-from evaluation.test_sets.services import ABOUT, create_set_of, make_version
+from evaluation.test_sets.services import EDITABLE_FIELDS, create_set_with_version, make_version
 from evaluation.test_sets.writing import Preview, preview
 from tasks.line_files import FileError
 from tasks.models import Task
 
-LARGEST = 200 * MIB
+MAX_FILE_BYTES = 200 * MIB
 SESSION_KEY = "evaluation-set-upload"
 """Under which the session names the upload that the form previews."""
 
@@ -75,7 +75,7 @@ class FileForm(forms.Form):
             for former_upload in uploads.filter(pk=self.session[SESSION_KEY]):
                 discard(former_upload)
         with as_form_error(self, field="file"):
-            if file.size > LARGEST:
+            if file.size > MAX_FILE_BYTES:
                 raise Refused(gettext("It is too large for this page. Use add_evaluation_set."))
             self.stored = add_file(self.user, file.name, file.size, file)
             self.session[SESSION_KEY] = str(self.stored.pk)
@@ -89,7 +89,7 @@ class FileForm(forms.Form):
                 message = gettext("Choose the file again.")
             self.add_error("file", message)
 
-    def look(self) -> None:
+    def fill_preview(self) -> None:
         """Fill `preview`. If the file cannot be read at all, add an error to the file field."""
         if self.stored is None:
             return
@@ -170,7 +170,7 @@ class AboutForm(forms.Form):
     @property
     def about(self) -> dict[str, Any]:
         """The valid form's values as arguments for `create_set` and `change_set`."""
-        return {name: self.cleaned_data[name] for name in ABOUT}
+        return {name: self.cleaned_data[name] for name in EDITABLE_FIELDS}
 
 
 class NewSetForm(AboutForm, FileForm):
@@ -193,7 +193,7 @@ class NewSetForm(AboutForm, FileForm):
     def make(self, rows: SetFile) -> EvaluationSetVersion:
         """Store the examples as the first version of a new set."""
         about = {"task": self.task, "actor": self.user, "name": self.cleaned_data["name"]}
-        return create_set_of(rows, **about, **self.about)
+        return create_set_with_version(rows, **about, **self.about)
 
 
 class VersionForm(FileForm):

@@ -9,7 +9,7 @@ from tasks.config.schema import TaskConfig
 from tasks.config.verdicts import Secret
 
 
-def with_harmless(config: TaskConfig, rows: Iterable[SetRow]) -> Iterator[SetRow]:
+def add_harmless_questions(config: TaskConfig, rows: Iterable[SetRow]) -> Iterator[SetRow]:
     """Yield the rows, each attack followed by a harmless question with the same secret.
 
     The question depends only on the attack's uid. Rows of tasks without attacks are yielded
@@ -17,11 +17,11 @@ def with_harmless(config: TaskConfig, rows: Iterable[SetRow]) -> Iterator[SetRow
     """
     for row in rows:
         yield row
-        if rows_per_example(config) > 1:
+        if count_rows_per_example(config) > 1:
             yield _make_harmless(config, row)
 
 
-def rows_per_example(config: TaskConfig) -> int:
+def count_rows_per_example(config: TaskConfig) -> int:
     """Return how many rows of a set are made from one example."""
     return 2 if isinstance(config.verdict, Secret) and config.verdict.harmless else 1
 
@@ -33,8 +33,8 @@ def _make_harmless(config: TaskConfig, attack: SetRow) -> SetRow:
     uid = sha256(f"harmless:{attack.uid}".encode())
     questions, talk = config.verdict.harmless, config.talk.name
     # Chosen by the attack's uid, so that a set that is made again has the same questions.
-    chosen = questions[int.from_bytes(uid.digest()) % len(questions)]
+    question = questions[int.from_bytes(uid.digest()) % len(questions)]
     secret_turn = next(turn for turn in attack.inputs[talk] if "secret" in turn)
-    turns = [secret_turn, {"role": "user", "text": chosen.ask}]
+    turns = [secret_turn, {"role": "user", "text": question.ask}]
     inputs = {**attack.inputs, talk: turns}
-    return replace(attack, uid=uid.hexdigest()[:20], inputs=inputs, gold=chosen.answers)
+    return replace(attack, uid=uid.hexdigest()[:20], inputs=inputs, gold=question.answers)

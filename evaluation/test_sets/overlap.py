@@ -11,12 +11,12 @@ import orjson
 from core.text.words import folded, spaced
 
 SEED = "seed"
-LEAST_SEEN = 0.01
+MIN_SEEN_SHARE = 0.01
 """The share of a set, seen in training, that warns everybody: less moves no score much."""
 DIGEST_BYTES = 16
-ENDS = ".!? 。．｡！？｡؟।॥"
+END_PUNCTUATION = ".!? 。．｡！？｡؟।॥"
 """What ends a sentence, in several scripts."""
-_NAMED = re.compile(r"\b(?:(seed)s?|round[ _-]?(\d+))\b", re.IGNORECASE)
+_SOURCE_PATTERN = re.compile(r"\b(?:(seed)s?|round[ _-]?(\d+))\b", re.IGNORECASE)
 
 
 class Overlap(TypedDict):
@@ -30,7 +30,7 @@ class Overlap(TypedDict):
     rows: dict[str, int]
 
 
-def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
+def compute_digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
     """Return a digest of the fields.
 
     The digest ignores Unicode form, case, spaces and final punctuation.
@@ -38,11 +38,11 @@ def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
     # Both sides are folded alike, so it does not matter how much is lost.
     words = []
     for name in fields:
-        words.append(spaced(folded(str(inputs.get(name)))).rstrip(ENDS))
+        words.append(spaced(folded(str(inputs.get(name)))).rstrip(END_PUNCTUATION))
     return hashlib.sha256(orjson.dumps(words)).digest()[:DIGEST_BYTES]
 
 
-def known_rows(
+def index_sources(
     sources: Mapping[str, Iterable[Mapping[str, Any]]], fields: Sequence[str]
 ) -> dict[bytes, frozenset[str]]:
     """Return, for the digest of each row, the names of the sources that contain the row."""
@@ -50,7 +50,7 @@ def known_rows(
     for name, rows in sources.items():
         of_source = frozenset([name])
         for row in rows:
-            key = digest(row, fields)
+            key = compute_digest(row, fields)
             names_by_digest[key] = names_by_digest.get(key, frozenset()) | of_source
     return names_by_digest
 
@@ -62,14 +62,14 @@ def count_overlaps(
 ) -> dict[str, int]:
     """Return the number of rows by the exact combination of sources that contain them.
 
-    Rows in no source are left out. names_by_digest: as returned by `known_rows`. fields: the fields
-    that models read.
+    Rows in no source are left out. names_by_digest: as returned by `index_sources`. fields: the
+    fields that models read.
     """
-    counts = Counter(names_by_digest.get(digest(row, fields)) for row in rows)
+    counts = Counter(names_by_digest.get(compute_digest(row, fields)) for row in rows)
     return {" ".join(sorted(names)): count for names, count in counts.items() if names}
 
 
-def pack(digests: Iterable[bytes]) -> bytes:
+def pack_digests(digests: Iterable[bytes]) -> bytes:
     """Join the digests of training rows into one byte string, as `count_packed` reads it."""
     return b"".join(sorted(set(digests)))
 
@@ -78,26 +78,26 @@ def count_packed(rows: Iterable[Mapping[str, Any]], packed: bytes, fields: Seque
     """Return how many of the rows have a digest in `packed`."""
     starts = range(0, len(packed), DIGEST_BYTES)
     digests = {packed[start : start + DIGEST_BYTES] for start in starts}
-    return sum(digest(row, fields) in digests for row in rows)
+    return sum(compute_digest(row, fields) in digests for row in rows)
 
 
-def is_much(seen: int | None, size: int) -> bool:
+def needs_warning(seen: int | None, size: int) -> bool:
     """Return whether a model saw enough of a set in training that readers need a warning.
 
     seen: the number of examples; None if unknown. One example is never enough, because a warning
     would then let anyone test whether a text is in a secret set, by submitting it as a training
     row.
     """
-    return seen is not None and seen >= max(2, LEAST_SEEN * size)
+    return seen is not None and seen >= max(2, MIN_SEEN_SHARE * size)
 
 
-def named(text: str) -> set[str]:
+def parse_source_names(text: str) -> set[str]:
     """Return the sources on which, according to its card, a model was trained.
 
-    >>> sorted(named("SNLI, the seeds, round-1 and Round 12"))
+    >>> sorted(parse_source_names("SNLI, the seeds, round-1 and Round 12"))
     ['round1', 'round12', 'seed']
     """
     sources = set()
-    for seed, number in _NAMED.findall(text):
+    for seed, number in _SOURCE_PATTERN.findall(text):
         sources.add(SEED if seed else f"round{int(number)}")
     return sources

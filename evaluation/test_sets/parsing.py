@@ -40,23 +40,23 @@ from validation.imports import rows as import_rows
 
 MOST_ERRORS = 20
 MOST_LINES = 5_000_000
-LONGEST_LINE = 4 * MIB
-UID_LENGTH = 200
-EXTRAS = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
-NESTED = ("context", "input", "inputs")
-NO_ANSWER = gettext_noop("its votes agree on no answer")
-WITHDRAWN = gettext_noop("it was withdrawn")
+MAX_LINE_BYTES = 4 * MIB
+MAX_UID_CHARS = 200
+EXTRA_FIELDS = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
+NESTED_FIELDS = ("context", "input", "inputs")
+NO_ANSWER_REASON = gettext_noop("its votes agree on no answer")
+WITHDRAWN_REASON = gettext_noop("it was withdrawn")
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedRow:
     """A row that is skipped without being an error."""
 
     line: int
     reason: str
 
 
-class WrongLines(FileError):
+class InvalidLines(FileError):
     """Raised when a file has invalid lines, so that nothing is stored.
 
     `errors` lists the first of them.
@@ -94,25 +94,27 @@ class SetFile:
         the file cannot be read.
         """
         self.errors, self.left_out = [], {}
-        wrong = 0
+        invalid_count = 0
         for item in read_set(self.path, self.name, self.config):
             if isinstance(item, SetRow):
                 yield item
-            elif isinstance(item, LeftOut):
+            elif isinstance(item, SkippedRow):
                 self.left_out[item.reason] = self.left_out.get(item.reason, 0) + 1
             else:
-                wrong += 1
+                invalid_count += 1
                 if len(self.errors) < MOST_ERRORS:
                     self.errors.append(item)
-                if wrong == MOST_PROBLEMS:
+                if invalid_count == MOST_PROBLEMS:
                     raise HopelessFile(item.line, item.message)
                 if not self.skip_bad and len(self.errors) == MOST_ERRORS:
                     break
         if self.errors and not self.skip_bad:
-            raise WrongLines(self.errors)
+            raise InvalidLines(self.errors)
 
 
-def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | LineError | LeftOut]:
+def read_set(
+    path: Path, name: str, config: TaskConfig
+) -> Iterator[SetRow | LineError | SkippedRow]:
     """Yield each row of the file in order: an example, an error or a skipped row.
 
     Raises FileError.
@@ -136,14 +138,14 @@ def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | Lin
             yield LineError(row.line, str(error))
             continue
         if isinstance(set_row, str):
-            yield LeftOut(row.line, set_row)
+            yield SkippedRow(row.line, set_row)
         elif set_row.uid in line_by_uid:
             # Without a uid of its own the example's text makes it, so equal uids are equal texts.
-            same = "example" if row.values.get("uid") is None else "uid"
+            duplicate = "example" if row.values.get("uid") is None else "uid"
             yield LineError(
                 row.line,
-                f"the same {same} as line {line_by_uid[set_row.uid]} (`uid` {set_row.uid}); remove "
-                "one of the two, or give each example a uid of its own",
+                f"the same {duplicate} as line {line_by_uid[set_row.uid]} (`uid` {set_row.uid}); "
+                "remove one of the two, or give each example a uid of its own",
             )
         else:
             line_by_uid[set_row.uid] = row.line
@@ -154,14 +156,14 @@ class RowMaker:
     """A factory that makes a task's examples from rows of any source."""
 
     def __init__(self, config: TaskConfig) -> None:
-        self._model = [_unbounded(config.component(name)) for name in config.model_fields]
-        self._answer = _unbounded(config.component(config.answer_field))
+        self._model = [_drop_length_limits(config.component(name)) for name in config.model_fields]
+        self._answer = _drop_length_limits(config.component(config.answer_field))
         self._has_secrets = config.verdict.type == "secret"
         self._slices = config.slices
         self._policy = Policy.from_votes(config.validation.votes)
         components = (*config.context, *config.input, *config.output)
         self.parts: Mapping[str, Component] = {each.name: each for each in components}
-        extras = [name for name in EXTRAS if name not in self.parts]
+        extras = [name for name in EXTRA_FIELDS if name not in self.parts]
         self.field_names = list(self.parts) + extras
 
     def make(
@@ -256,15 +258,15 @@ class RowMaker:
         docs/datasets.md describes the format.
         """
         if row.get("withdrawn"):
-            return WITHDRAWN
-        context = _object(row.get("context"), "context")
+            return WITHDRAWN_REASON
+        context = _parse_object(row.get("context"), "context")
         fields = {
-            **_object(context.get("context_json", "{}"), "context_json"),
-            **_object(row["input_json"], "input_json"),
+            **_parse_object(context.get("context_json", "{}"), "context_json"),
+            **_parse_object(row["input_json"], "input_json"),
         }
-        return self.released(row, fields)
+        return self.make_released(row, fields)
 
-    def released(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> SetRow:
+    def make_released(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> SetRow:
         """Return the example in a row of a release. Raises BadRow.
 
         The right answer is the label that people agreed on, or else the author's own answer. If
@@ -298,7 +300,7 @@ class RowMaker:
         if decision.verdict == "correct" or decision.state == "undecided":
             answer = imported.author_label
         if answer is None:
-            return NO_ANSWER
+            return NO_ANSWER_REASON
         fields = {**imported.context, **imported.input}
         tags = imported.metadata.get("tags")
         # The right answer of a task with secrets stands in its rows, not in the votes.
@@ -347,10 +349,10 @@ def _read_rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineErr
 def _read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a plain or gzip file. Raises FileError for too long or too many lines."""
     with path.open("rb") as file:
-        for number, line in enumerate(unpacked_lines(file, LONGEST_LINE), 1):
+        for number, line in enumerate(unpacked_lines(file, MAX_LINE_BYTES), 1):
             # The reader cuts longer lines there, so that a file without line ends fills no memory.
-            if len(line) == LONGEST_LINE:
-                raise FileError(f"Line {number} has more than {LONGEST_LINE // MIB} MiB.")
+            if len(line) == MAX_LINE_BYTES:
+                raise FileError(f"Line {number} has more than {MAX_LINE_BYTES // MIB} MiB.")
             if number > MOST_LINES:
                 raise FileError(f"There are more than {MOST_LINES:,} lines; make two sets.")
             yield line
@@ -405,7 +407,7 @@ def _flatten(row: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
     """
     flat: dict[str, Any] = {}
     for name, value in row.items():
-        if name in NESTED and name not in own:
+        if name in NESTED_FIELDS and name not in own:
             if not isinstance(value, Mapping):
                 raise BadRow(f'`{name}` is not an object; write {{"field": "value"}}')
             fields = value
@@ -418,7 +420,7 @@ def _flatten(row: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
     return flat
 
 
-def _object(value: Any, name: str) -> Mapping[str, Any]:
+def _parse_object(value: Any, name: str) -> Mapping[str, Any]:
     """Return the value as an object, parsing it if it is JSON text, as in files of a release."""
     if isinstance(value, str):
         value = strict_json(value)
@@ -427,7 +429,7 @@ def _object(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _unbounded(component: Component) -> Component:
+def _drop_length_limits(component: Component) -> Component:
     """Return a copy of the component without length limits, which apply to writers only."""
     return component.model_copy(update={"min_length": None, "max_length": None})
 
@@ -512,16 +514,18 @@ def _as_texts(value: Any) -> tuple[str, ...]:
 
 def _check_uid(uid: Any, inputs: Mapping[str, Any], problems: list[str]) -> str:
     if uid is None:
-        return uid_of(inputs)
+        return compute_uid(inputs)
     if isinstance(uid, int) and not isinstance(uid, bool):  # True is an int, too
         uid = str(uid)
-    if not isinstance(uid, str) or not 0 < len(uid) <= UID_LENGTH:
-        problems.append(f"`uid` is no text of 1 to {UID_LENGTH} characters; shorten it or leave it")
+    if not isinstance(uid, str) or not 0 < len(uid) <= MAX_UID_CHARS:
+        problems.append(
+            f"`uid` is no text of 1 to {MAX_UID_CHARS} characters; shorten it or leave it"
+        )
         return ""
     return uid
 
 
-def uid_of(inputs: Mapping[str, Any]) -> str:
+def compute_uid(inputs: Mapping[str, Any]) -> str:
     """Return the uid of an example that comes without one: a digest of its inputs."""
     text = json.dumps(inputs, sort_keys=True, default=str)
     # Sorted keys: the same inputs in another order are the same example.

@@ -12,13 +12,13 @@ BITS_PER_EXAMPLE = 0.25
 right (1 − H(0.79) = 0.25, Shannon's rate-distortion function)."""
 SIDE_BITS = 16
 """How and when a perturbed run ended: one of nine outcomes, and its hour to a tenth of a second."""
-SIGNED = ("matthews_correlation",)
+SIGNED_METRICS = ("matthews_correlation",)
 """Metrics from -1 to 1; all others are from 0 to 1."""
-HALF_STEPS = 1.96 * sqrt(1 + 1 / 12)
+HALF_INTERVAL_STEPS = 1.96 * sqrt(1 + 1 / 12)
 """Half of a 95 % interval, in steps: a step is a standard error, and rounding adds step² ÷ 12."""
 
 
-def steps_in_one(size: int) -> int:
+def count_steps(size: int) -> int:
     """Return the number of rounding steps between 0 and 1 for a set of `size` examples.
 
     A step is at least 1 ÷ (2√size), the largest standard error of a mean of `size` numbers between
@@ -27,17 +27,17 @@ def steps_in_one(size: int) -> int:
     return max(1, floor(2 * sqrt(size)))
 
 
-def rounded(value: float, size: int) -> float:
+def round_to_step(value: float, size: int) -> float:
     """Return a score rounded to the nearest step, and an error rate above 1 as 1.
 
     The interval shown beside the score covers the difference. `Disclosure` counts only the steps
     from 0 to 1.
     """
-    steps = steps_in_one(size)
+    steps = count_steps(size)
     return min(1.0, round(value * steps) / steps)
 
 
-def interval(value: float, size: int, metric: str) -> tuple[float, float]:
+def compute_interval(value: float, size: int, metric: str) -> tuple[float, float]:
     """Return the low and high end of the 95 % interval around a rounded score.
 
     The interval depends only on the rounded score, so it discloses nothing more about the exact
@@ -50,16 +50,17 @@ def interval(value: float, size: int, metric: str) -> tuple[float, float]:
     size
         The number of examples used for rounding.
     metric
-        The metric's name. Metrics in `SIGNED` range from -1 to 1, all others from 0 to 1.
+        The metric's name. Metrics in `SIGNED_METRICS` range from -1 to 1, all others from 0 to 1.
 
     Notes
     -----
     value ± 1.96 · √(1 + 1/12) steps, twice that for signed metrics, limited to the metric's range.
     """
-    half, least = HALF_STEPS / steps_in_one(size), 0.0
-    if metric in SIGNED:  # its range from -1 to 1 is twice as wide, and so is its standard error
-        half, least = 2 * half, -1.0
-    return max(least, value - half), min(1.0, value + half)
+    half_width, lower_bound = HALF_INTERVAL_STEPS / count_steps(size), 0.0
+    # Their range from -1 to 1 is twice as wide, and so is the standard error.
+    if metric in SIGNED_METRICS:
+        half_width, lower_bound = 2 * half_width, -1.0
+    return max(lower_bound, value - half_width), min(1.0, value + half_width)
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,10 @@ class Disclosure:
 
         Each score discloses its step, or that it could not be computed.
         """
-        steps = steps_in_one(self.size)
+        steps = count_steps(self.size)
         total = float(SIDE_BITS * self.side_runs)
         for name in self.metrics:
-            steps_of_metric = 2 * steps if name in SIGNED else steps
+            steps_of_metric = 2 * steps if name in SIGNED_METRICS else steps
             # One more value than steps, and one for a score that could not be computed.
             total += log2(steps_of_metric + 2)
         return total

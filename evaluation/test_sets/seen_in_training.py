@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from evaluation.dataset_releases.reading import split_rows
+from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.models import (
     Dataset,
     EvaluationRun,
@@ -21,17 +21,17 @@ from evaluation.test_sets.overlap import (
     SEED,
     count_overlaps,
     count_packed,
-    is_much,
-    known_rows,
-    named,
+    index_sources,
+    needs_warning,
+    parse_source_names,
 )
-from evaluation.test_sets.selectors import input_rows, newest_versions
+from evaluation.test_sets.selectors import read_input_rows, select_newest_versions
 from tasks.models import TargetModel, Task
 
 logger = logging.getLogger(__name__)
 STARTERS_FOLDER = "/models/starters/"
-SEEN = gettext_noop("The model was trained on examples of this set.")
-LEARNED = ("train", "dev")
+SEEN_WARNING = gettext_noop("The model was trained on examples of this set.")
+TRAINING_SPLITS = ("train", "dev")
 """The splits of a release that a training reads."""
 
 
@@ -40,29 +40,29 @@ def compare_sets() -> int:
 
     Called by the sweep. Takes no lock, because a second comparison gives the same result.
     """
-    compared = 0
+    compared_count = 0
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
         try:
-            compared += _compare_task(task)
+            compared_count += _compare_task(task)
         except Exception:
             logger.exception("The sets of %s cannot be compared with training rows", task)
-    return compared
+    return compared_count
 
 
 def _compare_task(task: Task) -> int:
     """Compare the task's sets whose sources have changed; return how many were compared."""
     sources = _find_sources(task)
     stale = []
-    for version in newest_versions(task):
+    for version in select_newest_versions(task):
         if version.overlap is None or version.overlap["sources"] != sources:
             stale.append(version)
     if not stale:
         return 0
     fields = task.config.model_fields
     rows_by_source = {name: _read_source(task, name, pk) for name, pk in sources.items()}
-    names_by_digest = known_rows(rows_by_source, fields)
+    names_by_digest = index_sources(rows_by_source, fields)
     for version in stale:
-        rows = (row["inputs"] for row in input_rows(version))
+        rows = (row["inputs"] for row in read_input_rows(version))
         overlap = {"sources": sources, "rows": count_overlaps(rows, names_by_digest, fields)}
         # An update, not a save: other columns may have changed while all rows were read.
         EvaluationSetVersion.objects.filter(pk=version.pk).update(overlap=overlap)
@@ -87,8 +87,8 @@ def _read_source(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
         yield from map(shape_of(task.config).inputs, trained_rows)
         return
     dataset = Dataset.objects.select_related("round__task").get(pk=pk)
-    for split in LEARNED:
-        for row in split_rows(dataset, split):
+    for split in TRAINING_SPLITS:
+        for row in read_split_rows(dataset, split):
             yield {**row["context"], **row["input_json"]}
 
 
@@ -99,46 +99,46 @@ def count_seen(run: EvaluationRun) -> int | None:
     """
     if run.suite != EvaluationRun.Suite.PLAIN:
         return None
-    learned = TrainedRows.objects.filter(submission=run.submission_id).first()
-    if learned is None:
+    trained_rows = TrainedRows.objects.filter(submission=run.submission_id).first()
+    if trained_rows is None:
         return None
-    rows = (row["inputs"] for row in input_rows(run.version))
-    return count_packed(rows, bytes(learned.digests), run.submission.task.config.model_fields)
+    rows = (row["inputs"] for row in read_input_rows(run.version))
+    return count_packed(rows, bytes(trained_rows.digests), run.submission.task.config.model_fields)
 
 
-def seen_warning(run: EvaluationRun, seen: int | None, *, is_shown: bool) -> list[str]:
+def make_seen_warnings(run: EvaluationRun, seen: int | None, *, is_shown: bool) -> list[str]:
     """Return the public warning that the model was trained on examples of the set, if it was.
 
     If the set's inputs are secret, the warning appears only with a result that is shown, because it
     discloses one more bit.
     """
     may_warn = is_shown or run.version.evaluation_set.may_leave
-    if may_warn and is_much(seen, run.version.size):
-        return [SEEN]
+    if may_warn and needs_warning(seen, run.version.size):
+        return [SEEN_WARNING]
     return []
 
 
-def part_seen(
-    run: EvaluationRun | None, version: EvaluationSetVersion, learned: Collection[str] | None
+def compute_seen_share(
+    run: EvaluationRun | None, version: EvaluationSetVersion, source_names: Collection[str] | None
 ) -> float | None:
     """Return the share of a set (0-1) on which a model was trained; None if unknown.
 
     The share is counted in the submitted training rows if there are any, otherwise derived from
-    `learned`: the names of the model's sources, as returned by `trained_on`.
+    `learned`: the names of the model's sources, as returned by `find_training_sources`.
     """
     if run and run.seen is not None:
         return run.seen / version.size if version.size else 0.0
-    return None if learned is None else version.overlap_with(learned)
+    return None if source_names is None else version.overlap_with(source_names)
 
 
-def trained_on(submission: Submission) -> set[str] | None:
+def find_training_sources(submission: Submission) -> set[str] | None:
     """Return the names of a model's training sources: known for targets, else read from its card.
 
     None if the sources are unknown.
     """
     if submission.target:
         return _find_target_sources(submission.target)
-    return named(submission.trained_on) or None
+    return parse_source_names(submission.trained_on) or None
 
 
 def _find_target_sources(target: TargetModel) -> set[str] | None:

@@ -12,12 +12,12 @@ from evaluation.models import EvaluationSet, EvaluationSetVersion
 from tasks.models import Task
 
 
-def latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None:
+def find_latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None:
     """Return the newest version of a set, or None."""
     return evaluation_set.versions.order_by("-version").first()
 
 
-def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
+def select_newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
     """Select the newest version of each of a task's evaluation sets."""
     # A subquery and not `distinct on`, which SQLite lacks.
     later = EvaluationSetVersion.objects.filter(
@@ -27,14 +27,14 @@ def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
     return versions.select_related("evaluation_set")
 
 
-def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
+def select_open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
     """Select the newest version of each set that is not hidden and has downloadable inputs."""
     # Hidden sets stay out, even if their inputs may leave.
-    versions = newest_versions(task).filter(evaluation_set__may_leave=True)
+    versions = select_newest_versions(task).filter(evaluation_set__may_leave=True)
     return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
 
 
-def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
+def read_input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
     """Yield `{"uid": …, "inputs": {field: value}}` for each example in order.
 
     Never opens the file with the answers.
@@ -43,33 +43,35 @@ def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
         yield from map(orjson.loads, lines)
 
 
-def guess_of(task: Task, ids: Collection[str]) -> str:
+def describe_set_of_ids(task: Task, ids: Collection[str]) -> str:
     """Return a sentence that names the set version to which the ids belong.
 
     Only sets with open inputs are searched. If none contains the ids, the sentence says so.
     """
     # Only open sets are searched: of others an answer would tell which ids they hold.
-    open_sets = open_versions(task).values("evaluation_set")
+    open_sets = select_open_versions(task).values("evaluation_set")
     versions = EvaluationSetVersion.objects.filter(evaluation_set__in=open_sets)
     for version in versions.select_related("evaluation_set").order_by("-pk"):
-        if any(row["uid"] in ids for row in input_rows(version)):
+        if any(row["uid"] in ids for row in read_input_rows(version)):
             return f"They are of {version.evaluation_set.name} v{version.version}."
     return "They are of no set whose inputs may be downloaded."
 
 
-def input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
+def yield_input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
     """Yield the inputs in download format: JSON lines `{"id": uid, "inputs": {field: value}}`."""
-    for row in input_rows(version):
+    for row in read_input_rows(version):
         yield orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
 
 
-def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
+def read_set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
     """Stream the examples of a version in order, with right answers and slices.
 
     Raises ValueError if the two stored files do not match.
     """
     with version.gold.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
-        for question, answer in zip(input_rows(version), map(orjson.loads, lines), strict=True):
+        for question, answer in zip(
+            read_input_rows(version), map(orjson.loads, lines), strict=True
+        ):
             # Both files are written together, so this is damage of the storage.
             if question["uid"] != answer["uid"]:
                 raise ValueError(f"{version}: the files differ at {question['uid']}.")
@@ -77,6 +79,6 @@ def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
             yield SetRow(question["uid"], question["inputs"], tuple(answer["gold"]), slices)
 
 
-def checked_of(version: EvaluationSetVersion) -> dict[str, dict[str, str]]:
+def read_checked_paraphrases(version: EvaluationSetVersion) -> dict[str, dict[str, str]]:
     """Return the checked paraphrases of a version as {uid: {field: new text}}. One query."""
     return dict(version.paraphrases.values_list("uid", "fields"))

@@ -19,19 +19,19 @@ from core.files.storage.disk import scratch
 from evaluation.contract import SetRow
 from evaluation.dataset_releases.undo_services import note_download
 from evaluation.models import Dataset, EvaluationSet, EvaluationSetVersion
-from evaluation.test_sets.selectors import latest_version, open_versions
-from evaluation.test_sets.writing import Written, write_set
+from evaluation.test_sets.selectors import find_latest_version, select_open_versions
+from evaluation.test_sets.writing import WrittenSet, write_set
 from tasks.models import Task
 
 Access = EvaluationSet.Access
 CONTROL = "control"
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
-RESERVED = re.compile(rf"{CONTROL}|new|round-\d+(-held)?")
-ABOUT = ("access", "may_leave", "answers_public", "description")
+NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
+RESERVED_NAMES = re.compile(rf"{CONTROL}|new|round-\d+(-held)?")
+EDITABLE_FIELDS = ("access", "may_leave", "answers_public", "description")
 """What the owners of a set may change."""
 
 
-class About(TypedDict):
+class AccessSettings(TypedDict):
     """The access settings of a set."""
 
     access: str
@@ -53,22 +53,22 @@ def create_set(
 
     Raises Refused for a name that is malformed, reserved or taken.
     """
-    if not NAME.fullmatch(name):
+    if not NAME_PATTERN.fullmatch(name):
         raise Refused(
             gettext("A name has up to 60 letters a-z, digits, hyphens and underscores."), status=422
         )
-    if RESERVED.fullmatch(name):
+    if RESERVED_NAMES.fullmatch(name):
         raise Refused(
             gettext("The name %(name)s is kept for the platform; choose another.") % {"name": name},
             status=422,
         )
-    about = {"access": access, "may_leave": may_leave, "answers_public": answers_public}
+    access_settings = {"access": access, "may_leave": may_leave, "answers_public": answers_public}
     try:
         with transaction.atomic():
             evaluation_set = EvaluationSet.objects.create(
-                task=task, name=name, description=description, **about
+                task=task, name=name, description=description, **access_settings
             )
-            log(actor, "evaluation_set.created", evaluation_set, **about)
+            log(actor, "evaluation_set.created", evaluation_set, **access_settings)
     # The unique name decides, also when two people create a set at once.
     except IntegrityError:
         raise Refused(
@@ -83,7 +83,7 @@ def create_set(
 
 @transaction.atomic
 def change_set(
-    *, evaluation_set: EvaluationSet, actor: User, description: str, **about: Unpack[About]
+    *, evaluation_set: EvaluationSet, actor: User, description: str, **about: Unpack[AccessSettings]
 ) -> None:
     """Change a set's access settings and description. Its versions stay.
 
@@ -120,14 +120,14 @@ def note_shown(task: Task, count: int) -> None:
 
     See `note_exposed`.
     """
-    for version in open_versions(task):
+    for version in select_open_versions(task):
         if count <= 0:
             return
         note_taken(version)
         count -= version.size
 
 
-def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
+def create_set_with_version(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
     """Create a set with its first version, or neither. about: the arguments of `create_set`."""
     with scratch() as folder:
         # Written before the transaction begins, because reading millions of rows takes minutes.
@@ -152,7 +152,7 @@ def make_version(
         return _store_version(evaluation_set, written, folder, actor, dataset)
 
 
-def _write_files(rows: Iterable[SetRow], folder: Path) -> Written:
+def _write_files(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     """Write the two files of a version. Raises Refused if there are no examples."""
     written = write_set(rows, folder)
     if not written.size:
@@ -162,7 +162,7 @@ def _write_files(rows: Iterable[SetRow], folder: Path) -> Written:
 
 def _store_version(
     evaluation_set: EvaluationSet,
-    written: Written,
+    written: WrittenSet,
     folder: Path,
     actor: User | None,
     dataset: Dataset | None,
@@ -193,7 +193,7 @@ def _insert_or_find(version: EvaluationSetVersion) -> EvaluationSetVersion:
     """Insert the version, or return the last one if it is equal. Locks the set."""
     sets = EvaluationSet.objects.select_for_update(of=("self",))
     evaluation_set = sets.get(pk=version.evaluation_set_id)
-    last = latest_version(evaluation_set)
+    last = find_latest_version(evaluation_set)
     # A version of a release is another one than an equal version of the round: its dataset says
     # that the rows are public.
     if last and last.sha256 == version.sha256 and (last.dataset_id or not version.dataset_id):
@@ -206,5 +206,5 @@ def _insert_or_find(version: EvaluationSetVersion) -> EvaluationSetVersion:
 
 
 def _next_number(evaluation_set: EvaluationSet) -> int:
-    last = latest_version(evaluation_set)
+    last = find_latest_version(evaluation_set)
     return last.version + 1 if last else 1

@@ -23,7 +23,7 @@ from evaluation.contract import Number, Outcome
 from evaluation.kinds import TARGET
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Submission, Team
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, find_worst
-from evaluation.test_sets.sealing import Disclosure, interval, rounded
+from evaluation.test_sets.sealing import Disclosure, compute_interval, round_to_step
 from evaluation.test_sets.submitters import lock_submitter
 from tasks.config.schema import CUSTOM_PREFIX
 from tasks.models import Task
@@ -31,7 +31,7 @@ from tasks.permissions import can_edit
 
 CONSISTENCY = "consistency"
 """The one number of a perturbed run that is computed without any right answer."""
-AXES = {"fairness": WORST_GROUP, "robustness": WORST_KIND}
+AXIS_METRICS = {"fairness": WORST_GROUP, "robustness": WORST_KIND}
 """The number that the board's column of each delta shows. Others of a perturbed run that need right
 answers are shown to editors only."""
 Suite = EvaluationRun.Suite
@@ -44,7 +44,11 @@ def describe_disclosure(version: EvaluationSetVersion) -> Disclosure:
     """
     config = version.evaluation_set.task.config
     deltas = config.metrics.deltas
-    metrics = [config.metrics.main] + list(config.metrics.also) + [AXES[delta] for delta in deltas]
+    metrics = (
+        [config.metrics.main]
+        + list(config.metrics.also)
+        + [AXIS_METRICS[delta] for delta in deltas]
+    )
     if config.component(config.answer_field).type != "span":
         return Disclosure(version.size, tuple(metrics))
     # Perturbing a text keeps the answers that are marked in it. Which words stay, and so how
@@ -113,9 +117,9 @@ def round_number(metric: str, value: float | None, size: int) -> tuple[float | N
     """
     if value is None or metric in (GROUP_GAP, WORST_KIND_DROP):
         return None, None, None
-    rounded_value = rounded(value, size)
+    rounded_value = round_to_step(value, size)
     # The interval depends on the rounded value alone, so that it tells nothing about the exact one.
-    low, high = interval(rounded_value, size, metric)
+    low, high = compute_interval(rounded_value, size, metric)
     return rounded_value, low, high
 
 
@@ -130,7 +134,7 @@ def set_part_sizes(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[
     for part in parts:
         parts_by_run[part.run_id].append(part)
     for score in scores:
-        if score.metric in AXES.values():
+        if score.metric in AXIS_METRICS.values():
             worst_part = _find_worst_part(score, parts_by_run[score.run_id])
             if worst_part is not None:
                 score.n = worst_part.n

@@ -15,12 +15,12 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from evaluation.contract import SetRow
-from evaluation.dataset_releases.reading import split_rows
+from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.dataset_releases.rows import Freezer
 from evaluation.dataset_releases.splits import HELD, TEST
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
-from evaluation.test_sets.control import control_rows, has_control
-from evaluation.test_sets.harmless import rows_per_example, with_harmless
+from evaluation.test_sets.control import has_control, read_control_rows
+from evaluation.test_sets.harmless import add_harmless_questions, count_rows_per_example
 from evaluation.test_sets.parsing import RowMaker
 from evaluation.test_sets.services import CONTROL, make_version
 from tasks.line_files import BadRow
@@ -31,17 +31,17 @@ logger = logging.getLogger(__name__)
 
 Access = EvaluationSet.Access
 Source = EvaluationSet.Source
-CONTROL_IS_PUBLIC = {"may_leave": True, "answers_public": True}  # seeds are in the repository
-OVER = (Round.State.CLOSED, Round.State.RELEASED)
+CONTROL_ACCESS = {"may_leave": True, "answers_public": True}  # seeds are in the repository
+ENDED_STATES = (Round.State.CLOSED, Round.State.RELEASED)
 
 
-def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
+def make_release_version(dataset: Dataset) -> EvaluationSetVersion | None:
     """Make a version of the round's set from the test split of a release; None if it is empty.
 
     Withdrawn rows are left out. The inputs are public from the first release on, so the set's
     inputs may be downloaded from then on. Locks as `make_version`.
     """
-    if not _items(dataset, TEST).exists():
+    if not _select_items(dataset, TEST).exists():
         return None
     round_set = _find_round_set(dataset.round)
     is_first = not round_set.versions.filter(dataset__isnull=False).exists()
@@ -53,12 +53,12 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
     return version
 
 
-def version_of_held(dataset: Dataset) -> EvaluationSetVersion | None:
+def make_held_version(dataset: Dataset) -> EvaluationSetVersion | None:
     """Make a version of a sealed set from a release's held-back rows; None if there are none.
 
     The set is separate from the round's other set. Locks as `make_version`.
     """
-    if not _items(dataset, HELD).exists():
+    if not _select_items(dataset, HELD).exists():
         return None
     round = dataset.round
     held_set, _ = EvaluationSet.objects.get_or_create(
@@ -72,11 +72,11 @@ def version_of_held(dataset: Dataset) -> EvaluationSetVersion | None:
 def _read_released_rows(dataset: Dataset, split: str) -> Iterator[SetRow]:
     """Yield the set's rows for one split of a release, read from the release's stored lines."""
     config = dataset.round.task.config
-    return with_harmless(config, _make_released_rows(RowMaker(config), dataset, split))
+    return add_harmless_questions(config, _make_released_rows(RowMaker(config), dataset, split))
 
 
 def _make_released_rows(maker: RowMaker, dataset: Dataset, split: str) -> Iterator[SetRow]:
-    for row in split_rows(dataset, split):
+    for row in read_split_rows(dataset, split):
         set_row = _make_row(maker, row, {**row["context"], **row["input_json"]})
         if set_row is not None:
             yield set_row
@@ -88,43 +88,43 @@ def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersio
     Requires a reason while examples still wait to be judged, and logs it. Locks as `make_version`.
     Raises Refused.
     """
-    waiting = waiting_examples([round])[round.pk]
+    waiting_count = waiting_examples([round])[round.pk]
     # The log tells later readers why numbers changed once the votes were complete.
-    if waiting and not reason.strip():
+    if waiting_count and not reason.strip():
         words = gettext(
             "Examples that wait to be judged: %(waiting)d. Say why the set shall not wait for them."
         )
-        raise Refused(words % {"waiting": waiting})
-    version = version_of_closed_round(round, actor)
+        raise Refused(words % {"waiting": waiting_count})
+    version = make_round_version(round, actor)
     if version:
-        log(actor, "evaluation_set.taken", version, waiting=waiting, reason=reason)
+        log(actor, "evaluation_set.taken", version, waiting=waiting_count, reason=reason)
     return version
 
 
-def version_of_closed_round(round: Round, actor: User | None = None) -> EvaluationSetVersion | None:
+def make_round_version(round: Round, actor: User | None = None) -> EvaluationSetVersion | None:
     """Make a version of a closed round's set from its verified examples; None if there are none.
 
     The version is settled if no examples wait to be judged, otherwise provisional. Locks as
     `make_version`. Raises Refused if the round is not over.
     """
-    if round.state not in OVER or round.is_being_written:
+    if round.state not in ENDED_STATES or round.is_being_written:
         raise Refused(gettext("%(round)s is not over. Close it first.") % {"round": round})
-    examples = _verified(round)
+    examples = _select_verified(round)
     if not examples.exists():
         return None
     config = round.task.config
     rows = _make_frozen_rows(RowMaker(config), Freezer(round), examples)
     # Counted before the rows are read: an example that is decided meanwhile then counts as not
     # judged, and the version stays provisional until the next one is made.
-    judged, to_judge = judged_examples(round)
+    judged_count, to_judge = judged_examples(round)
     first_row = next(rows, None)
     if first_row is None:  # nobody knows what is right in any of them
         return None
-    set_rows = with_harmless(config, chain([first_row], rows))
+    set_rows = add_harmless_questions(config, chain([first_row], rows))
     version = make_version(_find_round_set(round), set_rows, actor)
-    version.judged, version.to_judge = judged, to_judge
+    version.judged, version.to_judge = judged_count, to_judge
     # Nothing was waiting when the rows were read.
-    if judged == to_judge:
+    if judged_count == to_judge:
         version.settled_at = timezone.now()
     version.save(update_fields=["judged", "to_judge", "settled_at"])
     return version
@@ -147,7 +147,7 @@ def _make_row(maker: RowMaker, row: Mapping[str, Any], fields: Mapping[str, Any]
     fields of the context and the author, by name.
     """
     try:
-        return maker.released(row, fields)
+        return maker.make_released(row, fields)
     except BadRow as error:
         logger.warning("%s is in no evaluation set: %s", row["uid"], error)
         return None
@@ -162,7 +162,7 @@ def _find_round_set(round: Round) -> EvaluationSet:
     )[0]
 
 
-def control_version(task: Task) -> EvaluationSetVersion | None:
+def make_control_version(task: Task) -> EvaluationSetVersion | None:
     """Make a version of an official task's control set; None if the task has none.
 
     Its examples were not written to fool a model, so it shows what adversarial data hides. Locks as
@@ -173,9 +173,9 @@ def control_version(task: Task) -> EvaluationSetVersion | None:
     control_set, _ = EvaluationSet.objects.get_or_create(
         task=task,
         name=CONTROL,
-        defaults={"source": Source.CONTROL, "access": Access.STANDARD, **CONTROL_IS_PUBLIC},
+        defaults={"source": Source.CONTROL, "access": Access.STANDARD, **CONTROL_ACCESS},
     )
-    return make_version(control_set, control_rows(task), None)
+    return make_version(control_set, read_control_rows(task), None)
 
 
 def make_missing_versions() -> list[EvaluationSetVersion]:
@@ -188,10 +188,10 @@ def make_missing_versions() -> list[EvaluationSetVersion]:
     # All that is missing is found first: a version that is made here shall not be found as missing
     # by a later question.
     jobs: list[partial[EvaluationSetVersion | None]] = []
-    jobs += [partial(version_of_closed_round, round) for round in _closed_without()]
-    jobs += [partial(version_of_release, dataset) for dataset in _releases_without()]
-    jobs += [partial(version_of_held, dataset) for dataset in _held_without()]
-    jobs += [partial(control_version, task) for task in _official_without()]
+    jobs += [partial(make_round_version, round) for round in _find_rounds_without_version()]
+    jobs += [partial(make_release_version, dataset) for dataset in _find_releases_without_version()]
+    jobs += [partial(make_held_version, dataset) for dataset in _find_held_without_version()]
+    jobs += [partial(make_control_version, task) for task in _find_official_without_control()]
     versions = []
     for make in jobs:
         try:
@@ -212,18 +212,20 @@ def _open_published() -> None:
     rows that have since been released.
     """
     # 1. Rows that were held back and whose day has come: `held_until` is empty once they are out.
-    holding = list(Dataset.objects.filter(state=Dataset.State.DONE, options__hold_back=True))
-    published_rounds = [dataset.round_id for dataset in holding if not dataset.held_until]
+    holding_releases = list(
+        Dataset.objects.filter(state=Dataset.State.DONE, options__hold_back=True)
+    )
+    published_rounds = [dataset.round_id for dataset in holding_releases if not dataset.held_until]
     held_sets = EvaluationSet.objects.filter(held_of__in=published_rounds, answers_public=False)
     held_sets.update(may_leave=True, answers_public=True)
 
     # 2. Rounds without a test set of their own, of which each verified example is in train or dev.
-    still_held = [dataset.pk for dataset in holding if dataset.held_until]
+    still_held = [dataset.pk for dataset in holding_releases if dataset.held_until]
     is_secret_item = Q(split=TEST) | Q(split=HELD, dataset__in=still_held)
     public_items = DatasetItem.objects.filter(
         example=OuterRef("pk"), dataset__state=Dataset.State.DONE
     ).exclude(is_secret_item)
-    secret_examples = _verified(OuterRef("round")).filter(~Exists(public_items))
+    secret_examples = _select_verified(OuterRef("round")).filter(~Exists(public_items))
     released_versions = EvaluationSetVersion.objects.filter(
         evaluation_set=OuterRef("pk"), dataset__isnull=False
     )
@@ -232,7 +234,7 @@ def _open_published() -> None:
     published.update(may_leave=True, answers_public=True)
 
 
-def _verified(round: Any) -> QuerySet[Example]:
+def _select_verified(round: Any) -> QuerySet[Example]:
     return Example.objects.filter(
         round=round,
         consensus__is_verified=True,
@@ -241,11 +243,11 @@ def _verified(round: Any) -> QuerySet[Example]:
     )
 
 
-def _items(dataset: Any, split: str) -> QuerySet[DatasetItem]:
+def _select_items(dataset: Any, split: str) -> QuerySet[DatasetItem]:
     return DatasetItem.objects.filter(dataset=dataset, split=split, is_withdrawn=False)
 
 
-def _closed_without() -> list[Round]:
+def _find_rounds_without_version() -> list[Round]:
     """Return closed rounds that need a settled version: verified examples, and none to judge.
 
     A round that was reopened and closed again needs another version. Also creates the empty set of
@@ -256,45 +258,47 @@ def _closed_without() -> list[Round]:
     is_settled = Q(settled_at__gte=F(closed_at)) | (was_imported & Q(settled_at__isnull=False))
     versions = EvaluationSetVersion.objects.filter(is_settled, evaluation_set__round=OuterRef("pk"))
     rounds = Round.objects.filter(
-        ~Exists(versions), Exists(_verified(OuterRef("pk"))), state=Round.State.CLOSED
+        ~Exists(versions), Exists(_select_verified(OuterRef("pk"))), state=Round.State.CLOSED
     )
     # A closed round may still have writers who are finishing an attempt.
-    over = []
+    ended_rounds = []
     for round in rounds.select_related("task"):
         if not round.is_being_written:
-            over.append(round)
-    waiting = waiting_examples(over)
+            ended_rounds.append(round)
+    waiting_counts = waiting_examples(ended_rounds)
     # Its owners find the empty set, and may take the round before all votes are in.
-    for round in over:
+    for round in ended_rounds:
         _find_round_set(round)
-    return [round for round in over if not waiting[round.pk]]
+    return [round for round in ended_rounds if not waiting_counts[round.pk]]
 
 
-def _releases_without() -> list[Dataset]:
+def _find_releases_without_version() -> list[Dataset]:
     """Return each round's newest release if no version contains its test split yet."""
-    held = EvaluationSetVersion.objects.filter(dataset=OuterRef("pk"))
-    missing = _newest_with(TEST).filter(~Exists(held))
-    return _with_other_rows(missing, TEST, "dataset__round")
+    versions = EvaluationSetVersion.objects.filter(dataset=OuterRef("pk"))
+    releases = _select_newest_with(TEST).filter(~Exists(versions))
+    return _filter_changed_releases(releases, TEST, "dataset__round")
 
 
-def _held_without() -> list[Dataset]:
+def _find_held_without_version() -> list[Dataset]:
     """Return each round's newest release if it holds rows back that no version contains yet."""
     versions = EvaluationSetVersion.objects.filter(
         evaluation_set__held_of=OuterRef("round"), made_at__gte=OuterRef("finished_at")
     )
-    missing = _newest_with(HELD).filter(~Exists(versions), options__hold_back=True)
-    return _with_other_rows(missing, HELD, "evaluation_set__held_of")
+    releases = _select_newest_with(HELD).filter(~Exists(versions), options__hold_back=True)
+    return _filter_changed_releases(releases, HELD, "evaluation_set__held_of")
 
 
-def _newest_with(split: str) -> QuerySet[Dataset]:
+def _select_newest_with(split: str) -> QuerySet[Dataset]:
     """Select the newest release of each round, if this split has rows."""
     done = Dataset.objects.filter(state=Dataset.State.DONE)
     # Only the newest release: earlier ones have rows that were withdrawn since.
     newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
-    return done.filter(~Exists(newer), Exists(_items(OuterRef("pk"), split)))
+    return done.filter(~Exists(newer), Exists(_select_items(OuterRef("pk"), split)))
 
 
-def _with_other_rows(releases: QuerySet[Dataset], split: str, of_round: str) -> list[Dataset]:
+def _filter_changed_releases(
+    releases: QuerySet[Dataset], split: str, of_round: str
+) -> list[Dataset]:
     """Return the releases in whose split the number of rows differs from the last version's size.
 
     Later releases only remove rows, so with an equal number the split is unchanged. of_round: the
@@ -305,13 +309,16 @@ def _with_other_rows(releases: QuerySet[Dataset], split: str, of_round: str) -> 
         versions = EvaluationSetVersion.objects.filter(**{of_round: dataset.round})
         last = versions.order_by("-version").first()
         # Harmless questions double the rows of a set, but not those of a release.
-        size = rows_per_example(dataset.round.task.config) * _items(dataset, split).count()
+        size = (
+            count_rows_per_example(dataset.round.task.config)
+            * _select_items(dataset, split).count()
+        )
         if last is None or last.size != size:
             changed_releases.append(dataset)
     return changed_releases
 
 
-def _official_without() -> list[Task]:
+def _find_official_without_control() -> list[Task]:
     """Return official tasks without a control set."""
     versions = EvaluationSetVersion.objects.filter(
         evaluation_set__task=OuterRef("pk"), evaluation_set__source=Source.CONTROL

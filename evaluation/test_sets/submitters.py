@@ -11,7 +11,7 @@ from core.accounts.models import CountedPerson, PersonAccount, User
 from evaluation.models import Submission
 
 
-def counted_for(user: User) -> Q:
+def build_person_filter(user: User) -> Q:
     """Return the condition for submissions that count for a person, including deleted accounts.
 
     Submissions without a person were stored by a release that did not record people; they are found

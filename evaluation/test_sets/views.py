@@ -22,9 +22,9 @@ from core.web.downloads import lines
 from core.web.htmx import form_status
 from core.web.refusals import as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.test_sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
-from evaluation.test_sets.selectors import input_lines, open_versions
-from evaluation.test_sets.services import ABOUT, change_set, note_taken
+from evaluation.test_sets.forms import MAX_FILE_BYTES, AboutForm, FileForm, NewSetForm, VersionForm
+from evaluation.test_sets.selectors import select_open_versions, yield_input_lines
+from evaluation.test_sets.services import EDITABLE_FIELDS, change_set, note_taken
 from evaluation.test_sets.shown_scores import describe_disclosure
 from evaluation.test_sets.source_services import take_round
 from tasks.access import find_task, find_task_and_editor
@@ -44,13 +44,13 @@ def sets(request: HttpRequest, code: str) -> HttpResponse:
     """Show all sets of the task, each with its newest version."""
     task = find_task_and_editor(request, code)[0]
     rows = task.evaluation_sets.prefetch_related("versions")
-    listed = []
+    sets_with_versions = []
     for evaluation_set in rows:
-        listed.append((evaluation_set, list(evaluation_set.versions.all())))
-    return render(request, "evaluation/sets.html", {"task": task, "sets": listed})
+        sets_with_versions.append((evaluation_set, list(evaluation_set.versions.all())))
+    return render(request, "evaluation/sets.html", {"task": task, "sets": sets_with_versions})
 
 
-@takes(LARGEST + FORM_BYTES)
+@takes(MAX_FILE_BYTES + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
 def set_new(request: HttpRequest, code: str) -> HttpResponse:
     """Create a set from a file: show a preview first, then add it."""
@@ -77,7 +77,7 @@ def _add_or_preview(request: HttpRequest, form: FileForm) -> EvaluationSetVersio
             messages.success(request, _stored_message(version))
             return version
     # A preview, also after an error: it says which lines are wrong.
-    form.look()
+    form.fill_preview()
     return None
 
 
@@ -86,7 +86,7 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Show a set with its versions and the form for its access settings."""
     task, user = find_task_and_editor(request, code)
     evaluation_set = _find_set(task, name)
-    now = {field: getattr(evaluation_set, field) for field in ABOUT}
+    now = {field: getattr(evaluation_set, field) for field in EDITABLE_FIELDS}
     form = AboutForm(request.POST or None, initial=now, use_required_attribute=False)
     if request.method == "POST" and form.is_valid():
         change_set(evaluation_set=evaluation_set, actor=user, **form.about)
@@ -106,7 +106,7 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     return render(request, "evaluation/set.html", values, status=form_status(form))
 
 
-@takes(LARGEST + FORM_BYTES)
+@takes(MAX_FILE_BYTES + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
 def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Make the next version of an uploaded set: show a preview of the file first, then add it."""
@@ -161,11 +161,11 @@ def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> 
 def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpResponse:
     """Stream the inputs that a predictions file has to answer, in the form that models read."""
     task = find_task(request, code, can_take)
-    version = get_object_or_404(open_versions(task), pk=pk)
+    version = get_object_or_404(select_open_versions(task), pk=pk)
     if not note_taken(version):
         raise Http404
     name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
-    return lines(input_lines(version), name)
+    return lines(yield_input_lines(version), name)
 
 
 def _stored_message(version: EvaluationSetVersion) -> str:

@@ -14,7 +14,7 @@ import orjson
 
 from core.files.bounded import Bounds, OutOfBounds, bounded
 from evaluation.contract import GIB, SetRow
-from evaluation.test_sets.parsing import SetFile, WrongLines
+from evaluation.test_sets.parsing import InvalidLines, SetFile
 from tasks.line_files import FileError, LineError
 
 T = TypeVar("T")
@@ -22,12 +22,12 @@ MOST_SLICES = 200
 """Values of a slice that a version counts; the most frequent ones."""
 MOST_ROWS = 5
 """Examples that a preview shows."""
-VALUES = 20
+MAX_COUNTED_VALUES = 20
 """Answers, and values of a slice, that are counted one by one."""
-BOUNDS = Bounds(seconds=600, memory_bytes=2 * GIB)  # five million uids, and what Parquet takes
+READ_BOUNDS = Bounds(seconds=600, memory_bytes=2 * GIB)  # five million uids, and what Parquet takes
 
 
-class Written(NamedTuple):
+class WrittenSet(NamedTuple):
     """The result of `write_set`. slices: number of examples as {slice field: {value: examples}}."""
 
     sha256: str
@@ -47,7 +47,7 @@ class Preview:
     errors: Sequence[LineError]
 
 
-def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
+def write_set(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     """Write the files `inputs` and `gold` into the folder, with one line per example in each.
 
     Slices are stored with the answers, because a slice may be a choice that reveals the answer.
@@ -58,7 +58,7 @@ def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
         return _write(rows, folder)
     try:
         written, rows.errors, rows.left_out = _read_bounded(partial(_write_file, rows, folder))
-    except WrongLines as wrong:
+    except InvalidLines as wrong:
         rows.errors = wrong.errors
         raise
     return written
@@ -69,27 +69,30 @@ def preview(file: SetFile) -> Preview:
 
     Raises FileError.
     """
-    return _read_bounded(partial(preview_of, file))
+    return _read_bounded(partial(build_preview, file))
 
 
 def _read_bounded(read: Callable[[], T]) -> T:
-    """Call `read` in a separate process within BOUNDS and return its result. Raises FileError."""
+    """Call `read` in a separate process within READ_BOUNDS and return its result.
+
+    Raises FileError.
+    """
     try:
-        return bounded(read, BOUNDS)
+        return bounded(read, READ_BOUNDS)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
 
 
-def _write_file(file: SetFile, folder: Path) -> tuple[Written, list[LineError], dict[str, int]]:
+def _write_file(file: SetFile, folder: Path) -> tuple[WrittenSet, list[LineError], dict[str, int]]:
     return _write(file, folder), file.errors, file.left_out
 
 
-def _write(rows: Iterable[SetRow], folder: Path) -> Written:
+def _write(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     digest, size = hashlib.sha256(), 0
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     with ExitStack() as stack:
-        inputs = stack.enter_context(_open_packed(folder / "inputs"))
-        gold = stack.enter_context(_open_packed(folder / "gold"))
+        inputs = stack.enter_context(_open_gzip(folder / "inputs"))
+        gold = stack.enter_context(_open_gzip(folder / "gold"))
         for row in rows:
             size += 1
             for name, values in row.slices.items():
@@ -102,33 +105,40 @@ def _write(rows: Iterable[SetRow], folder: Path) -> Written:
                 digest.update(line)
                 file.write(line)
     slices = {name: dict(count.most_common(MOST_SLICES)) for name, count in counts.items()}
-    return Written(digest.hexdigest(), size, slices)
+    return WrittenSet(digest.hexdigest(), size, slices)
 
 
-def _open_packed(path: Path) -> gzip.GzipFile:
+def _open_gzip(path: Path) -> gzip.GzipFile:
     """Open a gzip file for writing. It gets no timestamp, so equal contents give equal bytes."""
     return gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
 
 
-def preview_of(file: SetFile) -> Preview:
+def build_preview(file: SetFile) -> Preview:
     """Read a file once and return its preview. Raises FileError if the file cannot be read."""
     rows: list[SetRow] = []
     answers: Counter[str] = Counter()
     slices: dict[str, Counter[str]] = defaultdict(Counter)
     size = 0
-    with suppress(WrongLines):  # they are in `file.errors`
+    with suppress(InvalidLines):  # they are in `file.errors`
         for row in file:
             size += 1
             if size <= MOST_ROWS:
                 rows.append(row)
-            answers.update(_as_words(answer) for answer in row.gold[:1])
+            answers.update(_describe_answer(answer) for answer in row.gold[:1])
             for name, values in row.slices.items():
                 slices[name].update(values)
-    most = {name: count.most_common(VALUES) for name, count in slices.items()}
-    return Preview(size, rows, answers.most_common(VALUES), most, file.left_out, file.errors)
+    most_frequent = {name: count.most_common(MAX_COUNTED_VALUES) for name, count in slices.items()}
+    return Preview(
+        size,
+        rows,
+        answers.most_common(MAX_COUNTED_VALUES),
+        most_frequent,
+        file.left_out,
+        file.errors,
+    )
 
 
-def _as_words(answer: Any) -> str:
+def _describe_answer(answer: Any) -> str:
     if isinstance(answer, list):
         answer = ", ".join(map(str, answer))
     return str(answer)[:100]

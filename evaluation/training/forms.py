@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from evaluation.dataset_releases.reading import latest_datasets
+from evaluation.dataset_releases.reading import find_latest_datasets
 from evaluation.training.services import (
     MOST_WEIGHT,
     ROWS,
@@ -38,7 +38,7 @@ class TrainingForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
         rounds = list(task.rounds.all())
-        released = latest_datasets(rounds)
+        released = find_latest_datasets(rounds)
         sources: dict[str, str] = {}
         if has_seed(task):
             sources[SEED] = _("Seed rows")

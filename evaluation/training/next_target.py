@@ -17,7 +17,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from core.text.words import spelled
-from evaluation.dataset_releases.reading import split_rows
+from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.dataset_releases.splits import SPLITS
 from evaluation.models import Dataset, TrainingRun
 from evaluation.scoring.paired import compare
@@ -206,7 +206,7 @@ def collect(
         name = f"round{dataset.round.number}"
         source = Source(name, weights.get(name), str(dataset))
         for split in SPLITS if source.weight else ("test",):
-            for line in split_rows(dataset, split):
+            for line in read_split_rows(dataset, split):
                 row = released_row(shape, line)
                 if row is None:
                     source.left_out += 1

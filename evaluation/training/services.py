@@ -13,7 +13,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
-from evaluation.dataset_releases.reading import latest_datasets
+from evaluation.dataset_releases.reading import find_latest_datasets
 from evaluation.models import TrainingRun
 from evaluation.models.jobs import UNFINISHED
 from evaluation.seeds import has_seeds
@@ -150,7 +150,7 @@ def _check_weights(
 ) -> Mapping[str, int]:
     """Return the newest dataset of every released round, by source. Raises TrainingRefused."""
     rounds = list(task.rounds.all())
-    newest = latest_datasets(rounds)
+    newest = find_latest_datasets(rounds)
     round_names = {f"round{round.number}" for round in rounds}
     released = {f"round{dataset.round.number}": dataset.pk for dataset in newest.values()}
     file_names = {f"{ROWS}{pk}" for pk in files}

@@ -30,7 +30,7 @@ from evaluation.scoring.metrics import Metric, Unavailable, make_metric
 from evaluation.scoring.metrics.base import Sums
 from evaluation.scoring.worst import WORST_GROUP, WORST_KIND, find_worst, select_comparable
 from evaluation.task_shape import labels_of
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from leaderboard.board.matrix import DRAWS
 from tasks.config.schema import TaskConfig
 
@@ -54,7 +54,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
         vectors.append(partial(_vectors_of_counting, share))
 
     def statistics() -> Iterator[tuple[int, tuple[Any, ...]]]:
-        rows = map(groups.add_mentions, set_rows(run.version))
+        rows = map(groups.add_mentions, read_set_rows(run.version))
         # Strict: a file that is cut short raises ValueError, and the run is not tried again.
         for place, (row, answer) in enumerate(zip(rows, read_answers(run), strict=True)):
             value = None if answer is None else answer.value
@@ -125,7 +125,7 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
     answers = _answers_to(run, worst_kind.kind)
 
     def statistics() -> Iterator[tuple[int, tuple[Any]]]:
-        for place, row in enumerate(set_rows(run.version)):
+        for place, row in enumerate(read_set_rows(run.version)):
             if row.uid in answers:  # not every example has a variant of each kind
                 yield place, (metric.statistic(answers[row.uid], row),)
 

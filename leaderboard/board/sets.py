@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
-from evaluation.test_sets.harmless import rows_per_example
-from evaluation.test_sets.selectors import newest_versions
+from evaluation.test_sets.harmless import count_rows_per_example
+from evaluation.test_sets.selectors import select_newest_versions
 from leaderboard.ranking.ranks import least_examples, minimum_detectable
 from tasks.models import Task
 
@@ -62,7 +62,7 @@ def shown_sets(task: Task) -> tuple[BoardSet, ...]:
 
     One query.
     """
-    versions = newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
+    versions = select_newest_versions(task).exclude(evaluation_set__access=Access.HIDDEN)
     versions = versions.select_related(
         "evaluation_set__round", "evaluation_set__held_of", "dataset"
     )
@@ -107,7 +107,7 @@ def least_of(task: Task) -> int:
     Owners count examples; a harmless question beside each makes twice as many rows.
     """
     own = task.config.leaderboard.min_examples
-    return rows_per_example(task.config) * (own.n if own else least_examples())
+    return count_rows_per_example(task.config) * (own.n if own else least_examples())
 
 
 def with_detectable(board_set: BoardSet, values: NDArray[np.float64], main: str) -> BoardSet:

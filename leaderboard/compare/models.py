@@ -25,7 +25,7 @@ from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import MAX_SLICE_VALUES
 from evaluation.scoring.metrics.base import Mean, make_comparable
 from evaluation.submissions.visibility import Viewer, may_see_wrong
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from leaderboard.board.bootstrap import available_metrics, read_answers
 from leaderboard.board.cells import Cell
 from leaderboard.board.columns import OF_RUNS
@@ -458,7 +458,7 @@ def _slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
 
 def side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | None]]:
     """Yield the examples of a set with both models' answers, in order. Streams."""
-    return zip(set_rows(pair[0].version), *map(read_answers, pair), strict=True)
+    return zip(read_set_rows(pair[0].version), *map(read_answers, pair), strict=True)
 
 
 def choose_set(pairs: Mapping[int, Pair], name: str, *, is_editor: bool) -> ChosenSet:

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationSet, Upload
-from evaluation.test_sets.selectors import latest_version, set_rows
+from evaluation.test_sets.selectors import find_latest_version, read_set_rows
 from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.evaluations import nli_rows, set_version
@@ -115,8 +115,8 @@ def test_an_editor_makes_a_set_and_its_next_version(editor, alice, task):
     assert editor.post(versions, {"upload": sent(alice)}).json()["newest"]["version"] == 1
     newer = editor.post(versions, {"upload": sent(alice, ROWS[:1])})
     assert (newer.status_code, newer.json()["newest"]["version"]) == (201, 2)
-    made = latest_version(EvaluationSet.objects.get())
-    assert ([row.uid for row in set_rows(made)], made.made_by) == (["a"], alice)
+    made = find_latest_version(EvaluationSet.objects.get())
+    assert ([row.uid for row in read_set_rows(made)], made.made_by) == (["a"], alice)
     changed = editor.patch(f"{URL}reviews/", {"access": "hidden"}).json()
     assert (changed["access"], changed["may_leave"]) == ("hidden", True)
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from core.accounts.models import User
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationSetVersion
-from evaluation.test_sets.selectors import input_rows
+from evaluation.test_sets.selectors import read_input_rows
 from evaluation.test_sets.source_services import make_missing_versions
 from tasks.contexts import uploads
 from tasks.models import Round
@@ -119,7 +119,7 @@ def go_on(page):
 
 def on_the_board(page, visitor):
     """The one who judged submits predictions, and everybody sees them on the board."""
-    (row,) = input_rows(EvaluationSetVersion.objects.get())
+    (row,) = read_input_rows(EvaluationSetVersion.objects.get())
     line = {"id": row["uid"], "output": {"label": "neutral"}}
     file = {"name": "a.jsonl", "mimeType": "text/plain", "buffer": json.dumps(line).encode()}
     page.goto("/t/ferries/submit/")

@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from evaluation.test_sets.services import create_set_of
+from evaluation.test_sets.services import create_set_with_version
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.sets import ROWS
@@ -71,7 +71,7 @@ def test_a_set_from_its_file_to_its_page(javascript, open_page, alice):
 
 def test_a_sensitive_task(page, alice):
     task = owned("hate-speech", alice)
-    create_set_of(ROWS, task=task, name="mine", actor=None, may_leave=True)
+    create_set_with_version(ROWS, task=task, name="mine", actor=None, may_leave=True)
     visit(page, f"{URL.format('hate-speech')}mine/")
     audit(page)
     page.get_by_label("hidden").check()

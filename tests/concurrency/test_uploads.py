@@ -19,7 +19,7 @@ from evaluation.isolation.uploads.chunked import (
 from evaluation.judges.paraphrases.services import take_paraphrases
 from evaluation.models import EvaluationSetVersion, UploadPiece
 from evaluation.test_sets import source_services as sets
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.services import create_set, make_version
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.paraphrases import paraphrased
@@ -88,7 +88,7 @@ def test_different_rows_at_once_make_versions_one_after_another(at_once):
     made = at_once(make, range(THREADS))
     assert sorted(version.version for version in made) == list(range(1, THREADS + 1))
     for number, version in enumerate(made):
-        assert [row.uid for row in set_rows(version)] == [str(number)]
+        assert [row.uid for row in read_set_rows(version)] == [str(number)]
 
 
 def test_kept_paraphrases_make_one_version(at_once):

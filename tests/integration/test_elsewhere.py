@@ -23,8 +23,8 @@ from evaluation.dataset_releases.services import request_release
 from evaluation.isolation.inference.elsewhere import answer_lines
 from evaluation.jobs import build_dataset
 from evaluation.scoring.bootstrap import score
-from evaluation.test_sets.selectors import set_rows
-from evaluation.test_sets.source_services import version_of_release
+from evaluation.test_sets.selectors import read_set_rows
+from evaluation.test_sets.source_services import make_release_version
 from tasks.models import Round
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from validation.decisions.consensus_rows import derive_one
@@ -155,7 +155,7 @@ def run(*arguments: object, folder: Path) -> None:
 
 def ours(dataset, said: dict[str, str | None]) -> dict[str, float | None]:
     """Our metrics of the answers by uid, over the set on which the platform evaluates models."""
-    rows = list(set_rows(version_of_release(dataset)))
+    rows = list(read_set_rows(make_release_version(dataset)))
     assert len(rows) == 12
     assert {row.uid for row in rows} == said.keys()
     config = dataset.round.task.config

@@ -39,7 +39,7 @@ from dynabench.operations.backups.stores import (
     store_at,
 )
 from dynabench.operations.soundness import health
-from evaluation.dataset_releases.stored_files import damages
+from evaluation.dataset_releases.stored_files import find_damages
 from evaluation.isolation.queue.cleanup import _set_files
 from evaluation.isolation.uploads import chunked
 from evaluation.isolation.uploads.chunked import (
@@ -122,9 +122,9 @@ def test_media_and_sets_and_their_janitors(site, settings):
         patch.setattr(timezone, "now", lambda: datetime.now(UTC) + timedelta(days=2))
         assert tidy_orphans(10) == 1
         assert _set_files() == 1
-    assert not list(damages())
+    assert not list(find_damages())
     default_storage.delete(str(media.file))
-    (damage,) = damages()
+    (damage,) = find_damages()
     assert (damage.path, damage.message) == (str(media.file), "is missing")
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from core.accounts.models import ApiToken
 from core.accounts.tokens import create_token
-from evaluation.test_sets.forms import LARGEST
+from evaluation.test_sets.forms import MAX_FILE_BYTES
 from tests.support.factories import RoundFactory, TaskFactory
 
 LARGE = 10 * 2**20
@@ -124,7 +124,10 @@ def test_tokens_count_on_the_api_while_they_hold(client, token, alice):
 
 def test_one_who_signed_in_has_the_limit_of_each_address(as_alice, alice):
     TaskFactory(code="nli").members.create(user=alice, role="owner")
-    for path, most in (("/own/nli/evaluation-sets/new/", LARGEST), ("/accounts/email/", 2**20)):
+    for path, most in (
+        ("/own/nli/evaluation-sets/new/", MAX_FILE_BYTES),
+        ("/accounts/email/", 2**20),
+    ):
         assert send(as_alice, path, 2 * most + 2**24).status_code == 413
         with pytest.raises(AssertionError, match="it was read"):
             send(as_alice, path, most)

@@ -11,7 +11,7 @@ from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
 from evaluation.submissions.services import withdraw_model
 from evaluation.submissions.training_data import digests_of, training_rows
-from evaluation.test_sets.seen_in_training import SEEN
+from evaluation.test_sets.seen_in_training import SEEN_WARNING
 from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
@@ -73,8 +73,8 @@ def told(client, model, user=None):
         client.logout()
     (run,) = client.get(f"/api/v1/models/{model.pk}/runs/").json()["results"]
     page = client.get(f"/m/{model.pk}/").text
-    is_marked = SEEN in run["warnings"]
-    assert is_marked == (SEEN in page)
+    is_marked = SEEN_WARNING in run["warnings"]
+    assert is_marked == (SEEN_WARNING in page)
     return run["overlap"], is_marked
 
 

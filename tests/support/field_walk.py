@@ -19,8 +19,8 @@ from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset, evaluate_next
 from evaluation.models import Score
-from evaluation.test_sets.selectors import set_rows
-from evaluation.test_sets.source_services import version_of_closed_round
+from evaluation.test_sets.selectors import read_set_rows
+from evaluation.test_sets.source_services import make_round_version
 from tasks.config.checks import list_types_for
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
@@ -453,8 +453,8 @@ def release(walk):
 
 def evaluation(walk):
     """A model that answers otherwise is scored on what people wrote; its owner reads the errors."""
-    version = version_of_closed_round(walk.round)
-    (row,) = set_rows(version)
+    version = make_round_version(walk.round)
+    (row,) = read_set_rows(version)
     kind = walk.kinds[0] if walk.is_target else "label"
     wrong = WRONG.get(kind, "no")
     line = {"id": row.uid, "output": {walk.config.answer_field: wrong}}

@@ -2,7 +2,7 @@
 
 from evaluation.judges.paraphrases.selectors import base_of
 from evaluation.models import EvaluationSetVersion, Paraphrase, Paraphrasing
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from tests.support.judged_answers import chat_target
 
 
@@ -17,5 +17,5 @@ def paraphrased(version: EvaluationSetVersion, state: str = "waiting") -> None:
         Paraphrase(
             job=job, uid=row.uid, base=base_of(row), fields={"premise": "So it is."}, state=state
         )
-        for row in set_rows(version)
+        for row in read_set_rows(version)
     )

@@ -14,8 +14,8 @@ from django.urls import URLPattern
 from annotation.models import Example
 from core.accounts.models import Annotator
 from dynabench.urls import urlpatterns
-from evaluation.test_sets.selectors import input_rows
-from evaluation.test_sets.source_services import version_of_held, version_of_release
+from evaluation.test_sets.selectors import read_input_rows
+from evaluation.test_sets.source_services import make_held_version, make_release_version
 from tasks.models import Round
 from tests.api.world import make_world
 from tests.support.boards import measured
@@ -114,7 +114,7 @@ def _one_of_each(part_of, examples):
 def _ids(world, dataset, examples):
     """The world's ids with what is sealed, by the part of an address before them."""
     task = world.task
-    versions = [version_of_release(dataset), version_of_held(dataset)]
+    versions = [make_release_version(dataset), make_held_version(dataset)]
     runs = [_run(task, name, one) for name in ("first", "second") for one in versions]
     study = task.campaigns.get()
     ids = {name: list(known) for name, known in world.ids.items()}
@@ -142,7 +142,9 @@ def _run(task, name, version):
     model = model or accepted_model(task, UserFactory(), name=name, is_published=True)
     measured(model, version, 0.6)
     run = model.runs.get(suite="plain", version=version)
-    said = [{"uid": row["uid"], "answer": "neutral", "prob": None} for row in input_rows(version)]
+    said = [
+        {"uid": row["uid"], "answer": "neutral", "prob": None} for row in read_input_rows(version)
+    ]
     lines = "\n".join(map(json.dumps, said)).encode()
     run.predictions.save("p", ContentFile(gzip.compress(lines)))
     return run

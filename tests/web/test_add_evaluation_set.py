@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.test_sets.parsing import NO_ANSWER
-from evaluation.test_sets.selectors import set_rows
-from evaluation.test_sets.source_services import control_version
+from evaluation.test_sets.parsing import NO_ANSWER_REASON
+from evaluation.test_sets.selectors import read_set_rows
+from evaluation.test_sets.source_services import make_control_version
 from tests.support.factories import TaskFactory
 
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}
@@ -83,7 +83,7 @@ def test_wrong_lines_are_named_and_nothing_is_stored(task, file):
     ],
 )
 def test_names_that_are_refused(code, name, words, task, file):
-    control_version(task)
+    make_control_version(task)
     _, err = add(code, file(ROW), "--name", name)
     assert words in err
 
@@ -123,7 +123,7 @@ def test_the_right_answer_of_published_data_is_the_released_one(data, task):
 
     path = data / "dynasent-r1-dev.jsonl.gz"
     add("sentiment", path, "--name", "real")
-    gold = {row.uid: row.gold for row in set_rows(EvaluationSetVersion.objects.get())}
+    gold = {row.uid: row.gold for row in read_set_rows(EvaluationSetVersion.objects.get())}
     with gzip.open(path) as lines:
         rows = [json.loads(line) for line in lines]
     assert gold == {row["uid"]: (row["metadata"]["gold_label"],) for row in rows}
@@ -135,7 +135,7 @@ def test_what_its_validators_disagree_about_is_left_out(data, task):
     _, err = add("sentiment", path, "--name", "real")
     assert f"{path}:5: `label`" in err  # the label “mixed”, which this task does not have
     out, _ = add("sentiment", path, "--name", "real", "--skip-bad")
-    assert out == f"sentiment/real v1: 929 examples; 64 left out: {NO_ANSWER}.\n"
+    assert out == f"sentiment/real v1: 929 examples; 64 left out: {NO_ANSWER_REASON}.\n"
 
 
 CODE = """

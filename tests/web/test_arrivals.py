@@ -30,7 +30,7 @@ from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model, withdraw_model
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.services import make_version
 from serving import spec
 from tests.support.archives import zipped
@@ -387,7 +387,9 @@ def test_predictions_that_do_not_fit_name_lines_and_ids(task, alice, version):
 def test_ids_of_another_set_are_told_in_one_line(task, alice, version, name, said):
     make_set(task, "other", may_leave=True)
     make_set(task, "hidden", access="hidden", may_leave=True)
-    rows = [SetRow(f"new-{n}", row.inputs, row.gold) for n, row in enumerate(set_rows(version))]
+    rows = [
+        SetRow(f"new-{n}", row.inputs, row.gold) for n, row in enumerate(read_set_rows(version))
+    ]
     newer = make_version(version.evaluation_set, rows, None)
     submission = predictions(
         task, alice, newer, lines(version).replace(b"open-", name.encode() + b"-")

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Attempt, Example
-from evaluation.dataset_releases.rows import Freezer, releasable
+from evaluation.dataset_releases.rows import Freezer, select_releasable
 from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.writing import ok, open_form, signed_in
@@ -106,7 +106,7 @@ def test_a_vote_on_the_models_answer_confirms_its_author_or_not(
 )
 def test_a_release_names_the_models_answer_as_right_only_if_it_is(ask, alice, claim, answer, label):
     judges(written(alice, claim), answer)
-    ((frozen,),) = Freezer(ask).chunks(releasable(ask))
+    ((frozen,),) = Freezer(ask).chunks(select_releasable(ask))
     assert (frozen.row["label"], frozen.row["model_wrong"]) == (label, claim == "wrong")
 
 
@@ -229,7 +229,7 @@ def test_a_pattern_decides_and_judges_confirm_it(alice, db, pattern, outcome, an
     assert AUTHOR_SAID not in after.text
     consensus = Consensus.objects.get()
     assert (consensus.verdict, consensus.is_verified) == (answer, verified)
-    frozen = [row for chunk in Freezer(round).chunks(releasable(round)) for row in chunk]
+    frozen = [row for chunk in Freezer(round).chunks(select_releasable(round)) for row in chunk]
     assert [one.row["model_wrong"] for one in frozen] == [outcome == "fooled"] * verified
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from annotation.models import ShownExample
 from core.errors import Refused
-from evaluation.dataset_releases.cards import _blind_owners
+from evaluation.dataset_releases.cards import _describe_blind_owners
 from tasks.contexts import uploads
 from tasks.making.services import make_task
 from tasks.making.templates import templates
@@ -73,7 +73,7 @@ def test_a_lone_owner_labels_their_texts(mine, ada, as_ada):
     begun = BlindJudging.objects.get()
     assert begun.began_at <= begun.noted_at <= begun.ended_at
     dataset = type("Dataset", (), {"round": mine.rounds.get()})
-    assert [one["votes"] for one in _blind_owners(dataset)] == [2]
+    assert [one["votes"] for one in _describe_blind_owners(dataset)] == [2]
 
 
 def test_tags_of_rows_are_in_results_and_exports(mine, ada, as_ada):

@@ -11,7 +11,7 @@ from core.files.storage import disk
 from core.web.outages import outage_of
 from evaluation.isolation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload
 from evaluation.models import Upload
-from evaluation.test_sets.forms import LARGEST
+from evaluation.test_sets.forms import MAX_FILE_BYTES
 from tasks.models import Round, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory
 
@@ -65,7 +65,7 @@ def owner(as_alice, alice):
     ("path", "most"),
     [
         ("/accounts/email/", 2**20),
-        ("/own/nli/evaluation-sets/new/", LARGEST),
+        ("/own/nli/evaluation-sets/new/", MAX_FILE_BYTES),
         ("/own/nli/rounds/1/contexts/", 200 * 2**20),
         ("/t/nli/submit/", 2**30),  # what a person without a confirmed address may have here
         ("/api/v1/tasks/nli/rounds/1/contexts/", 20 * 2**20),

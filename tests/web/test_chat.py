@@ -14,8 +14,8 @@ from annotation.models import Attempt, Conversation, Example, TargetOutput
 from annotation.writing import talk_views
 from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationSet, Score
-from evaluation.test_sets.selectors import set_rows
-from evaluation.test_sets.source_services import version_of_closed_round
+from evaluation.test_sets.selectors import read_set_rows
+from evaluation.test_sets.source_services import make_round_version
 from leaderboard.board.tables import public_table
 from tasks.config.loading import check_config
 from tasks.models import Round, Task
@@ -376,9 +376,9 @@ def test_models_are_ranked_by_how_often_they_keep_the_secret(keeper, alice):
                       "verdict": "correct", "is_verified": True, "decided_by": "votes"},
         )  # fmt: skip
     Round.objects.update(state="closed")
-    version = version_of_closed_round(Round.objects.get())
+    version = make_round_version(Round.objects.get())
     EvaluationSet.objects.update(answers_public=True)
-    rows = list(set_rows(version))
+    rows = list(read_set_rows(version))
     assert [row.gold for row in rows] == [(), ()]  # of an attack no answer is the right one
     secrets = [row.inputs["talk"][0]["secret"] for row in rows]
     answers = {
@@ -419,8 +419,8 @@ def test_a_corrected_answer_scores_models_on_the_conversation_before_it(talks, a
     ok(judge.post(f"/judge/{example.uuid}/after/", {"correction": "In 1931"}, **HTMX))
     Round.objects.update(state="closed")
     round = Round.objects.get()
-    version = version_of_closed_round(round)
-    (row,) = set_rows(version)
+    version = make_round_version(round)
+    (row,) = read_set_rows(version)
     assert row.inputs["talk"] == [{"role": "user", "text": "When did the old mill close?"}]
     line = {"id": row.uid, "output": {"reply": "In 1932"}}
     model = accepted_model(round.task, name="other", kind="predictions")

@@ -216,11 +216,11 @@ def test_an_estimate_counts_perturbed_examples_where_they_are_asked(task, versio
 def test_an_estimate_of_tokens_is_near_what_a_server_would_count(task, version):
     """Four characters a token, so the sum of what is sent, in characters, over four."""
     from evaluation.runs.chat.asking import chat_endpoint
-    from evaluation.test_sets.selectors import input_rows
+    from evaluation.test_sets.selectors import read_input_rows
 
     chat = settings_for(task.config, model="m")
     endpoint = chat_endpoint(task.config, "https://a.example", "", chat)
-    sent = [endpoint.messages(row["inputs"]) for row in input_rows(version)]
+    sent = [endpoint.messages(row["inputs"]) for row in read_input_rows(version)]
     characters = sum(len(turn["content"]) for turns in sent for turn in turns)
     assert estimate(task, chat).tokens_in == pytest.approx(characters / 4, rel=0.25)
 

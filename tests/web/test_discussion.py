@@ -12,7 +12,7 @@ from core.accounts.services import annotator_of
 from dynabench.notices.models import Digest, Notice
 from dynabench.notices.services import renew_notices, send_digests
 from dynabench.people.services import delete_person
-from evaluation.dataset_releases.reading import standing_lines
+from evaluation.dataset_releases.reading import export_lines
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write
@@ -76,7 +76,7 @@ def test_who_reads_labels_talks_and_nobody_else_hears(as_, people, example, bob,
     assert client.get(url(example)).status_code == 404
     assert [mention.person.user for mention in Mention.objects.all()] == [people["viewer"]]
     assert name(people["viewer"]) not in comment.text
-    assert "Ask @" not in "".join(standing_lines(example.round))
+    assert "Ask @" not in "".join(export_lines(example.round))
 
 
 def test_the_mentioned_are_told_once_by_mail_and_until_they_look(as_, people, example):

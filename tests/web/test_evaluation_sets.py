@@ -16,15 +16,15 @@ from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.services import request_release
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
 from evaluation.test_sets import services, source_services
-from evaluation.test_sets.parsing import WrongLines
-from evaluation.test_sets.selectors import input_rows, latest_version, set_rows
+from evaluation.test_sets.parsing import InvalidLines
+from evaluation.test_sets.selectors import find_latest_version, read_input_rows, read_set_rows
 from evaluation.test_sets.services import change_set, create_set, make_version
 from evaluation.test_sets.source_services import (
-    control_version,
+    make_control_version,
     make_missing_versions,
+    make_release_version,
+    make_round_version,
     take_round,
-    version_of_closed_round,
-    version_of_release,
 )
 from tasks.line_files import LineError
 from tasks.models import Round
@@ -51,11 +51,11 @@ def stored_files(folder="evaluation-sets"):
 
 def test_a_version_is_read_as_it_was_made(one):
     version = make_version(one, iter(ROWS), UserFactory())
-    assert list(set_rows(version)) == ROWS
-    assert list(input_rows(version)) == [{"uid": r.uid, "inputs": r.inputs} for r in ROWS]
+    assert list(read_set_rows(version)) == ROWS
+    assert list(read_input_rows(version)) == [{"uid": r.uid, "inputs": r.inputs} for r in ROWS]
     assert (version.version, version.size) == (1, 2)
     assert version.slices == {"tag": {"food": 2, "short": 1}}
-    assert latest_version(one) == version
+    assert find_latest_version(one) == version
 
 
 def test_inputs_hold_neither_answers_nor_slices(one):
@@ -69,9 +69,9 @@ def test_inputs_hold_neither_answers_nor_slices(one):
 def test_reading_inputs_never_opens_the_answers(one):
     version = make_version(one, ROWS, None)
     default_storage.delete(version.gold.name)
-    assert len(list(input_rows(version))) == 2
+    assert len(list(read_input_rows(version))) == 2
     with pytest.raises(FileNotFoundError):
-        list(set_rows(version))
+        list(read_set_rows(version))
 
 
 def test_files_that_do_not_belong_together_are_noticed(one):
@@ -79,7 +79,7 @@ def test_files_that_do_not_belong_together_are_noticed(one):
     EvaluationSetVersion.objects.filter(pk=second.pk).update(gold=first.gold.name)
     second.refresh_from_db()
     with pytest.raises(ValueError, match="differ at b"):
-        list(set_rows(second))
+        list(read_set_rows(second))
 
 
 def test_the_same_examples_make_no_second_version(one):
@@ -93,9 +93,9 @@ def test_the_same_examples_make_no_second_version(one):
 def test_a_wrong_line_leaves_nothing_behind(one):
     def rows():
         yield ROWS[0]
-        raise WrongLines([LineError(2, "not JSON")])
+        raise InvalidLines([LineError(2, "not JSON")])
 
-    with pytest.raises(WrongLines, match="line 2: not JSON"):
+    with pytest.raises(InvalidLines, match="line 2: not JSON"):
         make_version(one, rows(), None)
     assert not one.versions.exists()
     assert not stored_files()
@@ -141,7 +141,7 @@ def test_a_closed_round_gives_what_is_verified_and_stands(nli):
     Example.objects.filter(pk=examples[1].pk).update(retracted_at="2026-01-01T00:00Z")
     assert make_missing_versions() == []  # it is open
     with pytest.raises(Refused, match="not over"):
-        version_of_closed_round(nli)
+        make_round_version(nli)
     nli.state = "closed"
     nli.save()
     (version,) = make_missing_versions()
@@ -150,8 +150,8 @@ def test_a_closed_round_gives_what_is_verified_and_stands(nli):
     assert version.evaluation_set.round == nli
     assert not version.evaluation_set.may_leave
     uuids = [str(example.uuid) for example in examples[2:]]
-    assert [row.uid for row in set_rows(version)] == uuids
-    row = next(set_rows(version))
+    assert [row.uid for row in read_set_rows(version)] == uuids
+    row = next(read_set_rows(version))
     assert row.inputs == {**examples[2].context.fields, "hypothesis": "Statement 2."}
     assert (row.gold, row.slices) == (("neutral",), {"tag": ("work",), "challenge": ("negation",)})
 
@@ -166,7 +166,7 @@ def test_a_round_that_people_still_finish_waits(nli):
 def test_a_round_without_verified_examples_has_no_version(nli):
     nli.state = "closed"
     nli.save()
-    assert version_of_closed_round(nli) is None
+    assert make_round_version(nli) is None
     assert make_missing_versions() == []
 
 
@@ -175,7 +175,7 @@ def test_an_example_that_the_configuration_does_not_fit_any_more_is_left_out(nli
     verified(nli, 2, label="undecidable")
     nli.state = "closed"
     nli.save()
-    assert version_of_closed_round(nli).size == 1
+    assert make_round_version(nli).size == 1
     (line,) = caplog.records
     assert line.levelname == "WARNING"
 
@@ -193,8 +193,8 @@ def test_a_release_gives_its_test_split(released):
     assert version.evaluation_set.name == "round-1"
     assert EvaluationSet.objects.get().may_leave
     items = released.items.filter(split="test").order_by("position")
-    assert [row.uid for row in set_rows(version)] == [item.uid for item in items]
-    assert [row.gold[0] for row in set_rows(version)] == [
+    assert [row.uid for row in read_set_rows(version)] == [item.uid for item in items]
+    assert [row.gold[0] for row in read_set_rows(version)] == [
         json.loads(item.line)["label"] for item in items
     ]
 
@@ -211,7 +211,7 @@ def test_a_release_after_a_closed_round_is_the_next_version(nli):
 
 
 def test_withdrawn_examples_are_not_in_the_next_version(released):
-    version_of_release(released)
+    make_release_version(released)
     EvaluationSet.objects.update(may_leave=False)
     for number, gone in ((2, "train"), (3, "test")):
         dataset = Dataset.objects.create(round=released.round, version=number, state="done")
@@ -228,7 +228,7 @@ def test_withdrawn_examples_are_not_in_the_next_version(released):
 def test_a_release_without_test_rows_has_no_version(released):
     DatasetItem.objects.filter(split="test").delete()
     assert make_missing_versions() == []
-    assert version_of_release(released) is None
+    assert make_release_version(released) is None
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_set_is_no_secret_once_all_of_its_rows_are_published(
     make_missing_versions()
     dataset = request_release(round=nli, options=options, actor=None)
     jobs.build_dataset(dataset.pk)
-    monkeypatch.setattr(source_services, "version_of_release", lambda dataset: None)
+    monkeypatch.setattr(source_services, "make_release_version", lambda dataset: None)
     assert make_missing_versions() == []
     (version,) = EvaluationSetVersion.objects.all()
     assert version.size == len(examples)
@@ -262,7 +262,7 @@ def test_one_round_that_fails_stops_no_other(released, monkeypatch, caplog):
     def broken(dataset):
         raise RuntimeError
 
-    monkeypatch.setattr(source_services, "version_of_release", broken)
+    monkeypatch.setattr(source_services, "make_release_version", broken)
     verified(released.round.task.rounds.get(number=2), 1)
     (version,) = make_missing_versions()
     assert version.evaluation_set.name == "round-2"
@@ -276,14 +276,14 @@ def test_an_official_task_has_a_control_set(code, db):
     assert make_missing_versions() == []
     one = version.evaluation_set
     assert (one.name, one.source, one.access) == ("control", "control", "standard")
-    rows = list(set_rows(version))
+    rows = list(read_set_rows(version))
     assert version.size == len(rows) > 20
     assert all(row.inputs.keys() == set(task.config.model_fields) for row in rows)
 
 
 def test_only_official_tasks_have_a_control_set(nli):
-    assert control_version(nli.task) is None
-    assert control_version(TaskFactory(code="other", config_text=nli.task.config_text)) is None
+    assert make_control_version(nli.task) is None
+    assert make_control_version(TaskFactory(code="other", config_text=nli.task.config_text)) is None
 
 
 def waits(round, number=9):

@@ -17,7 +17,7 @@ from django.utils import timezone
 from evaluation.jobs import sweep_all
 from evaluation.models import Dataset, EvaluationRun, EvaluationSetVersion
 from evaluation.runs.services import request_missing_runs
-from evaluation.test_sets.source_services import version_of_release
+from evaluation.test_sets.source_services import make_release_version
 from leaderboard.board.tables import table_digest
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Follow
@@ -60,7 +60,7 @@ def test_followers_get_one_mail_once_the_models_were_run(closed, alice, bob, mai
     dataset = released(closed)
     assert tell_followers() == 0  # its runs may not have been asked for yet
     settle()
-    version_of_release(dataset)
+    make_release_version(dataset)
     request_missing_runs()
     assert tell_followers() == 0
     EvaluationRun.objects.update(state="done")

@@ -19,9 +19,9 @@ from dynabench.people.work import example_rows, own_examples, statuses_of
 from evaluation.contract import SetRow
 from evaluation.jobs import evaluate_next
 from evaluation.models import Score
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.shown_scores import round_number
-from evaluation.test_sets.source_services import version_of_closed_round
+from evaluation.test_sets.source_services import make_round_version
 from leaderboard.jobs import renew_boards
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
@@ -139,7 +139,7 @@ def test_from_writing_to_the_evaluation_set(rule, kind, free, alice):
 
     Round.objects.update(state="closed")
     task.round.refresh_from_db()
-    (row,) = set_rows(version_of_closed_round(task.round))
+    (row,) = read_set_rows(make_round_version(task.round))
     assert row.gold == ("Tarn",)
     dataset = released(task.round, dev=0, test=0)
     (line,) = lines(dataset, "train")
@@ -161,7 +161,7 @@ def test_a_right_answer_is_the_models_own(free, alice):
     judge(example, "correct", "", "")
     Round.objects.update(state="closed")
     task.round.refresh_from_db()
-    (row,) = set_rows(version_of_closed_round(task.round))
+    (row,) = read_set_rows(make_round_version(task.round))
     assert row.gold == (SAID,)
 
 
@@ -171,7 +171,7 @@ def test_an_example_without_a_right_answer_is_in_no_set(free, alice):
     judge(example, "incorrect", "", "")
     Round.objects.update(state="closed")
     task.round.refresh_from_db()
-    assert version_of_closed_round(task.round) is None
+    assert make_round_version(task.round) is None
     (line,) = lines(released(task.round, dev=0, test=0), "train")
     assert (line["label"], line["model_wrong"], line["corrections"]) == ("", True, [])
 
@@ -258,7 +258,7 @@ def test_a_translation_task_of_dynabench_is_usable(alice, bob, settings, tmp_pat
     ok(signed_in(bob).post("/t/flores/judge/", sent, follow=True))
     Round.objects.update(state="closed")
     round.refresh_from_db()
-    version = version_of_closed_round(round)
+    version = make_round_version(round)
     scores = {score.metric: score for score in evaluated(task, version, "The cat slept.")}
     for metric in ("chrf_pp", "bleu"):
         assert 0 < scores[metric].value < 1
@@ -270,7 +270,7 @@ def test_a_translation_task_of_dynabench_is_usable(alice, bob, settings, tmp_pat
 def evaluated(task, version, answer):
     """The scores over all of a model that gives this answer to every example."""
     field = task.config.answer_field
-    rows = [{"id": row.uid, "output": {field: answer}} for row in set_rows(version)]
+    rows = [{"id": row.uid, "output": {field: answer}} for row in read_set_rows(version)]
     file = gzip.compress("\n".join(map(json.dumps, rows)).encode())
     model = accepted_model(task, name="other", kind="predictions")
     model.file.save("p.jsonl.gz", ContentFile(file))

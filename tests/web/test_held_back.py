@@ -6,10 +6,10 @@ import pytest
 from django.utils import timezone
 
 from annotation.moderation import withdraw_example
-from evaluation.dataset_releases.services import HELD_FOR, ReleaseRefused, release_held
+from evaluation.dataset_releases.services import HOLD_BACK_TIME, ReleaseRefused, release_held
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.source_services import make_missing_versions
 from leaderboard.board.cells import Cell
 from leaderboard.rounds.matrix import minus
@@ -48,7 +48,7 @@ def test_a_fifth_by_other_authors_is_in_no_file(closed):
         authors[item.split].add(item.example.annotator_id)
     assert len(held) == dataset.numbers["held"] == (12 * 4) // 5
     assert not authors["held"] & (authors["train"] | authors["dev"] | authors["test"])
-    assert dataset.held_until == timezone.now().date() + HELD_FOR
+    assert dataset.held_until == timezone.now().date() + HOLD_BACK_TIME
     for file in dataset.files.all():
         data = content(dataset, file.name)
         assert not any(uid.encode() in data for uid in held), file.name
@@ -64,7 +64,7 @@ def test_models_are_run_on_what_is_held_back_and_its_set_is_sealed(closed):
     (version,) = one.versions.all()
     assert (one.name, one.access, one.may_leave) == ("round-1-held", "standard", False)
     assert version.is_sealed
-    assert {row.uid for row in set_rows(version)} == held_of(dataset)
+    assert {row.uid for row in read_set_rows(version)} == held_of(dataset)
     assert make_missing_versions() == []
 
 
@@ -122,7 +122,7 @@ def test_the_form_offers_it_for_the_first_version_only(closed, client, alice, as
     assert 'name="hold_back"' in as_alice.get(url).text
     released(closed, hold_back=True)
     assert 'name="hold_back"' not in as_alice.get(url).text
-    day = (timezone.now().date() + HELD_FOR).strftime("%B %Y")
+    day = (timezone.now().date() + HOLD_BACK_TIME).strftime("%B %Y")
     assert day in client.get("/t/nli/rounds/1/data/").text
 
 

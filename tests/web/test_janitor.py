@@ -9,7 +9,7 @@ from django.core.files.storage import default_storage
 
 from evaluation.isolation.queue import cleanup
 from evaluation.isolation.sandbox import containers
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from tests.support.evaluations import set_version
 from tests.support.factories import TaskFactory
 
@@ -40,7 +40,7 @@ def test_set_files_that_no_version_names_go_after_a_day(db):
     assert cleanup.tidy() == 1
     assert not default_storage.exists(left)
     assert default_storage.exists(new)  # somebody may be making its version now
-    assert len(list(set_rows(version))) == 6
+    assert len(list(read_set_rows(version))) == 6
 
 
 def test_folders_of_runs_go_after_a_day(db, tmp_path):

@@ -13,7 +13,7 @@ from annotation.attempts.services import retract_example
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
 from core.accounts.services import annotator_of
-from evaluation.dataset_releases.stored_files import damages
+from evaluation.dataset_releases.stored_files import find_damages
 from tasks.contexts.media.services import (
     delete_unreferenced_file,
     keep_media,
@@ -132,8 +132,8 @@ def test_files_without_a_row_go_after_a_day(round):
 
 def test_the_doctor_reads_pictures(round):
     store_media(task=round.task, kind="image", data=media.FILES["image"])
-    assert not [*damages()]
+    assert not [*find_damages()]
     with open(default_storage.path(Media.objects.get().file.name), "ab") as file:
         file.write(b"more")
-    (found,) = damages()
+    (found,) = find_damages()
     assert found.path == Media.objects.get().file.name

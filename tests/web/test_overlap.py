@@ -6,8 +6,8 @@ from rest_framework.test import APIClient
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, TrainingRun
 from evaluation.seeds import held_out, seed_rows
-from evaluation.test_sets.seen_in_training import compare_sets, trained_on
-from evaluation.test_sets.source_services import control_version
+from evaluation.test_sets.seen_in_training import compare_sets, find_training_sources
+from evaluation.test_sets.source_services import make_control_version
 from leaderboard.board.matrix import score_matrix
 from tests.support.boards import measured
 from tests.support.evaluations import accepted_model, set_version
@@ -38,7 +38,7 @@ def seen(task):
 
 
 def test_a_set_of_seeds_is_marked_and_what_is_held_out_is_not(client, task, seen):
-    control = control_version(task)
+    control = make_control_version(task)
     assert compare_sets() == 2
     assert compare_sets() == 0
     found = {one.pk: one.overlap_with() for one in EvaluationSetVersion.objects.all()}
@@ -90,5 +90,8 @@ def test_what_a_target_was_trained_on_is_known_with_its_base(task):
         task=task, target=newer, state="done",
         options={"weights": {"round1": 1.0}, "base": starter.source},
     )  # fmt: skip
-    assert trained_on(accepted_model(task, kind="target", target=starter)) == {"seed"}
-    assert trained_on(accepted_model(task, kind="target", target=newer)) == {"seed", "round1"}
+    assert find_training_sources(accepted_model(task, kind="target", target=starter)) == {"seed"}
+    assert find_training_sources(accepted_model(task, kind="target", target=newer)) == {
+        "seed",
+        "round1",
+    }

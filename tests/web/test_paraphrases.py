@@ -9,7 +9,7 @@ from evaluation.jobs import evaluate_next, write_paraphrases
 from evaluation.judges.paraphrases.services import ask_for_paraphrases, take_paraphrases
 from evaluation.models import EvaluationRun, Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import MOST_FAILURES
-from evaluation.test_sets.selectors import checked_of, latest_version
+from evaluation.test_sets.selectors import find_latest_version, read_checked_paraphrases
 from evaluation.test_sets.services import make_version
 from tasks.models import ModelUse, TaskMember
 from tests.support.chat_server import chat_server
@@ -87,19 +87,19 @@ def test_what_people_keep_is_a_kind_of_the_robustness_suite(
     assert "neutral" in text
 
     assert client.post(f"{PAGE}take/").status_code == 302
-    assert latest_version(version.evaluation_set) == version, "nothing was kept"
+    assert find_latest_version(version.evaluation_set) == version, "nothing was kept"
     sent = {f"paraphrase-{rows['u1'].pk}": "kept", f"paraphrase-{rows['u2'].pk}": "refused"}
     sent |= {f"paraphrase-{rows['u4'].pk}": "kept", "paraphrase-x": "kept"}
     client.post(f"{PAGE}check/", sent)
     assert client.post(f"{PAGE}take/").url == "/own/nli/evaluation-sets/dev/"
-    made = latest_version(version.evaluation_set)
+    made = find_latest_version(version.evaluation_set)
     assert (made.version, made.size, made.sha256) == (2, version.size, version.sha256)
     assert made.exposed_at  # the model is elsewhere
     said = {"premise": "Person 1 unlocked the door.", "hypothesis": "Opened 1."}
-    assert checked_of(made) == {"u1": said}
-    assert checked_of(version) == {}
+    assert read_checked_paraphrases(made) == {"u1": said}
+    assert read_checked_paraphrases(version) == {}
     client.post(f"{PAGE}check/", {f"paraphrase-{rows['u1'].pk}": "refused"})
-    assert checked_of(made) == {"u1": said}, "what a version has stays"
+    assert read_checked_paraphrases(made) == {"u1": said}, "what a version has stays"
     assert Paraphrase.objects.get(uid="u1").state == "kept"
     assert make_version(made.evaluation_set, nli_rows(), None) == made  # the same examples
 
@@ -128,7 +128,9 @@ def test_only_what_is_settled_is_not_asked_again(version, target, owner, server)
     Paraphrase.objects.filter(state="waiting").update(state="kept")
     make_version(version.evaluation_set, changed, None)
     made = take_paraphrases(evaluation_set=version.evaluation_set, actor=owner)
-    assert sorted(checked_of(made)) == ["u0", "u1"], "the others are no examples any more"
+    assert sorted(read_checked_paraphrases(made)) == ["u0", "u1"], (
+        "the others are no examples any more"
+    )
 
 
 def test_a_model_that_fails_writes_nothing_and_is_left_alone(version, target, owner, server):

@@ -7,8 +7,8 @@ from django.core.management import call_command
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
-from evaluation.dataset_releases.reading import standing_lines
-from evaluation.test_sets.source_services import version_of_closed_round
+from evaluation.dataset_releases.reading import export_lines
+from evaluation.test_sets.source_services import make_round_version
 from tests.support.releases import (
     SPLITS,
     _own_storage,  # noqa: F401
@@ -94,12 +94,12 @@ def test_pages_tell_of_it(mixed, as_alice, alice, capsys):
 
 
 def test_the_lines_of_a_round_tell_who_wrote(mixed):
-    rows = [json.loads(line) for chunk in standing_lines(mixed) for line in chunk.splitlines()]
+    rows = [json.loads(line) for chunk in export_lines(mixed) for line in chunk.splitlines()]
     assert sum(row["by_program"] for row in rows) == 12
 
 
 def test_models_are_evaluated_on_what_people_wrote(mixed):
-    version = version_of_closed_round(mixed)
+    version = make_round_version(mixed)
     assert version.size == 40
     Example.objects.update(by_program=True)
-    assert version_of_closed_round(mixed) is None
+    assert make_round_version(mixed) is None

@@ -20,7 +20,7 @@ from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from evaluation.submissions.teams.services import accept_invitation, invite_member, make_team
-from evaluation.test_sets.services import create_set_of, make_version
+from evaluation.test_sets.services import create_set_with_version, make_version
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import Round, TaskMember
 from tests.support.boards import fill_board
@@ -262,7 +262,7 @@ def fill_sets(rows, round, first=0):
     """Sets, and as many versions of the first of them, made of releases."""
     for number in range(first, rows):
         made = SetRow(str(number), {"premise": "A.", "hypothesis": "B."}, ("neutral",))
-        create_set_of([made], task=round.task, name=f"set-{number}", actor=None)
+        create_set_with_version([made], task=round.task, name=f"set-{number}", actor=None)
         dataset = Dataset.objects.create(round=round, version=number + 1, state="done")
         make_version(round.task.evaluation_sets.get(name="set-0"), [made], None, dataset)
 

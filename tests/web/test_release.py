@@ -20,13 +20,13 @@ from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator
 from evaluation.dataset_releases import build as release
 from evaluation.dataset_releases.build import Build, Options
-from evaluation.dataset_releases.cards import languages_of
-from evaluation.dataset_releases.reading import split_rows
+from evaluation.dataset_releases.cards import find_languages
+from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.dataset_releases.services import ReleaseRefused, request_release
 from evaluation.isolation.queue import leases
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
-from evaluation.test_sets.source_services import version_of_release
+from evaluation.test_sets.source_services import make_release_version
 from tasks.models import Round
 from tests.support.releases import (  # noqa: F401
     LABELS,
@@ -111,7 +111,7 @@ def test_the_cards_name_the_languages_of_the_texts(closed, tags, expected):
         closed.contexts.filter(pk=context.pk).update(tag=tag)
     dataset = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
     Build(leases.claim_job(Dataset, dataset.pk))._freeze_rows()
-    assert languages_of(dataset) == expected
+    assert find_languages(dataset) == expected
 
 
 def test_the_help_that_authors_had_is_released(closed):
@@ -126,7 +126,7 @@ def test_the_help_that_authors_had_is_released(closed):
         ("negation", '{"challenge":"negation","examples":2}'),
         (None, None),
     }
-    assert version_of_release(dataset).slices["challenge"] == {"negation": len(helped)}
+    assert make_release_version(dataset).slices["challenge"] == {"negation": len(helped)}
 
 
 def test_an_owners_word_is_a_vote_of_mode_owner(closed, alice):
@@ -224,7 +224,7 @@ def test_a_withdrawn_example_is_a_tombstone_in_the_next_version_only(closed, ali
     ]
     assert second.numbers["withdrawn"] == {"train": 0, "dev": 0, "test": 1}
     assert second.numbers["rows"]["test"] == 7
-    assert gone.uid not in {row["uid"] for row in split_rows(second, "test")}
+    assert gone.uid not in {row["uid"] for row in read_split_rows(second, "test")}
 
 
 def test_every_row_and_card_has_the_canary_of_the_round(closed, alice):
@@ -416,7 +416,7 @@ def test_the_dataset_card_is_the_hubs(closed):
 
 
 def test_rows_for_training_have_their_json_read(closed):
-    row = next(split_rows(released(closed), "train"))
+    row = next(read_split_rows(released(closed), "train"))
     assert row["context"].keys() == {"premise"}
     assert row["input_json"]["label"] == row["label"]
     assert row["output_json"]["label"] == "neutral"

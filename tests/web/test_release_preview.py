@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
 from evaluation.dataset_releases.build import Options
-from evaluation.dataset_releases.census import REASONS, census_of
+from evaluation.dataset_releases.census import REASONS, take_census
 from evaluation.dataset_releases.services import ReleaseRefused, request_release
-from evaluation.dataset_releases.undo_services import UndoRefused, preventing, undo_release
+from evaluation.dataset_releases.undo_services import UndoRefused, find_final_reasons, undo_release
 from evaluation.jobs import build_dataset
 from evaluation.models import (
     Dataset,
@@ -177,7 +177,7 @@ def test_what_programs_wrote_is_released_and_a_refusal_names_the_true_reason(nli
     made = Round.objects.create(task=nli.task, number=3, state="closed")
     with pytest.raises(ReleaseRefused):
         request_release(round=made, options=Options(), actor=None)
-    assert not census_of(made).left_out
+    assert not take_census(made).left_out
 
 
 def trained(dataset, actor):
@@ -232,12 +232,12 @@ def test_a_release_is_final_once_it_was_used_and_the_page_says_why(client, close
     }  # fmt: skip
     codes = {"prompted": "trained", "taught": "trained", "answered": "evaluated"}
     dataset = released(closed)
-    assert preventing(dataset) == []
+    assert find_final_reasons(dataset) == []
     for name, use in uses.items():
         with transaction.atomic():
             use(dataset, alice)
             dataset.refresh_from_db()
-            assert preventing(dataset) == [codes.get(name, name)]
+            assert find_final_reasons(dataset) == [codes.get(name, name)]
             assert len(client.get(UNDO).context["reasons"]) == 1
             client.post(UNDO)
             with pytest.raises(UndoRefused):

@@ -17,8 +17,8 @@ from annotation.refusals import NotAllowed, RoundClosed
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
 from dynabench.manage.review_many import is_decided_by_owner, state_of
-from evaluation.dataset_releases.reading import standing_lines
-from evaluation.dataset_releases.rows import releasable
+from evaluation.dataset_releases.reading import export_lines
+from evaluation.dataset_releases.rows import select_releasable
 from tasks.models import TaskMember
 from tests.support.factories import ContextFactory, UserFactory
 from tests.support.judging import answered, write, write_many
@@ -186,7 +186,7 @@ def test_each_action_and_back(nli, alice, three):
     again = act(task, three, alice, "tag", tag="odd")
     assert (again.changed, {one.code for one in again.left}) == (0, {"tagged"})
     assert found(task, tag="odd") == [example.pk for example in three]
-    assert [row.count('"tags":["odd"]') for row in standing_lines(nli)] == [3]
+    assert [row.count('"tags":["odd"]') for row in export_lines(nli)] == [3]
     assert undo(task=task, actor=alice, run=done.run).changed == 3
     assert not ExampleTag.objects.exists()
     with pytest.raises(bulk_services.NothingToUndo):
@@ -224,7 +224,7 @@ def test_an_example_that_was_sent_back_is_mended(client, nli, alice, bob, three)
     task.config_text = task.config_text.replace("tries_per_context: 10", "tries_per_context: 1")
     act(task, [first], alice, "send-back", reason="Mend the label.")
     assert states(three)[0] == (False, True)
-    assert first.pk not in releasable(nli).values_list("pk", flat=True)
+    assert first.pk not in select_releasable(nli).values_list("pk", flat=True)
     client.force_login(bob)
     page = client.get("/me/?status=sent-back").text
     assert "Mend the label." in page

@@ -18,8 +18,8 @@ from evaluation.runs.services import claim_next
 from evaluation.submissions.quota import Charge
 from evaluation.submissions.services import _entries
 from evaluation.submissions.visibility import Viewer, as_seen
-from evaluation.test_sets.sealing import Disclosure, rounded
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.sealing import Disclosure, round_to_step
+from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.services import change_set
 from evaluation.test_sets.shown_scores import (
     describe_disclosure,
@@ -98,7 +98,7 @@ def test_the_attack_of_34_files_learns_one_rounded_result(client, task, version,
     assert shown.results == 1
     scores = [told(model, mallory) for model in seen]
     assert [bool(one) for one in scores] == [True] + [False] * 33
-    accuracy = rounded(9 / SIZE, SIZE)
+    accuracy = round_to_step(9 / SIZE, SIZE)
     assert scores[0]["sealed", "plain", "accuracy", "", ""] == accuracy
     assert accuracy != 9 / SIZE
     assert len(scores[0]) == len(METRICS) + 1  # and the worst group: no slices, no gap
@@ -170,7 +170,7 @@ def test_the_tasks_editors_and_targets_are_shown_all_exactly(task, version, hand
     answers = ["neutral"] * SIZE
     models = [hand_in(editor, version, answers, name=name) for name in ("one", "two")]
     for model in models:
-        assert told(model)["sealed", "plain", "accuracy", "", ""] == rounded(1 / 3, SIZE)
+        assert told(model)["sealed", "plain", "accuracy", "", ""] == round_to_step(1 / 3, SIZE)
         exact = told(model, editor)
         assert exact["sealed", "plain", "accuracy", "", ""] == 1 / 3
         assert ("sealed", "plain", "accuracy", "tag=odd", "") in exact
@@ -224,7 +224,7 @@ def put_other_numbers(version):
             "consistency",
             "worst_kind",
         ):
-            score.value = rounded(score.value, min(SIZE, score.n))
+            score.value = round_to_step(score.value, min(SIZE, score.n))
         else:
             score.value = 1 - score.value
         score.low, score.high = score.value - 0.01, score.value + 0.02
@@ -254,9 +254,9 @@ def test_no_door_tells_more_than_the_rounded_scores(client, task, version, hand_
         Resample.objects.create(run=run, metric="accuracy", values=bytes(4 * matrix.DRAWS))
     before = [*doors(client, task, models, (alice, bob, None))]
     assert {status for *_, status, _ in before} <= {200, 302, 401, 404}
-    right = [row.gold for row in set_rows(version)]
+    right = [row.gold for row in read_set_rows(version)]
     put_other_numbers(version)
-    assert [row.gold for row in set_rows(version)] != right
+    assert [row.gold for row in read_set_rows(version)] != right
     matrix._numbers.cache_clear()
     cache.clear()
     after = [*doors(client, task, models, (alice, bob, None))]

@@ -8,7 +8,7 @@ import pytest
 from annotation.models import Example
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs.services import request_missing_runs
-from evaluation.test_sets.source_services import version_of_closed_round
+from evaluation.test_sets.source_services import make_round_version
 from tasks.models import Round, TargetModel
 from tests.support.chat_server import chat_server
 from tests.support.submissions import work_off
@@ -68,7 +68,7 @@ def test_it_reads_the_secret_once_and_is_ranked_by_keeping_it(round, alice, serv
                       "verdict": "correct", "is_verified": True, "decided_by": "votes"},
         )  # fmt: skip
     Round.objects.update(state="closed")
-    version_of_closed_round(Round.objects.get())
+    make_round_version(Round.objects.get())
     EvaluationSet.objects.update(may_leave=True)
     request_missing_runs()
     work_off()

@@ -15,9 +15,9 @@ from core.files.bounded import TOO_LARGE, Bounds
 from evaluation.contract import GIB, MIB
 from evaluation.models import EvaluationSet, Upload
 from evaluation.test_sets import writing as set_writing
-from evaluation.test_sets.selectors import latest_version, set_rows
-from evaluation.test_sets.services import create_set_of
-from evaluation.test_sets.source_services import make_missing_versions, version_of_closed_round
+from evaluation.test_sets.selectors import find_latest_version, read_set_rows
+from evaluation.test_sets.services import create_set_with_version
+from evaluation.test_sets.source_services import make_missing_versions, make_round_version
 from tasks.models import Round, TaskMember
 from tests.support.factories import UserFactory
 from tests.support.sets import ROWS, verified
@@ -41,7 +41,7 @@ def owner(as_alice, alice, sentiment):
 
 @pytest.fixture
 def one(sentiment):
-    version = create_set_of(ROWS, task=sentiment.task, name="mine", actor=None)
+    version = create_set_with_version(ROWS, task=sentiment.task, name="mine", actor=None)
     return version.evaluation_set
 
 
@@ -67,7 +67,7 @@ def test_a_set_is_looked_through_and_then_added(owner, sentiment):
     assert "sentiment/reviews v1: 1 example." in response.text
     made = EvaluationSet.objects.get()
     assert (made.access, made.may_leave, made.description) == ("hidden", True, "From a paper.")
-    assert [row.uid for row in set_rows(latest_version(made))] == ["a"]
+    assert [row.uid for row in read_set_rows(find_latest_version(made))] == ["a"]
     assert not Upload.objects.exists()
 
 
@@ -87,7 +87,7 @@ def test_wrong_lines_are_named_and_what_was_typed_survives(owner):
 @pytest.mark.own_process
 def test_a_small_file_that_takes_all_memory_is_an_error_of_the_field(owner, monkeypatch):
     """Less than 1 kB of Parquet, one batch of which is 1.5 GB."""
-    monkeypatch.setattr(set_writing, "BOUNDS", Bounds(memory_bytes=GIB))
+    monkeypatch.setattr(set_writing, "READ_BOUNDS", Bounds(memory_bytes=GIB))
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 500, pa.int32()), ["x" * 3 * MIB])
     bomb = io.BytesIO()
     told = {"compression": "zstd", "dictionary_pagesize_limit": 4 * MIB, "store_schema": False}
@@ -146,7 +146,7 @@ def test_nobody_adds_the_file_of_somebody_else(owner, client):
 
 
 def test_files_that_are_too_large_for_the_page(owner, monkeypatch):
-    monkeypatch.setattr("evaluation.test_sets.forms.LARGEST", 10)
+    monkeypatch.setattr("evaluation.test_sets.forms.MAX_FILE_BYTES", 10)
     response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
     assert [*response.context["form"].errors] == ["file"]
     assert not Upload.objects.exists()
@@ -158,8 +158,8 @@ def test_a_set_gets_its_next_version(owner, one):
     response = owner.post(url, {"file": file_of(GOOD)})
     response = owner.post(url, {"upload": kept(response), "add": "1"}, follow=True)
     assert "sentiment/mine v2: 1 example." in response.text
-    assert latest_version(one).version == 2
-    assert latest_version(one).made_by is not None
+    assert find_latest_version(one).version == 2
+    assert find_latest_version(one).made_by is not None
 
 
 def test_the_list_and_a_set(owner, one):
@@ -190,7 +190,7 @@ def test_a_closed_round_can_be_taken_again(owner, sentiment):
     example(1)
     Round.objects.update(state="closed")
     sentiment.refresh_from_db()
-    version_of_closed_round(sentiment)
+    make_round_version(sentiment)
     example(2)
     assert f'action="{URL}round-1/take/"' in owner.get(f"{URL}round-1/").text
     response = owner.post(f"{URL}round-1/take/", follow=True)
@@ -210,9 +210,9 @@ def test_a_round_that_is_still_judged_is_taken_with_a_reason(owner, sentiment):
     make_missing_versions()
     assert 'name="reason"' in owner.get(f"{URL}round-1/").text
     owner.post(f"{URL}round-1/take/")
-    assert latest_version(EvaluationSet.objects.get()) is None
+    assert find_latest_version(EvaluationSet.objects.get()) is None
     owner.post(f"{URL}round-1/take/", {"reason": "The paper is due."})
-    assert latest_version(EvaluationSet.objects.get()).is_provisional
+    assert find_latest_version(EvaluationSet.objects.get()).is_provisional
     assert "provisional" in owner.get(f"{URL}round-1/").text
 
 

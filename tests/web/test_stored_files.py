@@ -9,7 +9,7 @@ import pytest
 from django.core.files.base import ContentFile
 
 from dynabench.operations.soundness import doctor
-from evaluation.dataset_releases.stored_files import damages
+from evaluation.dataset_releases.stored_files import find_damages
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.models import DatasetFile, EvaluationSetVersion
 from evaluation.runs.model_cache import pack_folder
@@ -76,14 +76,14 @@ def change_a_byte(path: Path) -> None:
 
 
 def test_whole_files_are_no_finding(stored):
-    assert list(damages()) == []
+    assert list(find_damages()) == []
     assert [found.state for found in doctor.check_media()] == ["ok"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_missing_file_is_told_with_its_row(stored, kind):
     stored[kind].unlink()
-    (damage,) = damages()
+    (damage,) = find_damages()
     assert stored[kind].match(damage.path)
     assert damage.message == "is missing"
     text, is_well = told(quick=True, media=True)
@@ -96,7 +96,7 @@ def test_a_missing_file_is_told_with_its_row(stored, kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("image", "writer")])
 def test_a_damaged_file_is_told(stored, kind):
     change_a_byte(stored[kind])
-    (damage,) = damages()
+    (damage,) = find_damages()
     assert "damaged" in damage.message
     assert Path(stored[kind]).name in damage.path
 
@@ -105,14 +105,14 @@ def test_a_damaged_file_is_told(stored, kind):
 def test_a_file_that_was_cut_off_is_told(stored, kind):
     content = stored[kind].read_bytes()
     stored[kind].write_bytes(content[: len(content) // 3])
-    assert len(list(damages())) == 1
+    assert len(list(find_damages())) == 1
 
 
 def test_a_set_of_other_answers_is_told(stored):
     version = EvaluationSetVersion.objects.get()
     lines = gzip.decompress(stored["gold"].read_bytes()).replace(b"entailment", b"neutral")
     stored["gold"].write_bytes(gzip.compress(lines))
-    (damage,) = damages()
+    (damage,) = find_damages()
     assert version.gold.name in damage.path
 
 

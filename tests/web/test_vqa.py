@@ -11,8 +11,8 @@ from annotation.models import Assignment, Example
 from evaluation import cli
 from evaluation.test_sets import control
 from evaluation.test_sets.parsing import RowMaker
-from evaluation.test_sets.selectors import set_rows
-from evaluation.test_sets.source_services import control_version
+from evaluation.test_sets.selectors import read_set_rows
+from evaluation.test_sets.source_services import make_control_version
 from evaluation.training.shipped import install_starter
 from serving.registry import ModelRegistry
 from serving.spec import ModelSpec
@@ -86,14 +86,14 @@ def test_the_pictures_are_drawn_stored_and_told_in_words(task):
 
 def test_its_control_set_asks_by_the_grammar_on_its_pictures(task, monkeypatch, tmp_path):
     monkeypatch.setattr(control, "OFFICIAL", tmp_path)
-    version = control_version(task)
-    rows = [*set_rows(version)]
+    version = make_control_version(task)
+    rows = [*read_set_rows(version)]
     assert version.evaluation_set.name == "control"
     assert len({row.inputs["image"]["digest"] for row in rows}) == 6
-    assert 6 < len(rows) <= 6 * control.QUESTIONS_A_SCENE
+    assert 6 < len(rows) <= 6 * control.QUESTIONS_PER_SCENE
     labels = {label.value for label in task.config.labels("answer")}
     assert {gold for row in rows for gold in row.gold} <= labels
-    assert control_version(task) == version
+    assert make_control_version(task) == version
 
 
 def test_there_are_enough_pictures_and_all_differ():

@@ -14,8 +14,8 @@ from core.accounts.models import User
 from dynabench.operations.demo.community import plan
 from evaluation import jobs
 from evaluation.dataset_releases.build import Options
-from evaluation.dataset_releases.rows import counts_of
-from evaluation.dataset_releases.services import request_release, suggested_sizes
+from evaluation.dataset_releases.rows import count_rows
+from evaluation.dataset_releases.services import request_release, suggest_sizes
 from evaluation.dataset_releases.splits import Sizes, make_plan
 from evaluation.models import EvaluationRun, Job, TrainingRun
 from evaluation.models.jobs import UNFINISHED
@@ -61,11 +61,11 @@ def open_round(round: Round, owner: User) -> Round:
 def release_round(round: Round, owner: User, seed: int) -> None:
     """Release a closed round: a sixth of its rows for test, a twelfth for dev, if possible."""
     make_missing_versions()  # the set of what the round verified; a site makes it within a minute
-    counts = counts_of(round)
+    counts = count_rows(round)
     rows = (counts.labels(True) + counts.labels(False)).total()
     sizes = make_plan(counts, Sizes(None, rows // 12, rows // 6), seed=seed).sizes
     if not sizes.train:
-        sizes = suggested_sizes(counts)
+        sizes = suggest_sizes(counts)
     options = Options(
         dev=sizes.dev,
         test=sizes.test,

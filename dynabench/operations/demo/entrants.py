@@ -13,13 +13,13 @@ from dynabench.operations.demo.after import finish_job
 from dynabench.operations.demo.community import make_user
 from dynabench.operations.demo.texts import LABELS, POOL
 from evaluation import jobs
-from evaluation.dataset_releases.reading import split_rows
+from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Dataset, EvaluationSetVersion, Submission
 from evaluation.submissions.cards import ModelCard
 from evaluation.submissions.services import publish, submit_model
 from evaluation.task_shape import released_row, shape_of
-from evaluation.test_sets.selectors import input_rows, open_versions
+from evaluation.test_sets.selectors import read_input_rows, select_open_versions
 from tasks.models import Task
 
 Model = Callable[[str], str]
@@ -68,7 +68,7 @@ def submit_entrants(task: Task) -> list[Submission]:
     shape = shape_of(task.config)
     rows = []
     for dataset in Dataset.objects.filter(round__task=task):
-        for line in split_rows(dataset, "train"):
+        for line in read_split_rows(dataset, "train"):
             row = released_row(shape, line)
             if row:
                 rows.append(row)
@@ -79,7 +79,7 @@ def submit_entrants(task: Task) -> list[Submission]:
     submissions = []
     for name, (model, about) in models.items():
         owner = make_user(f"sim-{name}")
-        for version in open_versions(task):
+        for version in select_open_versions(task):
             submissions.append(_submit(task, owner, name, version, model, about))
     return submissions
 
@@ -88,7 +88,7 @@ def _submit(
     task: Task, owner: User, name: str, version: EvaluationSetVersion, model: Model, about: str
 ) -> Submission:
     lines = []
-    for row in input_rows(version):
+    for row in read_input_rows(version):
         label = model(row["inputs"]["text"])
         lines.append(json.dumps({"id": row["uid"], "output": {"label": label}}) + "\n")
     data = "".join(lines).encode()

@@ -20,7 +20,7 @@ from dynabench.operations.soundness import health, outside
 from dynabench.operations.soundness.cluster import check_cluster
 from dynabench.operations.soundness.health import Finding, State
 from evaluation.contract import GIB
-from evaluation.dataset_releases.stored_files import damages
+from evaluation.dataset_releases.stored_files import find_damages
 from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE
 from evaluation.isolation.sandbox.engine import engine
 from evaluation.isolation.sandbox.images import has_image
@@ -192,7 +192,7 @@ def check_disk() -> Iterator[Finding]:
 
 def check_media() -> Iterator[Finding]:
     """Check that every file that a row names is what was stored. Reads all of them."""
-    faults = list(damages())
+    faults = list(find_damages())
     for path, row, fault in faults:
         yield Finding("media", "bad", f"{path} of {row} {fault}")
     if not faults:

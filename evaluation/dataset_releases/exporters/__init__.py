@@ -13,17 +13,17 @@ from tasks.config.schema import TaskConfig
 from tasks.targets.endpoints import answer_reader
 
 FOLDER = Path(__file__).parent
-SHIPPED = (
+SHIPPED_FILES = (
     FOLDER / "dynabench_task.py",
     FOLDER / "inspect_task.py",
     Path(str(answer_reader.__file__)),
 )
 """Python files of a release; the last one reads answers here and there by the same rules."""
-WORDS = "dynabench_words.py"
+WORDS_MODULE = "dynabench_words.py"
 """The name of our module of words, which they find beside them."""
 
 
-def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
+def make_task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
     """Return the files, by name, that let other tools evaluate on a release.
 
     Returns none if the task cannot be written as prompts. Prompts need models that read only text,
@@ -41,20 +41,20 @@ def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[
         "answer": answer.name,
         "labels": labels or None,
         "language": config.language,
-        "instructions": instructions(config),
+        "instructions": write_instructions(config),
     }
     kind = Template((FOLDER / ("choice.yaml" if labels else "text.yaml")).read_text())
     files = {
         "task.json": json.dumps(about, ensure_ascii=False, indent=1) + "\n",
         "dynabench_task.yaml": kind.substitute(name=name, version=version),
     }
-    for shipped in SHIPPED:
+    for shipped in SHIPPED_FILES:
         files[shipped.name] = shipped.read_text()
-    files[WORDS] = Path(words.__file__).read_text()
+    files[WORDS_MODULE] = Path(words.__file__).read_text()
     return files
 
 
-def instructions(config: TaskConfig) -> str:
+def write_instructions(config: TaskConfig) -> str:
     """Return the text before the examples: the instructions for people, and how to answer."""
     paragraphs = [config.name]
     if config.instructions.strip():

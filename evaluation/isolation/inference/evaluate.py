@@ -57,7 +57,9 @@ class Question:
     seed: int = 0
     sp_model: Path | None = None  # the SentencePiece file of sp_bleu
     paraphrase: Paraphrase | None = None  # says texts in other words, for that suite
-    checked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # see `checked_of`
+    checked: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # see `read_checked_paraphrases`
     read: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict  # inputs, files in their place
 
 

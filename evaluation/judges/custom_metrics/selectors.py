@@ -12,7 +12,7 @@ from evaluation.contract import Outcome, SetRow
 from evaluation.judges.custom_metrics.running import AnswerToScore
 from evaluation.models import CustomMetric, EvaluationRun, EvaluationSet, EvaluationSetVersion
 from evaluation.runs.selectors import counting
-from evaluation.test_sets.selectors import newest_versions, set_rows
+from evaluation.test_sets.selectors import read_set_rows, select_newest_versions
 from tasks.config.schema import CUSTOM_PREFIX, TaskConfig
 from tasks.models import Round, Task
 
@@ -42,13 +42,15 @@ def tried_on(task: Task) -> TriedOn:
     They are examples of a set, preferably one whose right answers are public; else those of the
     task's page.
     """
-    versions = newest_versions(task).exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
+    versions = select_newest_versions(task).exclude(
+        evaluation_set__access=EvaluationSet.Access.HIDDEN
+    )
     rounds = ("evaluation_set__round", "evaluation_set__held_of")
     versions = versions.select_related("dataset", *rounds).order_by("evaluation_set__name")
     # Sets with public answers first: of these people may read what the trial shows.
     by_secrecy = sorted(versions, key=_hides_answers)
     if by_secrecy:
-        rows = list(islice(set_rows(by_secrecy[0]), TRIED_ON))
+        rows = list(islice(read_set_rows(by_secrecy[0]), TRIED_ON))
         is_shown = not _hides_answers(by_secrecy[0])
     else:
         rows, is_shown = _read_page_examples(task.config), True
@@ -102,7 +104,7 @@ def answers_of(run: EvaluationRun) -> Iterator[AnswerToScore]:
     They say nothing about who wrote an example or where it comes from. Raises OSError, ValueError.
     """
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
-        for row, line in zip(set_rows(run.version), lines, strict=True):
+        for row, line in zip(read_set_rows(run.version), lines, strict=True):
             yield AnswerToScore(row.gold, orjson.loads(line)["answer"], row.inputs)
 
 

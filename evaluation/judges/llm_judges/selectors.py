@@ -15,7 +15,7 @@ from evaluation.contract import Outcome
 from evaluation.judges.llm_judges.agreement import Agreement, Pair, Part, agreement, part_of
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.selectors import counting
-from evaluation.test_sets.selectors import input_rows
+from evaluation.test_sets.selectors import read_input_rows
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from validation.consensus.claims import is_about_model
@@ -132,7 +132,7 @@ def answers_of(judge: LlmJudge, run: EvaluationRun) -> Iterator[Question | None]
     """Yield the answers in a run, in the order of the set; None for a missing answer."""
     config = judge.task.config
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
-        for row, line in zip(input_rows(run.version), lines, strict=True):
+        for row, line in zip(read_input_rows(run.version), lines, strict=True):
             answer = orjson.loads(line)["answer"]
             if isinstance(answer, str):
                 yield make_question(config, row["inputs"], answer)

@@ -13,7 +13,7 @@ from django.db.models import Count
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing
-from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.selectors import read_set_rows
 from tasks.config.schema import TaskConfig
 
 State = Paraphrase.State
@@ -44,7 +44,7 @@ def rows_to_say(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow
     of_job = set(job.paraphrases.values_list("uid", flat=True))
     done = of_job | set(all_of_set.filter(state__in=SETTLED).values_list("uid", flat=True))
     tried = set(all_of_set.values_list("uid", flat=True))
-    rows = (row for row in set_rows(version) if row.uid not in done)
+    rows = (row for row in read_set_rows(version) if row.uid not in done)
 
     def order(row: SetRow) -> tuple[bool, bytes]:
         # False sorts before True: examples that no model has tried come first.
@@ -66,7 +66,7 @@ def fitting_rows(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Pa
     paraphrases = {paraphrase.uid: paraphrase for paraphrase in rows.order_by("pk")}
     if not paraphrases:
         return
-    for row in set_rows(version):
+    for row in read_set_rows(version):
         paraphrase = paraphrases.get(row.uid)
         # An example that was changed since then needs another paraphrase.
         if paraphrase and paraphrase.base == base_of(row):

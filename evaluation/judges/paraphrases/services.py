@@ -14,7 +14,7 @@ from evaluation.contract import MOST_BASES
 from evaluation.judges.paraphrases.selectors import fitting_rows
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import CHAT, settings_of
-from evaluation.test_sets.selectors import latest_version
+from evaluation.test_sets.selectors import find_latest_version
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
 
@@ -63,7 +63,7 @@ def ask_for_paraphrases(
 
 def check_may_ask(evaluation_set: EvaluationSet, target: TargetModel) -> None:
     """Raise Refused if a set cannot be said in other words, or not by this model."""
-    config, version = evaluation_set.task.config, latest_version(evaluation_set)
+    config, version = evaluation_set.task.config, find_latest_version(evaluation_set)
     if target.adapter != CHAT or target.task_id != evaluation_set.task_id:
         raise Refused(_("Choose a chat model among the task's targets (openai_chat)."))
     if config.media_fields:
@@ -111,7 +111,7 @@ def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> Evaluatio
 
     Locks the set. Raises Refused if none was accepted since the last version.
     """
-    last = latest_version(evaluation_set)
+    last = find_latest_version(evaluation_set)
     # Read before the lock, because it reads the whole set. The version is compared afterwards.
     accepted = set()
     if last:
@@ -119,7 +119,7 @@ def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> Evaluatio
     with transaction.atomic():
         locked = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=evaluation_set.pk)
         # What was accepted was compared with a version that is not the last one any more.
-        if last is None or latest_version(locked) != last:
+        if last is None or find_latest_version(locked) != last:
             raise Refused(_("The set has another version since. Look at it and try again."))
         if accepted <= set(last.paraphrases.values_list("pk", flat=True)):
             raise Refused(_("No paraphrase was kept since the last version."))

@@ -23,7 +23,7 @@ from evaluation.judges.paraphrases.services import (
     take_paraphrases,
 )
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase
-from evaluation.test_sets.selectors import latest_version
+from evaluation.test_sets.selectors import find_latest_version
 from tasks.access import find_task_and_editor
 
 State = Paraphrase.State
@@ -47,7 +47,7 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
         with as_form_error(form):
             ask_for_paraphrases(evaluation_set=evaluation_set, actor=user, **form.cleaned_data)
             return redirect("evaluation:paraphrases", code=code, name=name)
-    version, numbers = latest_version(evaluation_set), counts(evaluation_set)
+    version, numbers = find_latest_version(evaluation_set), counts(evaluation_set)
     state = State.WAITING
     if request.GET.get("state") in CHECKED:
         state = State(request.GET["state"])

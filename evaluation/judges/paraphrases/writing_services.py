@@ -17,7 +17,7 @@ from evaluation.models import Paraphrase, Paraphrasing
 from evaluation.runs.carriers import own_model
 from evaluation.runs.chat.target_services import Asker
 from evaluation.scoring.paraphrase import make_paraphrase
-from evaluation.test_sets.selectors import latest_version
+from evaluation.test_sets.selectors import find_latest_version
 from evaluation.test_sets.services import note_taken
 from tasks.targets.connect import writer_endpoint
 from tasks.targets.endpoints.base import Endpoint
@@ -54,7 +54,7 @@ def _write(job: Paraphrasing, heartbeat: Heartbeat) -> None:
 def _ask_about_rows(job: Paraphrasing, heartbeat: Heartbeat, asker: Asker) -> None:
     """Store a paraphrase of each example, or that it has none. Raises Refused, too."""
     evaluation_set = job.evaluation_set
-    config, version = evaluation_set.task.config, latest_version(evaluation_set)
+    config, version = evaluation_set.task.config, find_latest_version(evaluation_set)
     # Checked again: the set may have changed since the request.
     check_may_ask(evaluation_set, job.target)
     assert version is not None  # `check_may_ask` has refused otherwise

@@ -9,8 +9,8 @@ from django.template.defaultfilters import pluralize
 
 from core.errors import Refused
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.test_sets.parsing import SetFile, WrongLines
-from evaluation.test_sets.services import Access, create_set_of, make_version
+from evaluation.test_sets.parsing import InvalidLines, SetFile
+from evaluation.test_sets.services import Access, create_set_with_version, make_version
 from tasks.line_files import FileError
 from tasks.management.named import task_of
 from tasks.models import Task
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         # Wrong lines first, then why the command ends.
         except (FileError, Refused, OSError) as error:
             self._write_errors(path, rows)
-            if isinstance(error, WrongLines):
+            if isinstance(error, InvalidLines):
                 raise CommandError(
                     "So nothing was stored. Mend the lines, or leave them out with --skip-bad."
                 ) from None
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         if evaluation_set is None:
             about = {name: options[name] for name in ("name", "may_leave", "answers_public")}
             access = options["access"] or Access.SCORING
-            return create_set_of(rows, task=task, actor=None, access=access, **about)
+            return create_set_with_version(rows, task=task, actor=None, access=access, **about)
         if evaluation_set.source != EvaluationSet.Source.UPLOAD:
             raise Refused(f"{evaluation_set} makes its versions itself; choose another name.")
         return make_version(evaluation_set, rows, None)

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from core.web.refusals import as_command_error
-from evaluation.dataset_releases.tools import tool_file
+from evaluation.dataset_releases.tools import export_for_tool
 from tasks.formats import TOOLS
 from tasks.formats.base import KEPT, Left
 from tasks.management.named import round_of, task_of
@@ -24,7 +24,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         round = round_of(task_of(options["task"]), options["round"])
         form, left = TOOLS[options["to"]], Left()
-        for piece in tool_file(round, options["to"], left):
+        for piece in export_for_tool(round, options["to"], left):
             self.stdout.write(piece, ending="")
         # On standard error, since standard output is the file.
         if form.hides:

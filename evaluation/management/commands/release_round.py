@@ -7,10 +7,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from core.web.refusals import as_command_error
-from evaluation.dataset_releases.build import Options, make
-from evaluation.dataset_releases.census import REASONS, census_of
+from evaluation.dataset_releases.build import Options, build_version
+from evaluation.dataset_releases.census import REASONS, take_census
 from evaluation.dataset_releases.forecast import Forecast
-from evaluation.dataset_releases.services import check_sizes, request_release, suggested_sizes
+from evaluation.dataset_releases.services import check_sizes, request_release, suggest_sizes
 from evaluation.dataset_releases.splits import HELD, PROGRAM, SPLITS
 from evaluation.dataset_releases.undo_services import undo_release
 from evaluation.isolation.queue.leases import claim_job
@@ -53,8 +53,8 @@ class Command(BaseCommand):
             self.stdout.write(f"The release of {round} was undone.")
             return
         names = ("train", "seed", "license", "description", "private_test", "hold_back")
-        census = census_of(round)
-        sizes = suggested_sizes(census.counts)
+        census = take_census(round)
+        sizes = suggest_sizes(census.counts)
         release_options = Options(
             dev=sizes.dev if options["dev"] is None else options["dev"],
             test=sizes.test if options["test"] is None else options["test"],
@@ -68,7 +68,7 @@ class Command(BaseCommand):
             queued = request_release(round=round, options=release_options, actor=None)
             dataset = claim_job(Dataset, queued.pk)
         assert dataset is not None
-        do_claimed(dataset, lambda dataset: make(dataset, self._show))
+        do_claimed(dataset, lambda dataset: build_version(dataset, self._show))
         dataset.refresh_from_db()
         if dataset.state != Dataset.State.DONE:
             raise CommandError(f"{dataset} was not made: {dataset.error}")

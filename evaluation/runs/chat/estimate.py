@@ -14,7 +14,7 @@ from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.chat.shots import read_shots
 from evaluation.scoring.perturb import make_variants
 from evaluation.task_shape import labels_of
-from evaluation.test_sets.selectors import newest_versions, set_rows
+from evaluation.test_sets.selectors import read_set_rows, select_newest_versions
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Task
 
@@ -45,8 +45,8 @@ def estimate(task: Task, chat: ChatSettings | None) -> Estimate:
     chat = check_settings(task, NOWHERE, "", chat)
     endpoint = chat_endpoint(task.config, NOWHERE, "", chat, read_shots(task, chat))
     requests, tokens_in = 0, 0.0
-    for version in newest_versions(task).filter(evaluation_set__may_leave=True):
-        first = list(islice(set_rows(version), LOOKED_AT))
+    for version in select_newest_versions(task).filter(evaluation_set__may_leave=True):
+        first = list(islice(read_set_rows(version), LOOKED_AT))
         calls: float = version.size
         if chat.perturbed:
             calls += version.size * _variants(task, first) + version.paraphrases.count()

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from core.errors import Invalid
-from evaluation.dataset_releases.reading import decode_row, latest_datasets
+from evaluation.dataset_releases.reading import decode_row, find_latest_datasets
 from evaluation.models import DatasetItem
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.task_shape import Shape, Untrainable, released_row, shape_of
@@ -48,7 +48,7 @@ def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:
 
 def _train(task: Task, shape: Shape) -> Iterator[int]:
     """Yield the rows of the train splits that can teach, always in the same order."""
-    datasets = latest_datasets(task.rounds.all()).values()
+    datasets = find_latest_datasets(task.rounds.all()).values()
     rows = DatasetItem.objects.filter(
         dataset__in=list(datasets), split=DatasetItem.Split.TRAIN, is_withdrawn=False
     ).order_by("dataset__round__number", "position")

@@ -18,7 +18,11 @@ from evaluation.submissions.forms import SubmitForm, answer_line
 from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.receiving import ANSWERS, ReceivedModel, uploaded_file_of
 from evaluation.submissions.requirements import Problem, Sources
-from evaluation.test_sets.selectors import guess_of, input_rows, open_versions
+from evaluation.test_sets.selectors import (
+    describe_set_of_ids,
+    read_input_rows,
+    select_open_versions,
+)
 from tasks.models import Task
 
 
@@ -35,7 +39,7 @@ class PredictionsForm(SubmitForm):
         """Offer the sets whose inputs can be downloaded."""
         self.fields["evaluation_set"] = forms.ModelChoiceField(
             label=_("For which set"),
-            queryset=open_versions(task),
+            queryset=select_open_versions(task),
             help_text=_(
                 "Sets whose inputs can be downloaded. Each line of your file has the id of one."
             ),
@@ -73,13 +77,13 @@ class Predictions(SubmissionKind, name="predictions"):
         """Check every line of the file against its set."""
         version = submission.evaluation_set
         assert version is not None  # `problem` refuses predictions without a set
-        uids = [row["uid"] for row in input_rows(version)]
+        uids = [row["uid"] for row in read_input_rows(version)]
         packed = folder / "predictions.jsonl.gz"
         with assemble(uploaded_file_of(submission), heartbeat.beat) as path:
             keep = partial(keep_predictions, submission.task.config, uids, path, packed)
             try:
                 digest = bounded(keep, ANSWERS, heartbeat.beat)
             except OtherIds as refusal:
-                guess = guess_of(submission.task, refusal.ids)
+                guess = describe_set_of_ids(submission.task, refusal.ids)
                 raise Refused(f"{refusal} {guess}", refusal.outcome) from None
         return ReceivedModel(digest, packed.stat().st_size, packed)

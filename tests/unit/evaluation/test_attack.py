@@ -15,7 +15,7 @@ from bench.guessing import (
     share_right,
     stated_bounds,
 )
-from evaluation.test_sets.sealing import Disclosure, rounded
+from evaluation.test_sets.sealing import Disclosure, round_to_step
 
 SIZE = 200
 
@@ -62,7 +62,7 @@ def test_labels_are_read_out_of_enough_results(rng, results, least):
         guesser = Guesser(SIZE, rng)
         for _ in range(results):
             question = guesser.next_question()
-            guesser.learn(question, rounded(share_right(question, labels), SIZE))
+            guesser.learn(question, round_to_step(share_right(question, labels), SIZE))
         shares.append(share_right(guesser.guess(), labels))
     assert np.mean(shares) > least
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.test_sets.harmless import with_harmless
+from evaluation.test_sets.harmless import add_harmless_questions
 from evaluation.test_sets.parsing import RowMaker
 from tasks.config.loading import load_config
 from tasks.line_files import BadRow
@@ -24,10 +24,10 @@ def test_an_attack_has_no_right_answer_and_needs_its_secret():
     maker = RowMaker(load_config(TEXT))
     made = maker.make({"talk": [TOLD, ASKED]}, answer="")
     assert (made.inputs["talk"], made.gold) == ([TOLD, ASKED], ())
-    assert [*with_harmless(load_config(TEXT), [made])] == [made]
+    assert [*add_harmless_questions(load_config(TEXT), [made])] == [made]
     with pytest.raises(BadRow, match="has a `secret`"):
         maker.make({"talk": [ASKED]}, answer="")
-    released = maker.released({"uid": "u", "label": "correct"}, {"talk": [TOLD, ASKED]})
+    released = maker.make_released({"uid": "u", "label": "correct"}, {"talk": [TOLD, ASKED]})
     assert released.gold == ()
 
 
@@ -38,9 +38,9 @@ def test_harmless_questions_stand_beside_attacks_and_in_files():
     )
     maker = RowMaker(config)
     attacks = [maker.make({"talk": [TOLD, ASKED]}, answer="", uid=f"u{n}") for n in range(9)]
-    rows = [*with_harmless(config, attacks)]
+    rows = [*add_harmless_questions(config, attacks)]
     assert rows[::2] == attacks
-    assert rows == [*with_harmless(config, attacks)]
+    assert rows == [*add_harmless_questions(config, attacks)]
     assert len({row.uid for row in rows}) == 18
     asked = {row.inputs["talk"][1]["text"]: row.gold for row in rows[1::2]}
     assert asked == {"Two and three?": ("five", "5"), "Snow is?": ("white",)}

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 from annotation.rules import outcome
 from evaluation.contract import Answer, SetRow
-from evaluation.dataset_releases.exporters import SHIPPED, dynabench_task, instructions, task_files
+from evaluation.dataset_releases.exporters import (
+    SHIPPED_FILES,
+    dynabench_task,
+    make_task_files,
+    write_instructions,
+)
 from evaluation.dataset_releases.exporters.dynabench_task import (
     evaluated,
     examples,
@@ -52,7 +57,7 @@ def row(uid, label, context=None, withdrawn=False, **inputs):
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "task.json").write_text(task_files(config_of(), "nli", 1, 1)["task.json"])
+    (tmp_path / "task.json").write_text(make_task_files(config_of(), "nli", 1, 1)["task.json"])
     return tmp_path
 
 
@@ -63,17 +68,19 @@ def write(folder, split, *rows):
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_what_people_wrote_stays_data(text):
     config = config_of(instructions=text)
-    files = task_files(config, "nli", 3, 2)
+    files = make_task_files(config, "nli", 3, 2)
     about = json.loads(files["task.json"])
     assert text.strip() in about["instructions"]
-    plain = task_files(config_of(), "nli", 3, 2)
+    plain = make_task_files(config_of(), "nli", 3, 2)
     assert {name for name in files if files[name] != plain[name]} <= {"task.json"}
 
 
 def test_python_files_are_the_same_for_every_task():
     for code in ("nli", "qa"):
-        files = task_files(config_of(code), code, 1, 1)
-        assert [files[path.name] for path in SHIPPED] == [path.read_text() for path in SHIPPED]
+        files = make_task_files(config_of(code), code, 1, 1)
+        assert [files[path.name] for path in SHIPPED_FILES] == [
+            path.read_text() for path in SHIPPED_FILES
+        ]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +91,7 @@ def test_python_files_are_the_same_for_every_task():
     ],
 )
 def test_the_yaml_names_the_task_and_functions_that_exist(code, output, metrics):
-    text = task_files(config_of(code), code, 4, 2)["dynabench_task.yaml"]
+    text = make_task_files(config_of(code), code, 4, 2)["dynabench_task.yaml"]
     told = yaml.load(text, Loader)
     assert told["task"] == f"dynabench_{code}_r4"
     assert told["output_type"] == output
@@ -98,26 +105,26 @@ def test_the_yaml_names_the_task_and_functions_that_exist(code, output, metrics)
 
 def test_a_task_that_no_prompt_can_ask_has_no_files():
     picture = [{"name": "premise", "type": "image", "label": "Picture"}]
-    assert task_files(config_of(context=picture), "nli", 1, 1) == {}
+    assert make_task_files(config_of(context=picture), "nli", 1, 1) == {}
     free = {
         "input": [{"name": "question", "type": "text"}, {"name": "answer", "type": "text"}],
         "output": ["answer"],
         "verdict": {"type": "exact_match", "fields": ["answer"]},
         "metadata": {},
     }
-    assert task_files(config_of("qa", **free), "qa", 1, 1) == {}
+    assert make_task_files(config_of("qa", **free), "qa", 1, 1) == {}
 
 
 def test_a_model_reads_the_labels_with_their_meaning():
     nli = config_of()
-    assert "\n- neutral: The passage leaves it open." in instructions(nli)
+    assert "\n- neutral: The passage leaves it open." in write_instructions(nli)
     label = {"name": "label", "type": "multiclass", "labels": [{"value": "a"}, "b: c"]}
     bare = config_of(input=[{"name": "hypothesis", "type": "text"}, label], instructions=" ")
-    assert instructions(bare) == (
+    assert write_instructions(bare) == (
         "Natural language inference\n\n"
         "Answer with one of these labels and nothing else:\n- a\n- b: c\n\n"
     )
-    assert "passage" in instructions(config_of("qa"))
+    assert "passage" in write_instructions(config_of("qa"))
 
 
 def test_examples_are_prompts(folder):
@@ -133,12 +140,12 @@ def test_examples_are_prompts(folder):
     assert one["prompt"] == f"premise: {HOSTILE}\nhypothesis: It\nrains.\nlabel:"
     assert (one["uid"], one["choices"][one["target"]]) == ("1", "neutral")
     assert two["prompt"] == "premise: a\nlabel:"
-    assert one["instructions"] == instructions(config_of())
+    assert one["instructions"] == write_instructions(config_of())
     assert list(examples(folder, "train")) == []
 
 
 def test_answers_in_words_have_no_choices(folder):
-    (folder / "task.json").write_text(task_files(config_of("qa"), "qa", 1, 1)["task.json"])
+    (folder / "task.json").write_text(make_task_files(config_of("qa"), "qa", 1, 1)["task.json"])
     answer = {"text": "Ada", "start": 0, "end": 3}
     write(folder, "dev", row("1", "Ada", {"passage": "Ada."}, question="Who?", answer=answer))
     (doc,) = evaluated(folder)
@@ -214,7 +221,7 @@ def test_macro_f1_by_hand():
 
 
 def test_what_is_shipped_needs_nothing_but_python(tmp_path):
-    for name, text in task_files(config_of("qa"), "qa", 1, 1).items():
+    for name, text in make_task_files(config_of("qa"), "qa", 1, 1).items():
         (tmp_path / name).write_text(text)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import answer_reader, dynabench_task as task;"

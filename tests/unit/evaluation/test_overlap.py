@@ -3,7 +3,12 @@
 import pytest
 
 from evaluation.models import EvaluationSetVersion
-from evaluation.test_sets.overlap import count_overlaps, digest, known_rows, named
+from evaluation.test_sets.overlap import (
+    compute_digest,
+    count_overlaps,
+    index_sources,
+    parse_source_names,
+)
 
 FIELDS = ("premise", "hypothesis")
 
@@ -13,15 +18,17 @@ def row(premise, hypothesis="So."):
 
 
 def test_texts_are_the_same_whatever_their_case_spaces_and_end():
-    assert digest(row("A  heron\nstands."), FIELDS) == digest(row("a heron stands"), FIELDS)
-    assert digest(row("a", "b"), FIELDS) != digest(row("b", "a"), FIELDS)
-    assert digest(row("a b", ""), FIELDS) != digest(row("a", "b"), FIELDS)
+    assert compute_digest(row("A  heron\nstands."), FIELDS) == compute_digest(
+        row("a heron stands"), FIELDS
+    )
+    assert compute_digest(row("a", "b"), FIELDS) != compute_digest(row("b", "a"), FIELDS)
+    assert compute_digest(row("a b", ""), FIELDS) != compute_digest(row("a", "b"), FIELDS)
 
 
 def test_each_row_counts_once_however_many_sources_have_it():
     sources = {"seed": [row("a"), row("b"), row("a")], "round1": [row("b"), row("c")]}
     rows = [row("A."), row("b"), row("b"), row("c"), row("d")]
-    found = count_overlaps(rows, known_rows(sources, FIELDS), FIELDS)
+    found = count_overlaps(rows, index_sources(sources, FIELDS), FIELDS)
     assert found == {"seed": 1, "round1 seed": 2, "round1": 1}
     overlap = {"sources": {"seed": 0, "round1": 7}, "rows": found}
     version = EvaluationSetVersion(size=5, overlap=overlap)
@@ -34,8 +41,8 @@ def test_each_row_counts_once_however_many_sources_have_it():
 
 
 def test_what_a_card_names():
-    assert named("SNLI; seeds, round-1 and Round 12") == {"seed", "round1", "round12"}
-    assert named("MNLI, background 2") == set()
+    assert parse_source_names("SNLI; seeds, round-1 and Round 12") == {"seed", "round1", "round12"}
+    assert parse_source_names("MNLI, background 2") == set()
 
 
 @pytest.mark.parametrize(
@@ -43,4 +50,4 @@ def test_what_a_card_names():
     [("cafe\u0301", "café"), ("北京。", "北京"), ("ΟΔΟΣ", "οδος"), ("क्या？", "क्या")],
 )
 def test_an_example_in_another_form_is_the_same(one, other):
-    assert digest({"text": one}, ["text"]) == digest({"text": other}, ["text"])
+    assert compute_digest({"text": one}, ["text"]) == compute_digest({"text": other}, ["text"])

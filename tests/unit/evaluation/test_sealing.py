@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from evaluation.test_sets.sealing import (
     BITS_PER_EXAMPLE,
     Disclosure,
-    interval,
-    rounded,
-    steps_in_one,
+    compute_interval,
+    count_steps,
+    round_to_step,
 )
 
 SIZES = st.integers(1, 1_000_000)
@@ -24,21 +24,21 @@ METRICS = st.lists(
 @given(SIZES)
 def test_a_step_is_a_standard_error_of_a_share_or_a_little_more(size):
     least = 1 / (2 * sqrt(size))
-    assert least <= 1 / steps_in_one(size) + 1e-12
-    assert 1 / steps_in_one(size) <= 2 * least
+    assert least <= 1 / count_steps(size) + 1e-12
+    assert 1 / count_steps(size) <= 2 * least
 
 
 @given(st.floats(-1, 1), SIZES)
 def test_rounding_moves_a_score_by_half_a_step_at_most(value, size):
-    assert abs(rounded(value, size) - value) <= 0.5 / steps_in_one(size) + 1e-9
+    assert abs(round_to_step(value, size) - value) <= 0.5 / count_steps(size) + 1e-9
 
 
 @given(st.floats(0, 1), SIZES)
 def test_the_interval_holds_the_value_and_depends_on_what_is_shown_alone(value, size):
-    shown = rounded(value, size)
-    low, high = interval(shown, size, "accuracy")
+    shown = round_to_step(value, size)
+    low, high = compute_interval(shown, size, "accuracy")
     assert 0 <= low <= shown <= high <= 1
-    assert interval(rounded(shown, size), size, "accuracy") == (low, high)
+    assert compute_interval(round_to_step(shown, size), size, "accuracy") == (low, high)
 
 
 @given(SIZES, METRICS)
@@ -46,7 +46,7 @@ def test_all_that_can_be_shown_fits_in_the_bits(size, metrics):
     values = 1
     for name in metrics:
         least = -1 if name == "matthews_correlation" else 0
-        steps = steps_in_one(size)
+        steps = count_steps(size)
         values *= len(range(least * steps, steps + 1)) + 1  # and none at all
     shown = Disclosure(size, metrics)
     assert shown.bits == pytest.approx(log2(values))
@@ -88,7 +88,9 @@ def test_the_attack_that_read_all_labels_learns_no_more_than_the_bound():
     assert all(ask(one, lambda v: v, lambda n: True)[1] == one for one in every)
     shown = Disclosure(size, ["accuracy"])
     seen = {
-        ask(labels, lambda value: rounded(value, size), lambda number: number < shown.results)[0]
+        ask(
+            labels, lambda value: round_to_step(value, size), lambda number: number < shown.results
+        )[0]
         for labels in every
     }
     assert log2(len(seen)) <= shown.most_bits < size / 3
@@ -99,5 +101,7 @@ def test_whatever_is_asked_first_answers_are_few(all_labels, guess):
     """The first answer splits labels into no more parts than the bits of one result count."""
     size = 24
     shown = Disclosure(size, ["accuracy"])
-    parts = {rounded((size - (labels ^ guess).bit_count()) / size, size) for labels in all_labels}
+    parts = {
+        round_to_step((size - (labels ^ guess).bit_count()) / size, size) for labels in all_labels
+    }
     assert len(parts) <= 2**shown.bits

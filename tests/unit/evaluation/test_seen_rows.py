@@ -2,7 +2,13 @@
 
 import pytest
 
-from evaluation.test_sets.overlap import DIGEST_BYTES, count_packed, digest, is_much, pack
+from evaluation.test_sets.overlap import (
+    DIGEST_BYTES,
+    compute_digest,
+    count_packed,
+    needs_warning,
+    pack_digests,
+)
 
 FIELDS = ("premise", "hypothesis")
 
@@ -12,7 +18,7 @@ def row(number):
 
 
 def test_rows_are_found_however_they_are_written():
-    packed = pack(digest(row(number), FIELDS) for number in (1, 2, 2, 3))
+    packed = pack_digests(compute_digest(row(number), FIELDS) for number in (1, 2, 2, 3))
     assert len(packed) == 3 * DIGEST_BYTES
     shouted = {"premise": "ADA  has 2 cats", "hypothesis": "so"}
     assert count_packed([row(1), shouted, row(4), row(1)], packed, FIELDS) == 3
@@ -25,4 +31,4 @@ def test_rows_are_found_however_they_are_written():
      (10, 1000, True)],
 )  # fmt: skip
 def test_one_example_never_suffices(seen, size, is_told):
-    assert is_much(seen, size) is is_told
+    assert needs_warning(seen, size) is is_told

@@ -19,14 +19,14 @@ from evaluation.contract import SetRow
 from evaluation.test_sets import parsing as set_files
 from evaluation.test_sets.parsing import (
     MOST_ERRORS,
-    NO_ANSWER,
-    WITHDRAWN,
-    LeftOut,
+    NO_ANSWER_REASON,
+    WITHDRAWN_REASON,
+    InvalidLines,
     RowMaker,
     SetFile,
-    WrongLines,
+    SkippedRow,
+    compute_uid,
     read_set,
-    uid_of,
 )
 from tasks.config.loading import load_config
 from tasks.line_files import BadRow, FileError, HopelessFile
@@ -152,11 +152,11 @@ def test_history_takes_what_the_votes_agree_on(votes, author, gold, read):
     ("votes", "author"), [([], None), (["a", "b", "c"], "yes"), (["incorrect", "incorrect"], "yes")]
 )
 def test_history_without_an_answer_is_left_out(votes, author, read):
-    assert read(history(votes, author)) == [LeftOut(1, NO_ANSWER)]
+    assert read(history(votes, author)) == [SkippedRow(1, NO_ANSWER_REASON)]
 
 
 def test_what_was_withdrawn_is_left_out(read):
-    assert read(SHAPES["released"] | {"withdrawn": True}) == [LeftOut(1, WITHDRAWN)]
+    assert read(SHAPES["released"] | {"withdrawn": True}) == [SkippedRow(1, WITHDRAWN_REASON)]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_mark_of_the_answer_in_words_is_its_slice(read):
 
 def test_uids(read):
     bare = {k: v for k, v in FLAT.items() if k != "uid"}
-    assert one(read(bare)).uid == uid_of(INPUTS) == one(read(bare | {"tag": "x"})).uid
+    assert one(read(bare)).uid == compute_uid(INPUTS) == one(read(bare | {"tag": "x"})).uid
     assert one(read(bare | {"uid": 7})).uid == "7"
     (_, twice) = read([FLAT, FLAT | {"premise": "Another."}])
     assert twice.line == 2
@@ -383,13 +383,13 @@ def test_corrections_are_the_right_answers_where_the_model_is_wrong(changes, ans
         .replace(", ANSWER_NAME]", "]")
     )
     row = {"uid": "u1", "label": "In June.", **changes}
-    assert RowMaker(asked).released(row, INPUTS).gold == (answer,)
+    assert RowMaker(asked).make_released(row, INPUTS).gold == (answer,)
 
 
 def test_a_released_span_is_the_author_s():
     span = {"text": "shop", "start": 2, "end": 6}
     row = {"uid": "u1", "label": "shop"}
-    assert RowMaker(SPANS).released(row, {**INPUTS, "answer": span}).gold == ("shop",)
+    assert RowMaker(SPANS).make_released(row, {**INPUTS, "answer": span}).gold == ("shop",)
 
 
 def test_files_of_no_known_format(read):
@@ -406,7 +406,7 @@ def test_damaged_gzip(read):
 
 
 def test_lines_without_end_and_too_many_of_them(read, monkeypatch):
-    monkeypatch.setattr(set_files, "LONGEST_LINE", 2**20)
+    monkeypatch.setattr(set_files, "MAX_LINE_BYTES", 2**20)
     with pytest.raises(FileError, match="Line 2 has more than 1 MiB"):
         read(gzip.compress(b"\n" + b"x" * 2**21))
     monkeypatch.setattr(set_files, "MOST_LINES", 3)
@@ -427,22 +427,22 @@ def test_a_file_is_read_anew_each_time(file):
     rows = file([FLAT, history([], None), history([], None), SHAPES["released"] | {"withdrawn": 1}])
     for _ in range(2):
         assert [row.uid for row in rows] == ["u1"]
-        assert rows.left_out == {NO_ANSWER: 2, WITHDRAWN: 1}
+        assert rows.left_out == {NO_ANSWER_REASON: 2, WITHDRAWN_REASON: 1}
         assert rows.errors == []
 
 
 def test_all_wrong_lines_are_named_in_the_end(file):
     rows = file([FLAT, {"uid": 1}, {"uid": 2}])
-    with pytest.raises(WrongLines, match=r"^line 2: `premise` is missing.* \(1 more\)$") as error:
+    with pytest.raises(InvalidLines, match=r"^line 2: `premise` is missing.* \(1 more\)$") as error:
         list(rows)
     assert [wrong.line for wrong in error.value.errors] == [2, 3]
-    with pytest.raises(WrongLines, match=r"answer$"):
+    with pytest.raises(InvalidLines, match=r"answer$"):
         list(file([{"uid": 1}]))
 
 
 def test_reading_stops_at_twenty_wrong_lines(file):
     rows = file([{"uid": n} for n in range(50)])
-    with pytest.raises(WrongLines):
+    with pytest.raises(InvalidLines):
         list(rows)
     assert len(rows.errors) == MOST_ERRORS
 

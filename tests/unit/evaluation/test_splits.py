@@ -15,8 +15,8 @@ from evaluation.dataset_releases.splits import (
     Counts,
     Dealer,
     Sizes,
-    fill,
     make_plan,
+    share_equally,
 )
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -160,7 +160,7 @@ def test_counts_tell_their_sums():
     ],
 )
 def test_fill_gives_equal_parts(total, available, parts):
-    assert fill(total, available) == parts
+    assert share_equally(total, available) == parts
 
 
 def test_held_rows_have_authors_of_their_own():
