@@ -12,7 +12,7 @@ from tasks.models import Round, Task
 from tasks.writing_time import WRITING_TIME
 
 
-@questions.writers.answer
+@questions.find_writers.answer
 def writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
     """Return the current assignments that somebody has touched, and whose attempt has not ended."""
     earliest = at - WRITING_TIME

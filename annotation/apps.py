@@ -12,5 +12,5 @@ class AnnotationConfig(AppConfig):
         from tasks.members import ended_roles
 
         import_module("annotation.answers_to_tasks")
-        if note_read_examples not in ended_roles.NOTES:
-            ended_roles.NOTES.append(note_read_examples)
+        if note_read_examples not in ended_roles.NOTE_HOOKS:
+            ended_roles.NOTE_HOOKS.append(note_read_examples)

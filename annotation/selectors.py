@@ -32,7 +32,7 @@ from core.accounts.counting import SPENT_SQL, quota_name
 from core.accounts.models import Annotator
 from core.days import midnight, today
 from tasks.models import Context, Round, Task
-from tasks.questions import writers
+from tasks.questions import find_writers
 
 TRIES = "tries"
 LARGE = 400
@@ -73,7 +73,7 @@ def may_send(assignment: Assignment) -> bool:
     # While a round is open this is the whole answer, without a query.
     if not round.is_being_written or round.closed_at is None:
         return round.state == Round.State.OPEN
-    return writers(round, round.closed_at).filter(pk=assignment.pk).exists()
+    return find_writers(round, round.closed_at).filter(pk=assignment.pk).exists()
 
 
 def with_outputs(path: str = "target_outputs") -> Prefetch:  # type: ignore[type-arg]

@@ -62,7 +62,7 @@ from evaluation.submissions.tidying import tidy_submitters  # noqa: E402
 from evaluation.test_sets.services import create_set, make_version  # noqa: E402
 from evaluation.test_sets.shown_scores import describe_disclosure  # noqa: E402
 from tasks.models import Task  # noqa: E402
-from tasks.services import OFFICIAL  # noqa: E402
+from tasks.services import OFFICIAL_FOLDER  # noqa: E402
 from tests.support.evaluations import ScriptedRunner, without_deltas  # noqa: E402
 
 LABELS = ("not-hate", "hate")
@@ -97,7 +97,7 @@ class Site:
     def __init__(self, name: str, size: int, rng: np.random.Generator) -> None:
         self.name = name
         self.labels = rng.permutation(np.arange(size) % 2).astype(np.int8)
-        text = (OFFICIAL / "hate-speech" / "task.yaml").read_text()
+        text = (OFFICIAL_FOLDER / "hate-speech" / "task.yaml").read_text()
         self.task = Task.objects.create(code=name, name=name, config_text=text)
         without_deltas(self.task)
         one = create_set(task=self.task, name="sealed", actor=None, may_leave=True)

@@ -152,13 +152,13 @@ class Site:
         from leaderboard.board.tables import public_table
         from leaderboard.jobs import renew_boards, unresampled
         from leaderboard.rounds.matrix import rounds_body, rounds_of
-        from tasks.selectors import seen_rounds
+        from tasks.selectors import find_opened_rounds
         from validation.statistics.cache import all_numbers
 
         while unresampled(self.task).exists():
             renew_boards()
         renew_boards()
-        seen = seen_rounds([self.task])
+        seen = find_opened_rounds([self.task])
         matrix = score_matrix(self.task)
         rounds = rounds_body(matrix, rounds_of(matrix, seen, all_numbers(seen)))
         return {"board": public_table(self.task), "rounds": rounds["rounds"]}

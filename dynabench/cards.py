@@ -14,7 +14,7 @@ from leaderboard.snapshots.previews import Top
 from tasks.budgets import BudgetLine, UsedBudget, list_limits
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task
-from tasks.selectors import seen_rounds
+from tasks.selectors import find_opened_rounds
 from validation.decisions.awaited import JUDGED_STATES
 from validation.judging.queue import queued_examples, tasks_with_places
 from validation.statistics.cache import headline_numbers
@@ -61,7 +61,7 @@ class TaskCard:
 
 def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
     """Return a card for each task, open ones first, and sensitive ones after others."""
-    latest = {round.task_id: round for round in seen_rounds(tasks)}
+    latest = {round.task_id: round for round in find_opened_rounds(tasks)}
     rounds = list(latest.values())
     counted = headline_numbers(rounds)
     judged = [round.pk for round in rounds if round.state in JUDGED_STATES]

@@ -30,9 +30,9 @@ from tasks.permissions import (
     can_oversee,
     can_write,
     is_offered_new_tasks,
-    with_roles,
+    load_with_roles,
 )
-from tasks.selectors import listed_tasks
+from tasks.selectors import find_visible_tasks
 from validation.rates.terms import TERMS
 from validation.statistics.definitions import DEFINITIONS
 
@@ -40,7 +40,7 @@ from validation.statistics.definitions import DEFINITIONS
 @login_not_required
 def home(request: HttpRequest) -> HttpResponse:
     """Show all tasks that this person may see, by search and filters, and how to begin."""
-    tasks = with_roles(listed_tasks(request.user), request.user)
+    tasks = load_with_roles(find_visible_tasks(request.user), request.user)
     cards = cards_of(tasks)
     if request.user.is_authenticated:
         cards = cards_for(person(request), cards)

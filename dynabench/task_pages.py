@@ -23,8 +23,8 @@ from tasks.config.schema import ShownExample, TaskConfig
 from tasks.contexts.media.markup import render_value
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_review, can_take
-from tasks.selectors import seen_rounds
-from tasks.targets.failures import failing
+from tasks.selectors import find_opened_rounds
+from tasks.targets.failures import find_failures
 from validation.decisions.awaited import JUDGED_STATES
 from validation.rates.rates import Rate
 from validation.statistics.cache import all_numbers
@@ -39,7 +39,7 @@ FIRST = 3
 def overview(request: HttpRequest, code: str) -> HttpResponse:
     """Show what is asked, how people and models do, and the first models."""
     task = find_task(request, code, kinds=ALL_KINDS)
-    rounds = seen_rounds([task])
+    rounds = find_opened_rounds([task])
     live = next((round for round in rounds if round.state in ("open", "paused")), None)
     description = ""
     if live:
@@ -63,7 +63,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
         "follows": task.followers.filter(user=request.user.pk).exists(),
     }
     if values["can_review"]:
-        values["failing"] = failing(task)
+        values["failing"] = find_failures(task)
     return render(request, "tasks/overview.html", values)
 
 
@@ -91,7 +91,7 @@ def _first_models(task: Task) -> dict[str, Any]:
 def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
     """Show the rounds of a task: their models, numbers and charts."""
     task = find_task(request, code)
-    seen = seen_rounds([task])
+    seen = find_opened_rounds([task])
     numbered = _numbered(seen)
     datasets: Mapping[int, Dataset] = {}
     if can_take(request.user, task):
@@ -118,7 +118,7 @@ def task_data(request: HttpRequest, code: str) -> HttpResponse:
     about, takes = task.config.about, can_take(request.user, task)
     datasets = []
     if takes:
-        datasets = find_public_datasets(seen_rounds([task]))
+        datasets = find_public_datasets(find_opened_rounds([task]))
     values = {
         **_frame(request, task, "data"),
         "datasets": datasets,
@@ -154,7 +154,7 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
 
 def _rows(task: Task) -> list[dict[str, Any]] | None:
     """Return the rounds' numbers, or None while one is counted for the first time."""
-    rounds = seen_rounds([task])
+    rounds = find_opened_rounds([task])
     counts = all_numbers(rounds)
     if len(counts) < len(rounds):
         return None

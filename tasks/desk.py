@@ -15,7 +15,7 @@ from django.utils.decorators import method_decorator
 from tasks.models import TaskMember
 from tasks.permissions import READERS
 
-TABLES = (
+TASK_TABLES = (
     "Task",
     "Round",
     "Context",
@@ -32,11 +32,11 @@ TABLES = (
     "LogEntry",
 )
 """Those of tasks, in the order of the tabs of the owners' pages."""
-RAW = ("auth", "django_q")
+HIDDEN_APPS = ("auth", "django_q")
 """Apps whose rows nobody edits: permissions, which nothing asks for, and the queue's messages."""
 
 
-def roles_of(request: HttpRequest) -> Mapping[int, str]:
+def find_roles(request: HttpRequest) -> Mapping[int, str]:
     """Return the person's role by task id. One query per request."""
     # Kept on the request: each permission check of each table and row asks for it.
     if not hasattr(request, "task_roles"):
@@ -59,7 +59,7 @@ class Desk(admin.AdminSite):
         )
         allowed = []
         for model in models:
-            if model._meta.app_label not in RAW:
+            if model._meta.app_label not in HIDDEN_APPS:
                 allowed.append(model)
         super().register(allowed, *more, **options)
 
@@ -78,7 +78,7 @@ class Desk(admin.AdminSite):
         user = request.user
         if not user.is_active or user.is_superuser:
             return user.is_active
-        return any(role in READERS for role in roles_of(request).values())
+        return any(role in READERS for role in find_roles(request).values())
 
     @method_decorator(login_not_required)
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -103,7 +103,7 @@ class Desk(admin.AdminSite):
             for model in app.pop("models"):
                 models_by_name[model["object_name"]] = model
         tables = []
-        for name in TABLES:
+        for name in TASK_TABLES:
             if name in models_by_name:
                 tables.append(models_by_name.pop(name))
         operators = sorted(models_by_name.values(), key=lambda model: str(model["name"]))

@@ -18,12 +18,12 @@ from typing import Any
 from core.files.damage import damage_of
 from tasks.config.values import FORBIDDEN_CHARACTERS
 
-DEEPEST = 100
+MAX_NESTING = 100
 NOT_UTF8 = "not UTF-8; save the file as UTF-8"
-MOST_PROBLEMS = 50_000
+MAX_PROBLEMS = 50_000
 """Lines of a file that may be wrong, or there already; reading them takes seconds."""
-PART = 2**16  # bytes that are read at once
-GZIP = b"\x1f\x8b"
+CHUNK_BYTES = 2**16  # bytes that are read at once
+GZIP_MAGIC = b"\x1f\x8b"
 """What a file packed by gzip begins with."""
 
 
@@ -56,7 +56,7 @@ class HopelessFile(FileError):
 
     def __str__(self) -> str:
         return (
-            f"Reading stopped at line {self._line:,} after {MOST_PROBLEMS:,} lines that cannot be "
+            f"Reading stopped at line {self._line:,} after {MAX_PROBLEMS:,} lines that cannot be "
             f"taken, the last one because: {self._message}. Correct them or leave them out."
         )
 
@@ -65,7 +65,7 @@ class BadRow(ValueError):
     """Raised for a row that cannot be read; the message gives the reason."""
 
 
-def ending_of(name: str) -> str:
+def get_ending(name: str) -> str:
     """Return the ending of a file name in lower case, without a final `.gz`.
 
     >>> ending_of("Übung 1%.CSV"), ending_of("rows.JSONL.GZ"), ending_of("notes.txt. ")
@@ -74,17 +74,17 @@ def ending_of(name: str) -> str:
     return name.lower().rstrip(". ").removesuffix(".gz").rpartition(".")[2]
 
 
-def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
+def iter_unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
     """Yield the lines of a plain or gzip file, cut after `longest` bytes. Raises FileError.
 
     They are UTF-8 with LF line ends, even if the file is UTF-16 with a byte order mark or has CRLF
     or CR.
     """
-    is_gzip = file.peek(2)[:2] == GZIP
+    is_gzip = file.peek(2)[:2] == GZIP_MAGIC
     unpacked: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
     number = 0
     try:
-        for line in plain_lines(iter(lambda: unpacked.read1(PART), b""), longest):
+        for line in iter_plain_lines(iter(lambda: unpacked.read1(CHUNK_BYTES), b""), longest):
             number += 1
             yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -93,13 +93,13 @@ def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
         ) from None
 
 
-def unpacked(data: bytes, most: int) -> bytes:
+def unpack(data: bytes, most: int) -> bytes:
     """Return the content of a file, decompressed if it is gzip. Raises FileError above `most`.
 
     most: maximum bytes after decompression.
     """
     # By its first bytes, since names of files lie.
-    if data[:2] != GZIP:
+    if data[:2] != GZIP_MAGIC:
         return data
     try:
         # One byte more than may be: a bomb of zeros is never unpacked wholly.
@@ -111,7 +111,7 @@ def unpacked(data: bytes, most: int) -> bytes:
     return plain
 
 
-def plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:
+def iter_plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:
     """Return the lines of a file as UTF-8 with LF line ends, cut after `longest` bytes.
 
     parts: chunks of the file, of any size. Raises FileError.
@@ -120,7 +120,7 @@ def plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:
     return iter(lambda: plain.readline(longest), b"")
 
 
-UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+UTF16_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class _PlainText(io.RawIOBase):
@@ -133,7 +133,7 @@ class _PlainText(io.RawIOBase):
             beginning += chunk
             if len(beginning) >= 2:
                 break
-        encoding = UTF16.get(beginning[:2])
+        encoding = UTF16_MARKS.get(beginning[:2])
         self._parts = chain([beginning], parts)
         self._rest, self._is_over = b"", False
         # Bytes that are no UTF-16 pass through Latin-1, which has a character for each byte.
@@ -166,9 +166,9 @@ def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
     """Yield the object on each line. Skips blank lines."""
     for line, raw in enumerate(lines, 1):
         try:
-            text = line_text(raw, first=line == 1)
+            text = decode_line(raw, first=line == 1)
             if text.strip():
-                yield Row(line, _object(text))
+                yield Row(line, _parse_object(text))
         except BadRow as error:
             yield LineError(line, str(error))
 
@@ -177,7 +177,7 @@ def read_texts(lines: Iterable[bytes], name: str) -> Iterator[Row | LineError]:
     """Yield the text on each line as a row with the field `name`. Skips blank lines."""
     for line, raw in enumerate(lines, 1):
         try:
-            text = line_text(raw, first=line == 1).strip()
+            text = decode_line(raw, first=line == 1).strip()
         except BadRow as error:
             yield LineError(line, str(error))
             continue
@@ -189,7 +189,10 @@ def strict_json(text: str) -> Any:
     """Parse JSON without repeated keys and NaN. Raises BadRow."""
     try:
         return json.loads(
-            text, object_pairs_hook=each_name_once, parse_constant=_no_constant, parse_int=_whole
+            text,
+            object_pairs_hook=refuse_repeated_names,
+            parse_constant=_refuse_constant,
+            parse_int=_parse_integer,
         )
     except json.JSONDecodeError as error:
         reason = f"not JSON at character {error.colno} ({error.msg}); write one {{…}} a line"
@@ -198,7 +201,7 @@ def strict_json(text: str) -> Any:
         raise BadRow("brackets within brackets too many times; nest less deeply") from None
 
 
-def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
+def find_unstorable(value: Any, deepest: int = MAX_NESTING) -> str | None:
     """Return the reason why a database cannot store a JSON value; None if it can."""
     # Level by level, without recursion: nested brackets of an attacker cannot exhaust the stack.
     level = [value]
@@ -220,7 +223,7 @@ def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
     return None
 
 
-def line_text(raw: bytes, *, first: bool) -> str:
+def decode_line(raw: bytes, *, first: bool) -> str:
     """Return a line as text; the first one without a byte order mark. Raises BadRow."""
     try:
         return raw.decode("utf-8-sig" if first else "utf-8")
@@ -228,14 +231,14 @@ def line_text(raw: bytes, *, first: bool) -> str:
         raise BadRow(NOT_UTF8) from None
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     value = strict_json(text)
     if not isinstance(value, dict):
         raise BadRow("not an object; write one {…} a line")
     return value
 
 
-def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the members of a JSON object as a dict. Raises BadRow for a repeated name."""
     # A dict keeps the last of two equal keys, so it is shorter than the pairs.
     result = dict(pairs)
@@ -246,7 +249,7 @@ def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _whole(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     """Parse a whole number of at most 64 bits, as files and databases store them."""
     # The length first: int() of a million digits takes long.
     if len(digits) > 20 or abs(int(digits)) >= 2**63:
@@ -254,5 +257,5 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _no_constant(word: str) -> Any:
+def _refuse_constant(word: str) -> Any:
     raise BadRow(f"{word} is no number in JSON; write a number or null")

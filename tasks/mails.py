@@ -16,7 +16,7 @@ from core.accounts.languages import Letter, write_in_language_of
 from core.accounts.models import User
 from tasks.models import NoInvitations, Task
 
-SALT = "tasks.invitations"
+UNSUBSCRIBE_SALT = "tasks.invitations"
 logger = logging.getLogger(__name__)
 
 
@@ -39,7 +39,7 @@ def mail_administrators(write: Letter) -> None:
         mail_person(administrator, write)
 
 
-def text_to_decide(about: str, page: str) -> str:
+def build_decision_text(about: str, page: str) -> str:
     """Return the text of a mail about a pending decision. page: the URL where it is made."""
     words = _("Approve or decline it here:")
     return f"{about}\n\n{words}\n{page}\n"
@@ -51,12 +51,12 @@ def mail_invitation(address: str, write: Letter) -> None:
     Sends nothing to an address that has unsubscribed. The language is that of the address's
     account, or else of the current request.
     """
-    if not wants_invitations(address):
+    if not accepts_invitations(address):
         return
     # The link holds a keyed digest and not the address: who forwards the mail reveals nothing, and
     # the row that refuses invitations does not either.
     off = settings.SITE_URL + reverse(
-        "uninvited", args=[signing.dumps(_digest(address), salt=SALT)]
+        "uninvited", args=[signing.dumps(_hash_address(address), salt=UNSUBSCRIBE_SALT)]
     )
 
     def write_with_link() -> tuple[str, str]:
@@ -67,7 +67,7 @@ def mail_invitation(address: str, write: Letter) -> None:
     account = User.objects.filter(email__iexact=address).first()
     subject, text = write_in_language_of(account, write_with_link) if account else write_with_link()
     # After the commit: a mail about an invitation that was rolled back could not be accepted.
-    transaction.on_commit(partial(_send, subject, text, address, unsubscribed_by(off)))
+    transaction.on_commit(partial(_send, subject, text, address, build_unsubscribe_headers(off)))
 
 
 def invitation_text(name: str, *, opening: str, link: str, validity: str) -> tuple[str, str]:
@@ -85,16 +85,16 @@ def addresses_to_invite(addresses: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(address.strip().lower() for address in addresses))
 
 
-def wants_invitations(address: str) -> bool:
+def accepts_invitations(address: str) -> bool:
     """Return whether the address may get invitations: its owner has not unsubscribed."""
-    return not NoInvitations.objects.filter(digest=_digest(address)).exists()
+    return not NoInvitations.objects.filter(digest=_hash_address(address)).exists()
 
 
-def _digest(address: str) -> str:
-    return salted_hmac(SALT, address.lower(), algorithm="sha256").hexdigest()
+def _hash_address(address: str) -> str:
+    return salted_hmac(UNSUBSCRIBE_SALT, address.lower(), algorithm="sha256").hexdigest()
 
 
-def unsubscribed_by(url: str) -> dict[str, str]:
+def build_unsubscribe_headers(url: str) -> dict[str, str]:
     """Return the headers that let a mail program unsubscribe with one click (RFC 8058)."""
     return {
         "List-Unsubscribe": f"<{url}>",
@@ -102,13 +102,13 @@ def unsubscribed_by(url: str) -> dict[str, str]:
     }
 
 
-def uninvited_by(token: str) -> str:
+def read_unsubscribe_token(token: str) -> str:
     """Return the digest of the address in an unsubscribe link. Raises signing.BadSignature."""
-    digest: str = signing.loads(token, salt=SALT)
+    digest: str = signing.loads(token, salt=UNSUBSCRIBE_SALT)
     return digest
 
 
-def set_uninvited(*, digest: str) -> None:
+def refuse_invitations(*, digest: str) -> None:
     """Record that an address gets no more invitations. Idempotent; takes no lock."""
     NoInvitations.objects.get_or_create(digest=digest)
 

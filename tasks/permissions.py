@@ -20,20 +20,20 @@ from tasks.roles import (
     PERSON,
     VISITOR,
     May,
-    allowed,
-    allowed_to_participant,
-    roles_that,
+    find_roles_with,
+    get_participant_permissions,
+    get_permissions,
 )
 
 Person = User | AnonymousUser
-JUDGES = roles_that(May.JUDGE)
-READERS = roles_that(May.READ)
-REVIEWERS = roles_that(May.REVIEW)
-EDITORS = roles_that(May.EDIT)
-OWNERS = roles_that(May.OWN)
-MEMBERSHIP = ("pk", "role", "address", "is_blind")
-"""What is known of a membership by `with_roles`."""
-MEMBER = PreparedRead(lambda: TaskMember.objects.filter(task=Slot("task"), user=Slot("user")))
+JUDGES = find_roles_with(May.JUDGE)
+READERS = find_roles_with(May.READ)
+REVIEWERS = find_roles_with(May.REVIEW)
+EDITORS = find_roles_with(May.EDIT)
+OWNERS = find_roles_with(May.OWN)
+MEMBERSHIP_FIELDS = ("pk", "role", "address", "is_blind")
+"""What is known of a membership by `load_with_roles`."""
+MEMBER_QUERY = PreparedRead(lambda: TaskMember.objects.filter(task=Slot("task"), user=Slot("user")))
 
 
 def role_of(user: Person, task: Task) -> str | None:
@@ -45,7 +45,7 @@ def role_of(user: Person, task: Task) -> str | None:
         return None
     # Cached on the object: a page asks for the role in many places, and costs one query.
     if user.pk not in task.roles:
-        _keep_roles(user, [task], MEMBER.rows(task=task.pk, user=user.pk))
+        _cache_roles(user, [task], MEMBER_QUERY.rows(task=task.pk, user=user.pk))
     return task.roles[user.pk]
 
 
@@ -56,10 +56,10 @@ def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
     """
     if not user.is_authenticated:
         return
-    _keep_roles(user, tasks, TaskMember.objects.filter(task__in=tasks, user=user))
+    _cache_roles(user, tasks, TaskMember.objects.filter(task__in=tasks, user=user))
 
 
-def with_roles(tasks: QuerySet[Task], user: Person) -> list[Task]:
+def load_with_roles(tasks: QuerySet[Task], user: Person) -> list[Task]:
     """Return the tasks with the user's roles cached for `role_of`.
 
     One query, and a second one if a role was given to an address.
@@ -68,19 +68,19 @@ def with_roles(tasks: QuerySet[Task], user: Person) -> list[Task]:
         return list(tasks)
     # A join to this user's membership only. Joining all members would repeat the tasks.
     own = FilteredRelation("members", condition=Q(members__user=user))
-    columns = {f"own_{name}": F(f"own__{name}") for name in MEMBERSHIP}
+    columns = {f"own_{name}": F(f"own__{name}") for name in MEMBERSHIP_FIELDS}
     tasks_with_roles: list[Task] = list(tasks.annotate(own=own, **columns))
     members = []
     for task in tasks_with_roles:
         # The annotations are no attributes that the model declares, so they are read as such.
         if vars(task)["own_pk"]:
-            membership = {name: vars(task)[f"own_{name}"] for name in MEMBERSHIP}
+            membership = {name: vars(task)[f"own_{name}"] for name in MEMBERSHIP_FIELDS}
             members.append(TaskMember(task=task, user=user, **membership))
-    _keep_roles(user, tasks_with_roles, members)
+    _cache_roles(user, tasks_with_roles, members)
     return tasks_with_roles
 
 
-def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMember]) -> None:
+def _cache_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMember]) -> None:
     """Cache the user's roles on the tasks. One query if a role was given to an address."""
     members_by_task = {member.task_id: member for member in members}
     waiting = [member.pk for member in members_by_task.values() if member.address]
@@ -102,7 +102,7 @@ def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMembe
             task.blind_owners.add(user.pk)
 
 
-def _may(user: Person, task: Task, what: May) -> bool:
+def _has_permission(user: Person, task: Task, what: May) -> bool:
     """Return whether the person may do this. No query for what everybody may do."""
     # The order matters: suspended people are visitors whatever they were, then come administrators
     # and people of a panel, and only then what everybody may without a query.
@@ -111,40 +111,40 @@ def _may(user: Person, task: Task, what: May) -> bool:
     elif user.is_superuser:
         who = ADMINISTRATOR
     elif isinstance(user, User) and user.is_of_panel:
-        return what in allowed_to_participant(role_of(user, task))
-    elif what in allowed(VISITOR, is_visible=task.is_visible):
+        return what in get_participant_permissions(role_of(user, task))
+    elif what in get_permissions(VISITOR, is_visible=task.is_visible):
         return True
     else:
         # Whoever drops the address that a role was given to may have read the labels before.
         who = role_of(user, task) or (IDLE_READER if user.pk in task.idle_readers else PERSON)
         if user.pk in task.blind_owners:
             who = BLIND_OWNER
-    return what in allowed(who, is_visible=task.is_visible)
+    return what in get_permissions(who, is_visible=task.is_visible)
 
 
 def can_see(user: Person, task: Task) -> bool:
     """Return whether the task's page exists for this person."""
-    return _may(user, task, May.SEE)
+    return _has_permission(user, task, May.SEE)
 
 
 def can_try_out(user: Person, task: Task) -> bool:
     """Return whether the person may try the model without storing anything."""
-    return task.allow_try_out and _may(user, task, May.TRY)
+    return task.allow_try_out and _has_permission(user, task, May.TRY)
 
 
 def can_take(user: Person, task: Task) -> bool:
     """Return whether the person may download what leaves the task, such as released files."""
-    return _may(user, task, May.TAKE)
+    return _has_permission(user, task, May.TAKE)
 
 
 def can_submit(user: Person, task: Task) -> bool:
     """Return whether the person may submit models."""
-    return _may(user, task, May.SUBMIT)
+    return _has_permission(user, task, May.SUBMIT)
 
 
 def can_write(user: Person, task: Task) -> bool:
     """Return whether the person may write examples that are stored."""
-    return _may(user, task, May.WRITE)
+    return _has_permission(user, task, May.WRITE)
 
 
 def can_judge(user: Person, task: Task) -> bool:
@@ -152,7 +152,7 @@ def can_judge(user: Person, task: Task) -> bool:
 
     People who can read labels may not, because they would not judge blind.
     """
-    return _may(user, task, May.JUDGE)
+    return _has_permission(user, task, May.JUDGE)
 
 
 def can_enter_judging(user: Person, task: Task) -> bool:
@@ -160,7 +160,7 @@ def can_enter_judging(user: Person, task: Task) -> bool:
 
     Readers of labels may, and learn there why they cannot judge.
     """
-    return _may(user, task, May.JUDGE) or _may(user, task, May.READ)
+    return _has_permission(user, task, May.JUDGE) or _has_permission(user, task, May.READ)
 
 
 def is_blind_owner(user: Person, task: Task) -> bool:
@@ -176,35 +176,35 @@ def may_be_blind(user: Person, task: Task) -> bool:
 
 def can_oversee(user: Person, task: Task) -> bool:
     """Return whether the person may see rounds, contexts and counts, without labels."""
-    return _may(user, task, May.OVERSEE)
+    return _has_permission(user, task, May.OVERSEE)
 
 
 def can_manage(user: Person, task: Task) -> bool:
     """Return whether the person may see the targets and the members."""
-    return _may(user, task, May.REVIEW) or _may(user, task, May.EDIT)
+    return _has_permission(user, task, May.REVIEW) or _has_permission(user, task, May.EDIT)
 
 
 def can_read(user: Person, task: Task) -> bool:
     """Return whether the person may read what is not public, including labels and votes."""
-    return _may(user, task, May.READ)
+    return _has_permission(user, task, May.READ)
 
 
 def can_review(user: Person, task: Task) -> bool:
     """Return whether the person may act on reports and examples."""
-    return _may(user, task, May.REVIEW)
+    return _has_permission(user, task, May.REVIEW)
 
 
 def can_edit(user: Person, task: Task) -> bool:
     """Return whether the person may change configuration, rounds, contexts and targets."""
-    return _may(user, task, May.EDIT)
+    return _has_permission(user, task, May.EDIT)
 
 
 def can_own(user: Person, task: Task) -> bool:
     """Return whether the person may manage members, release, and delete the task."""
-    return _may(user, task, May.OWN)
+    return _has_permission(user, task, May.OWN)
 
 
-def check_owns(user: Person, task: Task) -> None:
+def check_owner(user: Person, task: Task) -> None:
     """Raise Refused for a person who no longer owns the task but still sees an owner's page."""
     if not can_own(user, task):
         raise Refused(_("You do not own this task any more."), code="members")
@@ -239,11 +239,11 @@ def check_approved(task: Task, field: str = "") -> None:
         raise Refused(message, code="approval", field=field)
 
 
-MOST_COLLEAGUES = 20
+MAX_COLLEAGUES = 20
 """Members of a task that is not approved, with the places of its open invitations."""
 
 
-def places_left(task: Task) -> int | None:
+def count_places_left(task: Task) -> int | None:
     """Return how many more people may become members before approval; None for any number.
 
     Two queries.
@@ -253,7 +253,7 @@ def places_left(task: Task) -> int | None:
     # An open invitation counts as the people who may still accept it.
     is_open = Q(revoked_at=None, ends_at__gt=timezone.now(), uses__lt=F("most"))
     places = task.invitations.filter(is_open).aggregate(n=Sum(F("most") - F("uses")))["n"] or 0
-    return max(0, MOST_COLLEAGUES - task.members.colleagues().count() - places)
+    return max(0, MAX_COLLEAGUES - task.members.colleagues().count() - places)
 
 
 def check_colleagues(task: Task, more: int) -> None:
@@ -261,15 +261,15 @@ def check_colleagues(task: Task, more: int) -> None:
 
     more: how many members are to be added.
     """
-    left = places_left(task)
+    left = count_places_left(task)
     if left is not None and more > left:
         message = _(
             "Until it is approved a task has at most %(most)d members and open invitations."
         )
-        raise Refused(message % {"most": MOST_COLLEAGUES}, code="approval")
+        raise Refused(message % {"most": MAX_COLLEAGUES}, code="approval")
 
 
-def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:
+def list_fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:
     """Return the names of a target's settings that the person may not set.
 
     Only an administrator may combine a secret with an address. Otherwise an editor could send

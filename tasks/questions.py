@@ -11,7 +11,7 @@ from tasks.models import Round, Task
 
 
 @question
-def writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
+def find_writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
     """Return the assignments on which somebody was writing at a time, one per person.
 
     They are current, and were assigned, saved or sent within `WRITING_TIME` before `at`, and after
@@ -27,7 +27,7 @@ def has_examples(round: Round) -> bool:
 
 
 @question
-def used_of(round: Round) -> UsedBudget:
+def get_used_budget(round: Round) -> UsedBudget:
     """Return how much of its budget the round has used; 0 for what has no limit.
 
     Examples by programs do not count, but votes on them do.

@@ -43,7 +43,7 @@ _REVIEWER = _VIEWER | {May.WRITE, May.REVIEW}
 _EDITOR = _REVIEWER | {May.EDIT}
 _OWNER = _EDITOR | {May.OWN}
 
-TABLE = {
+PERMISSIONS_BY_ROLE = {
     ADMINISTRATOR: _OWNER,
     "owner": _OWNER,
     BLIND_OWNER: _OWNER - {May.READ, May.REVIEW} | {May.JUDGE},
@@ -59,7 +59,7 @@ TABLE = {
 """The two last in a task that everybody sees."""
 
 
-def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
+def get_permissions(who: str, *, is_visible: bool) -> frozenset[May]:
     """Return the permissions of `who`, a key of the table, in a visible or a private task.
 
     All members of a visible task also have the permissions of the public. A role that is not in the
@@ -67,26 +67,28 @@ def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
     """
     # They may have read labels when their role counted, so they may not judge now.
     if who == IDLE_READER:
-        return allowed(PERSON, is_visible=is_visible) - {May.JUDGE}
+        return get_permissions(PERSON, is_visible=is_visible) - {May.JUDGE}
     # To outsiders a private task does not exist.
     if who in (PERSON, VISITOR) and not is_visible:
         return frozenset()
-    return TABLE.get(who, frozenset()) | (_PUBLIC if is_visible and who != VISITOR else frozenset())
+    return PERMISSIONS_BY_ROLE.get(who, frozenset()) | (
+        _PUBLIC if is_visible and who != VISITOR else frozenset()
+    )
 
 
 _PARTICIPANT = _SEES | {May.WRITE, May.JUDGE}
 
 
-def allowed_to_participant(role: str | None) -> frozenset[May]:
+def get_participant_permissions(role: str | None) -> frozenset[May]:
     """Return the permissions of a panel participant with this role in the task.
 
     At most those needed to take part, because the participant is anonymous. Empty without a role,
     even in a visible task.
     """
-    return TABLE.get(role or "", frozenset()) & _PARTICIPANT
+    return PERMISSIONS_BY_ROLE.get(role or "", frozenset()) & _PARTICIPANT
 
 
-def roles_that(may: May) -> frozenset[str]:
+def find_roles_with(may: May) -> frozenset[str]:
     """Return the members' roles that have this permission in every task."""
-    members = TABLE.keys() - {ADMINISTRATOR, BLIND_OWNER, PERSON, VISITOR}
-    return frozenset(role for role in members if may in TABLE[role])
+    members = PERMISSIONS_BY_ROLE.keys() - {ADMINISTRATOR, BLIND_OWNER, PERSON, VISITOR}
+    return frozenset(role for role in members if may in PERMISSIONS_BY_ROLE[role])

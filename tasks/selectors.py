@@ -10,27 +10,27 @@ from core.accounts.models import User
 from core.data.prepared import PreparedRead, Slot
 from tasks.models import Round, RoundTarget, Task, TaskMember
 from tasks.permissions import EDITORS, Person
-from tasks.questions import writers
+from tasks.questions import find_writers
 from tasks.writing_time import WRITING_TIME
 
-PLANNED = (Round.State.DRAFT, Round.State.READY)
+PLANNED_STATES = (Round.State.DRAFT, Round.State.READY)
 
 
-def grace_end(round: Round, now: datetime) -> datetime | None:
+def find_grace_end(round: Round, now: datetime) -> datetime | None:
     """Return until when people may finish writing if the round closes now; None if nobody writes.
 
     In a reopened round, people who have not written since get no more time than the earlier closing
     gave them. At most two queries.
     """
     # Those who wrote since the last closing get the full time, the others what that closing left.
-    if writers(round, now, since=round.closed_at).exists():
+    if find_writers(round, now, since=round.closed_at).exists():
         return now + WRITING_TIME
-    if round.closed_at is not None and writers(round, now).exists():
+    if round.closed_at is not None and find_writers(round, now).exists():
         return round.closed_at + WRITING_TIME
     return None
 
 
-def still_writing(round: Round) -> int:
+def count_still_writing(round: Round) -> int:
     """Return how many people may still finish what they were writing when the round closed.
 
     No query unless the round closed within the last minutes.
@@ -39,15 +39,15 @@ def still_writing(round: Round) -> int:
     if not round.is_being_written:
         return 0
     at = round.closed_at or timezone.now()
-    return writers(round, at).count()
+    return find_writers(round, at).count()
 
 
-ENTRIES = PreparedRead(
+TARGETS_OF_ROUND = PreparedRead(
     lambda: RoundTarget.objects.select_related("target").filter(round=Slot("round"))
 )
 
 
-def targets_of(round: Round) -> Sequence[RoundTarget]:
+def list_targets(round: Round) -> Sequence[RoundTarget]:
     """Return the round's targets in order.
 
     One query, whose result `Round.target_names` reuses.
@@ -57,7 +57,7 @@ def targets_of(round: Round) -> Sequence[RoundTarget]:
     prefetched = round.__dict__.setdefault("_prefetched_objects_cache", {})
     if "round_targets" not in prefetched:
         entries = round.round_targets.all()
-        entries._result_cache = ENTRIES.rows(round=round.pk)
+        entries._result_cache = TARGETS_OF_ROUND.rows(round=round.pk)
         prefetched["round_targets"] = entries
     targets = list(round.round_targets.all())
     for entry in targets:
@@ -65,7 +65,7 @@ def targets_of(round: Round) -> Sequence[RoundTarget]:
     return targets
 
 
-def listed_tasks(user: Person) -> QuerySet[Task]:
+def find_visible_tasks(user: Person) -> QuerySet[Task]:
     """Return the tasks that the person may see, ordered by name."""
     if user.is_superuser:
         return Task.objects.all()
@@ -76,7 +76,7 @@ def listed_tasks(user: Person) -> QuerySet[Task]:
     return Task.objects.filter(Q(is_visible=True) | Q(pk__in=memberships))
 
 
-def edited_tasks(user: Person) -> QuerySet[Task]:
+def find_editable_tasks(user: Person) -> QuerySet[Task]:
     """Return the tasks whose configuration the person may edit, ordered by name."""
     if user.is_superuser:
         return Task.objects.all()
@@ -84,18 +84,18 @@ def edited_tasks(user: Person) -> QuerySet[Task]:
     return Task.objects.filter(pk__in=memberships.values("task"))
 
 
-def seen_rounds(tasks: Iterable[Task]) -> Sequence[Round]:
+def find_opened_rounds(tasks: Iterable[Task]) -> Sequence[Round]:
     """Return the rounds of the tasks that have ever opened, ordered by number, with their targets.
 
     Two queries.
     """
-    rounds = Round.objects.filter(task__in=tasks).exclude(state__in=PLANNED)
+    rounds = Round.objects.filter(task__in=tasks).exclude(state__in=PLANNED_STATES)
     targets = Prefetch("round_targets", RoundTarget.objects.select_related("target"))
     return list(rounds.prefetch_related(targets).order_by("number"))
 
 
-def known_rounds(task: Task, *, planned: bool) -> QuerySet[Round]:
+def find_known_rounds(task: Task, *, planned: bool) -> QuerySet[Round]:
     """Return the rounds that have ever opened and, if `planned`, the planned ones."""
     if planned:
         return task.rounds.all()
-    return task.rounds.exclude(state__in=PLANNED)
+    return task.rounds.exclude(state__in=PLANNED_STATES)

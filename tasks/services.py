@@ -25,11 +25,11 @@ from tasks.contexts.services import store_contexts
 from tasks.members.assignments.services import end_without_role
 from tasks.members.ended_roles import note_ended_readers
 from tasks.models import Round, Task, TaskMember, TaskProposal
-from tasks.permissions import Person, check_approved, check_colleagues, check_owns
+from tasks.permissions import Person, check_approved, check_colleagues, check_owner
 from tasks.rounds.states import set_round_state
 
-OFFICIAL = Path(__file__).parent / "official"
-CONTEXTS, SCENES = "contexts.jsonl", "scenes.json"
+OFFICIAL_FOLDER = Path(__file__).parent / "official"
+CONTEXTS_FILE, SCENES_FILE = "contexts.jsonl", "scenes.json"
 
 
 def install_official_tasks() -> list[Task]:
@@ -38,7 +38,7 @@ def install_official_tasks() -> list[Task]:
     Returns the new tasks. Existing ones are not changed. Uses one transaction per task.
     """
     installed = []
-    for folder in sorted(OFFICIAL.iterdir()):
+    for folder in sorted(OFFICIAL_FOLDER.iterdir()):
         # Only a folder with a configuration is a task.
         is_task = (folder / "task.yaml").exists()
         if is_task and not Task.objects.filter(code=folder.name).exists():
@@ -52,19 +52,19 @@ def _install(folder: Path) -> Task:
     task = new_task(code=folder.name, config_text=text, actor=None, is_official=True)[0]
     first = Round.objects.create(task=task, number=1)
     # A task has either texts or drawn scenes.
-    file = next(folder / name for name in (CONTEXTS, SCENES) if (folder / name).exists())
-    store_contexts(round=first, rows=_contexts(file, task), file_name=file.name)
-    if file.name == SCENES:
+    file = next(folder / name for name in (CONTEXTS_FILE, SCENES_FILE) if (folder / name).exists())
+    store_contexts(round=first, rows=_read_contexts(file, task), file_name=file.name)
+    if file.name == SCENES_FILE:
         task.config_text = draw_examples(file, task)
         task.save(update_fields=["config_text"])
-    keep_shown(task, task.config)
+    keep_example_media(task, task.config)
     set_round_state(round=first, state=Round.State.READY, actor=None)
     return task
 
 
-def _contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
+def _read_contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
     """Return the contexts in a file, or those drawn from its scenes."""
-    if file.name == SCENES:
+    if file.name == SCENES_FILE:
         return draw_contexts(file, task)
     return map(json.loads, file.read_bytes().splitlines())
 
@@ -78,7 +78,7 @@ def create_task(
     A configuration of Dynabench 1.0 or 2.0 is converted. Raises ConfigError, Refused.
     """
     task, notes = new_task(code=code, config_text=config_text, actor=actor, **fields)
-    keep_shown(task, task.config)
+    keep_example_media(task, task.config)
     return task, notes
 
 
@@ -114,7 +114,7 @@ def new_task(
     return task, notes
 
 
-def shown_digests(config: TaskConfig) -> set[str]:
+def list_example_digests(config: TaskConfig) -> set[str]:
     """Return the digests of the pictures and recordings in a configuration's examples."""
     digests: set[str] = set()
     for example in config.examples.good + config.examples.bad:
@@ -123,21 +123,21 @@ def shown_digests(config: TaskConfig) -> set[str]:
     return digests
 
 
-def keep_shown(task: Task, config: TaskConfig) -> None:
+def keep_example_media(task: Task, config: TaskConfig) -> None:
     """Mark the pictures and recordings of a configuration's examples as used. Raises Invalid."""
     try:
-        keep_media(task=task, digests=shown_digests(config), used=True)
+        keep_media(task=task, digests=list_example_digests(config), used=True)
     except Invalid:
         message = _("A picture or recording of the examples is not stored in the task. Upload it.")
         raise Invalid(message, field="config_text") from None
 
 
-def make_imported(code: str, config_text: str, owner: Callable[[], User | None]) -> Task:
+def create_imported_task(code: str, config_text: str, owner: Callable[[], User | None]) -> Task:
     """Create a hidden task for data from elsewhere. Takes no lock: codes are unique.
 
     owner: called once the task is known to be valid; returns its owner or None. Raises Refused.
     """
-    task = Task(code=code, name=title_of(code), config_text=config_text, is_visible=False)
+    task = Task(code=code, name=derive_title(code), config_text=config_text, is_visible=False)
     try:
         task.full_clean()
     except ValidationError as error:
@@ -166,7 +166,7 @@ def check_task_name(name: str, field: str, task: Task | None = None) -> None:
     check_free(name, others.values_list("name", flat=True), field)
 
 
-def title_of(code: str) -> str:
+def derive_title(code: str) -> str:
     """Return a default name derived from a task's code."""
     return code.replace("-", " ").capitalize()
 
@@ -184,7 +184,7 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
         state = TaskProposal.State.WITHDRAWN
         if actor.is_superuser:
             state = TaskProposal.State.APPROVED
-        end_waiting(task, actor, state)
+        close_approval_request(task, actor, state)
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if shows:
         if not actor.is_superuser:
@@ -194,7 +194,7 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
     log(actor, "task.changed", task, fields=changed_fields(task, fields))
 
 
-def end_waiting(task: Task, actor: User, state: str) -> None:
+def close_approval_request(task: Task, actor: User, state: str) -> None:
     """Close a request for approval that no longer needs a decision. One update, no lock."""
     # The condition is part of the update: of an administrator who decides and an owner who shows
     # the task, the first one wins, and the other one's update hits no row.
@@ -213,20 +213,20 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     # Checked under the lock, against the text that is stored now: another editor may have saved
     # since the page was opened.
     config = check_new_config(locked, text, base=base)[0]
-    keep_shown(locked, config)
+    keep_example_media(locked, config)
     if config.name != locked.name:
         locked.name = checked_name(config.name, "config_text")
         if locked.is_visible:
             check_task_name(locked.name, "config_text", locked)
     changes = build_diff(locked.config_text, text)[:MAX_DIFF_CHARS]
-    _next_version(locked, text, actor)
+    _store_version(locked, text, actor)
     locked.summary = config.summary
     locked.save(update_fields=["config_text", "config_number", "name", "summary"])
     log(actor, "task.changed", locked, fields=["config_text"], diff=changes)
     return locked
 
 
-def _next_version(locked: Task, text: str, actor: User) -> None:
+def _store_version(locked: Task, text: str, actor: User) -> None:
     """Set a locked task's configuration text, and keep the former one as a version."""
     versions, former = locked.config_versions, locked.config_text
     former_values = {"text": former, "actor": locked.made_by, "created_at": locked.created_at}
@@ -236,7 +236,7 @@ def _next_version(locked: Task, text: str, actor: User) -> None:
     versions.create(number=locked.config_number, text=text, actor=actor)
 
 
-def account_of(email: str) -> User:
+def find_account(email: str) -> User:
     """Return the active account with this address. Raises Invalid."""
     named = User.objects.exclude(email__endswith=PANEL_PEOPLE)
     user = named.filter(email__iexact=email, is_active=True).first()
@@ -245,7 +245,7 @@ def account_of(email: str) -> User:
     return user
 
 
-def account_for(person: Person, email: str) -> User:
+def find_account_limited(person: Person, email: str) -> User:
     """Return the account with this address, with a limit per hour. Raises Refused, Invalid.
 
     The limit exists because the result reveals who has an account.
@@ -253,7 +253,7 @@ def account_for(person: Person, email: str) -> User:
     # Otherwise anybody who owns a task could test a list of addresses for accounts.
     if is_used_up("members", person.pk):
         raise Refused(_("You have named many people. Go on in an hour."), code="rate")
-    return account_of(email)
+    return find_account(email)
 
 
 def check_members(members: Sequence[TaskMember], person: Person | None) -> None:
@@ -282,7 +282,7 @@ def change_members(
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if actor:
-        check_owns(actor, locked)
+        check_owner(actor, locked)
         if added and not actor.is_superuser:
             check_colleagues(locked, len(added))
     # Read under the lock: the page that the owner sent may be older than the members.

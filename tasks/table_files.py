@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from tasks.line_files import NOT_UTF8, BadRow, LineError, Row, line_text
+from tasks.line_files import NOT_UTF8, BadRow, LineError, Row, decode_line
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-"""What parts the cells, by the ending of a file's name; a .csv may use another of the OTHERS."""
-OTHERS = (";", "\t", "|")
+"""What parts the cells, by a file's ending; a .csv may use one of OTHER_DELIMITERS."""
+OTHER_DELIMITERS = (";", "\t", "|")
 HeaderOf = Callable[[list[str]], list[str]]
 """Return the names of columns for the cells of the first line. Raises BadRow."""
 ValueOf = Callable[[str, str], Any]
@@ -30,31 +30,31 @@ def read_table(
 
     A .csv may have quotes. Its delimiter is the comma or, if the first line has none, a semicolon,
     tab or bar, or what a preceding line such as `sep=;` says. A .tsv has no quotes, but cells that
-    a program quoted are unquoted (`_unquoted`). Empty cells and blank lines are skipped.
+    a program quoted are unquoted (`_unquote_cells`). Empty cells and blank lines are skipped.
 
-    lines: in UTF-8, with LF line ends (`tasks.line_files.unpacked_lines`). ending: csv or tsv.
+    lines: in UTF-8, with LF line ends (`tasks.line_files.iter_unpacked_lines`). ending: csv or tsv.
     """
     if ending == "tsv":
-        yield from _tsv_rows(lines, header_of, value_of)
+        yield from _read_tsv(lines, header_of, value_of)
         return
     bad: set[int] = set()
-    texts = _decoded(lines, bad)
-    first, skipped = _first_of(texts)
+    texts = _decode_lines(lines, bad)
+    first, skipped = _find_first_line(texts)
     # Excel writes and reads a first line such as `sep=;`, which is no row.
-    delimiter = _announced(first)
+    delimiter = _parse_sep_line(first)
     if delimiter:
-        first, blank = _first_of(texts)
+        first, blank = _find_first_line(texts)
         skipped += 1 + blank
     # The first line was read to find the delimiter, so it is put back before the others.
     rows = csv.reader(
         chain([first], texts) if first else (),
-        delimiter=delimiter or _delimiter_in(first),
+        delimiter=delimiter or _guess_delimiter(first),
         strict=True,
     )
-    yield from _csv_rows(rows, header_of, value_of, bad, skipped)
+    yield from _read_csv(rows, header_of, value_of, bad, skipped)
 
 
-def table_row(line: int, header: list[str], cells: list[str], value_of: ValueOf) -> Row | LineError:
+def build_row(line: int, header: list[str], cells: list[str], value_of: ValueOf) -> Row | LineError:
     """Return a row of a table without empty cells, or an error for a wrong number of cells."""
     extra = []
     for cell in cells[len(header) :]:
@@ -75,7 +75,7 @@ def table_row(line: int, header: list[str], cells: list[str], value_of: ValueOf)
     return Row(line, values)
 
 
-def _csv_rows(
+def _read_csv(
     rows: Any, header_of: HeaderOf, value_of: ValueOf, bad: set[int], skipped: int
 ) -> Iterator[Row | LineError]:
     """Yield the rows of a csv.reader.
@@ -94,25 +94,25 @@ def _csv_rows(
                 if header is None:
                     return
             elif header is None:
-                header = header_of(_without_empty_end(cells))
+                header = header_of(_strip_empty_end(cells))
             elif any(cell.strip() for cell in cells):
-                yield table_row(line, header, cells, value_of)
+                yield build_row(line, header, cells, value_of)
     except BadRow as error:
         yield LineError(skipped + 1, str(error))
     except csv.Error:
         yield LineError(start, "not CSV; is a quote left open? Nothing after it is read")
 
 
-def _tsv_rows(
+def _read_tsv(
     lines: Iterable[bytes], header_of: HeaderOf, value_of: ValueOf
 ) -> Iterator[Row | LineError]:
     header: list[str] | None = None
     for line, raw in enumerate(lines, 1):
         try:
-            cells = _unquoted(line_text(raw, first=line == 1).rstrip("\n").split("\t"))
+            cells = _unquote_cells(decode_line(raw, first=line == 1).rstrip("\n").split("\t"))
             if header is None:
                 if any(cell.strip() for cell in cells):
-                    header = header_of(_without_empty_end(cells))
+                    header = header_of(_strip_empty_end(cells))
                 continue
         except BadRow as error:
             yield LineError(line, str(error))
@@ -120,19 +120,19 @@ def _tsv_rows(
                 return
             continue
         if any(cell.strip() for cell in cells):
-            yield table_row(line, header, cells, value_of)
+            yield build_row(line, header, cells, value_of)
 
 
-def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
+def _decode_lines(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
     for line, raw in enumerate(lines, 1):
         try:
-            yield line_text(raw, first=line == 1)
+            yield decode_line(raw, first=line == 1)
         except BadRow:
             bad.add(line)
             yield raw.decode("utf-8", "replace")
 
 
-def _first_of(texts: Iterator[str]) -> tuple[str, int]:
+def _find_first_line(texts: Iterator[str]) -> tuple[str, int]:
     """Return the first line that is not blank, or "", and the number of blank lines before it."""
     blank = 0
     for text in texts:
@@ -142,7 +142,7 @@ def _first_of(texts: Iterator[str]) -> tuple[str, int]:
     return "", blank
 
 
-def _announced(line: str) -> str:
+def _parse_sep_line(line: str) -> str:
     """Return the delimiter in a line such as `sep=;`, as Excel writes it; "" for other lines."""
     name, _, delimiter = line.strip("\r\n").partition("=")
     if name.lower() == "sep" and len(delimiter) == 1:
@@ -150,31 +150,31 @@ def _announced(line: str) -> str:
     return ""
 
 
-def _delimiter_in(header: str) -> str:
+def _guess_delimiter(header: str) -> str:
     """Return the delimiter of a header: a comma outside quotes, else the most frequent one."""
     # Between an even number of quotes: what stands inside quotes is a name and no delimiter.
     outside = "".join(header.split('"')[::2])
-    counts = Counter(sign for sign in outside if sign in OTHERS)
+    counts = Counter(sign for sign in outside if sign in OTHER_DELIMITERS)
     if "," in outside or not counts:
         return ","
-    return max(OTHERS, key=lambda sign: counts[sign])
+    return max(OTHER_DELIMITERS, key=lambda sign: counts[sign])
 
 
-def _without_empty_end(cells: list[str]) -> list[str]:
+def _strip_empty_end(cells: list[str]) -> list[str]:
     """Return a header without the empty cells that some spreadsheets leave at its end."""
     # Cells without a name are dropped at the end only. In the middle they are an error.
     last = max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
     return cells[:last]
 
 
-def _unquoted(cells: list[str]) -> list[str]:
+def _unquote_cells(cells: list[str]) -> list[str]:
     """Return the cells of a TSV line without quotes that a program added as in a CSV.
 
     In a TSV a quote is an ordinary character: `"Tis` and `"so"` are texts. Programs that quote
     either quote all cells, or those with inner quotes, which they double.
     """
     # If every cell is quoted, a program did it. A single one may be a quotation.
-    plain = [_inside_quotes(cell) for cell in cells]
+    plain = [_unquote(cell) for cell in cells]
     if all(text is not None for text in plain) and len(cells) > 1:
         return [text for text in plain if text is not None]
     texts = []
@@ -186,7 +186,7 @@ def _unquoted(cells: list[str]) -> list[str]:
     return texts
 
 
-def _inside_quotes(cell: str) -> str | None:
+def _unquote(cell: str) -> str | None:
     """Return the text of a quoted cell whose inner quotes are doubled; None for other cells."""
     if len(cell) < 2 or cell[0] != '"' or cell[-1] != '"':
         return None

@@ -7,7 +7,7 @@ from tasks.budgets import UsedBudget
 from tasks.models import Round
 
 
-@questions.used_of.answer
+@questions.get_used_budget.answer
 def used_of(round: Round) -> UsedBudget:
     """Return examples, catches and votes. Counts nothing that has no limit."""
     budget = round.budget

@@ -14,7 +14,7 @@ from annotation.attempts.live_targets import call, live_target, model_inputs, wa
 from annotation.models import Example, TargetOutput
 from annotation.refusals import CapReached
 from core.web.throttles import is_used_up
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 
 MOST_VARIANTS = 20  # a longer text loses several words at once
@@ -88,7 +88,7 @@ def _pieces(text: str) -> list[str]:
 
 def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
     """Return the target's answers, within the time that a page waits; free its place afterwards."""
-    batch = _Batch(endpoint_of(output.target), variants)
+    batch = _Batch(get_endpoint(output.target), variants)
     if not _places.acquire(blocking=False):
         raise EndpointError("Others ask the same of their texts.", reason="busy", retry_after=2.0)
     try:

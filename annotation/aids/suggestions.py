@@ -21,11 +21,11 @@ from core.days import midnight
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
 from tasks.models import Generator
-from tasks.targets.connect import generator_endpoint, generator_fields
-from tasks.targets.contact_services import note_lasting
+from tasks.targets.connect import get_generator_endpoint, list_generator_fields
+from tasks.targets.contact_services import note_lasting_contact
 from tasks.targets.endpoints.base import EndpointError, Prediction, rubbish
-from tasks.targets.endpoints.live import LeftAlone, TargetFailed
-from tasks.targets.first_contact import failed_contact
+from tasks.targets.endpoints.live import TargetFailed, TargetNotAsked
+from tasks.targets.first_contact import build_failed_contact
 
 SUGGESTIONS = "suggestions"
 A_PASSAGE = 3
@@ -45,7 +45,7 @@ def suggest(assignment: Assignment) -> Suggestion:
     generator = Generator.objects.filter(task=task).select_related("task").first()
     if generator is None:
         raise EndpointError("The task has no generator.", reason="misconfigured")
-    inputs = {name: context.get(name, "") for name in generator_fields(task.config)}
+    inputs = {name: context.get(name, "") for name in list_generator_fields(task.config)}
     inputs["goal"] = "".join(goal_parts(task.config, assignment.goal))
     prediction = generate(generator, inputs)
     return Suggestion.objects.create(
@@ -66,13 +66,13 @@ def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
     except EndpointError as error:
         cause = error.error if isinstance(error, TargetFailed) else error
         # Its breaker was open: it was not asked, so nothing new is known of it.
-        if not isinstance(cause, LeftAlone):
-            note_lasting(generator, failed_contact(generator, cause))
+        if not isinstance(cause, TargetNotAsked):
+            note_lasting_contact(generator, build_failed_contact(generator, cause))
         raise
 
 
 def _asked(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
-    endpoint = generator_endpoint(generator)
+    endpoint = get_generator_endpoint(generator)
     target = live_target(generator.name, endpoint, f"generator:{generator.pk}")
     pending = call([target], inputs, SUGGEST_SECONDS)
     if not waited(pending, SUGGEST_SECONDS):

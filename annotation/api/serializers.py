@@ -15,7 +15,7 @@ from annotation.selectors import open_parent
 from annotation.writing.result_panel import shown_chances
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.line_files import unstorable
+from tasks.line_files import find_unstorable
 from tasks.models import Context
 
 DEEPEST = 6
@@ -26,7 +26,7 @@ class Values(serializers.DictField):
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         values: dict[str, Any] = super().to_internal_value(data)
-        if reason := unstorable(values, DEEPEST):
+        if reason := find_unstorable(values, DEEPEST):
             raise serializers.ValidationError(f"This holds {reason}.")
         return values
 

@@ -39,7 +39,7 @@ from core.web.throttles import is_used_up
 from tasks.config.components import Component
 from tasks.config.field_types.chat import DRAWN_WORD_PLACEHOLDER, find_text_error, get_max_turns
 from tasks.models import RoundTarget
-from tasks.selectors import targets_of
+from tasks.selectors import list_targets
 from tasks.targets.endpoints.base import EndpointError, Prediction
 
 logger = logging.getLogger(__name__)
@@ -177,7 +177,7 @@ def _was_said(conversation: Conversation, text: str, at: int) -> bool:
 def _let_answer(conversation: Conversation, seconds: float | None) -> None:
     """Ask the target; the answer is stored by this thread, or later by the pool's."""
     assignment = conversation.assignment
-    entries = targets_of(assignment.round)
+    entries = list_targets(assignment.round)
     own_turn = {"role": "user", "text": conversation.said}
     talk = assignment.round.task.config.text_field
     turns = {talk: plain_turns([*conversation.turns, own_turn])}

@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_noop
 
-from tasks.targets.endpoints.base import UNANSWERED
+from tasks.targets.endpoints.base import UNANSWERED_REASONS
 
 FAILURES = {
     "busy": gettext_noop("Many people are asking the model right now."),
@@ -36,7 +36,7 @@ FAILURES = {
     ),
 }
 NO_ANSWER = gettext_noop("The model did not answer.")
-BROKEN = ("rubbish", "misconfigured", *UNANSWERED)
+BROKEN = ("rubbish", "misconfigured", *UNANSWERED_REASONS)
 """Failures after which the same text would fail again."""
 FAILED_STATUS = {"closed": 410, "duplicate": 422}
 """Of the HTTP response; 503 for all others."""

@@ -13,20 +13,20 @@ from django.db import connection
 
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Round, RoundTarget, TargetModel
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage
 from tasks.targets.endpoints.live import (
-    Asked,
     Breaker,
-    LeftAlone,
     LiveTarget,
+    PendingAnswers,
     TargetFailed,
-    process_pool,
+    TargetNotAsked,
+    get_process_pool,
 )
 from tasks.targets.failures import note_failure
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
-Answers = Asked
+Answers = PendingAnswers
 """One prediction a target, in the order asked."""
 
 # Views that wait for a target hold a thread of the server. Beyond so many they answer "still
@@ -68,7 +68,7 @@ def affordable(payer: Payer) -> LiveTarget:
     target = payer.target
     try:
         check_budget(payer)
-        live = live_target(target.name, endpoint_of(target), str(target.pk))
+        live = live_target(target.name, get_endpoint(target), str(target.pk))
     except EndpointError as error:
         raise TargetFailed(target.name, error) from None
     return replace(live, label=target.name)
@@ -100,7 +100,7 @@ def note_spent(payers: Sequence[Payer], pending: Answers) -> None:
 def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: float) -> Answers:
     """Ask from the pool of this process. Raises EndpointError (`busy`) when its queue is full."""
     # As many calls again may wait for a place as run; beyond that people read that it is busy.
-    pool = process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
+    pool = get_process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
     return pool.ask(targets, inputs, seconds)
 
 
@@ -173,4 +173,4 @@ def note_failed(error: BaseException, targets: Sequence[TargetModel]) -> None:
 
 def _is_its_own(error: EndpointError) -> bool:
     """Return whether the target itself failed, and was not skipped by its circuit breaker."""
-    return isinstance(error, TargetFailed) and not isinstance(error.error, LeftAlone)
+    return isinstance(error, TargetFailed) and not isinstance(error.error, TargetNotAsked)

@@ -59,8 +59,8 @@ from tasks.contexts.files import hash_context
 from tasks.contexts.media.services import keep_media, list_digests
 from tasks.models import Round, RoundTarget, Task
 from tasks.rounds.states import close_if_due
-from tasks.selectors import targets_of
-from tasks.targets.connect import version_of
+from tasks.selectors import list_targets
+from tasks.targets.connect import find_version_id
 from tasks.targets.endpoints.base import EndpointError, Prediction
 
 logger = logging.getLogger(__name__)
@@ -213,7 +213,7 @@ def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int)
 def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
     """Raise Stale unless a conversation is the one that the server holds, with an answer."""
     if talk := assignment.round.task.config.talk:
-        answer_after(assignment, inputs[talk.name], targets_of(assignment.round))
+        answer_after(assignment, inputs[talk.name], list_targets(assignment.round))
 
 
 # Ask
@@ -226,7 +226,7 @@ def ask_targets(attempt: Attempt) -> Attempt:
     stores it later. No transaction is open while the targets are asked.
     """
     assignment = attempt.assignment
-    entries = targets_of(assignment.round)
+    entries = list_targets(assignment.round)
     # A round without targets collects examples too; their outcome is no_model.
     if not entries:
         return _finish(attempt, [], [])
@@ -324,7 +324,7 @@ def finish_attempt(
     outcome = judge_answers(attempt.assignment.round, inputs, predictions)
     # Outside the transaction, because a new version costs a call to the target.
     versions = [
-        version_of(entry.target, prediction.fingerprint)
+        find_version_id(entry.target, prediction.fingerprint)
         for entry, prediction in zip(targets, predictions, strict=True)
     ]
     try:

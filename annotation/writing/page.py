@@ -33,7 +33,7 @@ from core.web.htmx import render_page
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_media
 from tasks.models import Context, Round, Task
-from tasks.selectors import targets_of
+from tasks.selectors import list_targets
 
 TEMPLATE = "annotation/write.html"
 
@@ -182,7 +182,7 @@ class WritePage:
         if self.opponent:
             return self.opponent
         # Fills the cache from which `target_names` reads.
-        targets_of(self.round)
+        list_targets(self.round)
         return ", ".join(self.round.target_names) or _("no model in this round")
 
     @property

@@ -46,7 +46,7 @@ from tasks.access import find_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.permissions import can_try_out
-from tasks.selectors import targets_of
+from tasks.selectors import list_targets
 from tasks.targets.endpoints.base import EndpointError, Prediction
 
 Status = Example.Outcome
@@ -71,10 +71,10 @@ class Opponent:
         """Return all targets of the round as one opponent."""
 
         def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
-            return answers_now(targets_of(round), inputs)
+            return answers_now(list_targets(round), inputs)
 
         url = reverse("annotation:try-out", args=[round.task.code])
-        return cls(round, lambda: targets_of(round), answers, url)
+        return cls(round, lambda: list_targets(round), answers, url)
 
     def ask(self, inputs: Mapping[str, Any]) -> Answered:
         """Return the targets that were asked and their answers. Raises EndpointError."""

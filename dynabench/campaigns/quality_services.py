@@ -11,7 +11,7 @@ from core.accounts.services import log
 from core.errors import Refused
 from dynabench.campaigns.models import Campaign, Pause, Place
 from dynabench.campaigns.quality import looks_of
-from tasks.permissions import check_owns
+from tasks.permissions import check_owner
 
 
 @transaction.atomic
@@ -21,7 +21,7 @@ def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None
     No lock: one open pause a place, by a unique key. Raises Refused.
     """
     if actor is not None:
-        check_owns(actor, place.campaign.task)
+        check_owner(actor, place.campaign.task)
     try:
         # A transaction of its own: the outer one must survive the violated constraint.
         with transaction.atomic():
@@ -65,7 +65,7 @@ def answer_appeal(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
 
     No lock, one update. Raises Refused.
     """
-    check_owns(actor, pause.place.campaign.task)
+    check_owner(actor, pause.place.campaign.task)
     values: dict[str, Any] = {"answer": text[:2000]}
     if lift:
         values["lifted_at"] = timezone.now()

@@ -1,4 +1,4 @@
-"""Writes about campaigns by a task's owners; each asks `check_owns` first."""
+"""Writes about campaigns by a task's owners; each asks `check_owner` first."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -30,9 +30,9 @@ from dynabench.campaigns.selectors import (
     rows_of,
 )
 from dynabench.campaigns.ways.panels import PANELS
-from tasks.mails import wants_invitations
+from tasks.mails import accepts_invitations
 from tasks.models import Round, Task
-from tasks.permissions import check_approved, check_owns
+from tasks.permissions import check_approved, check_owner
 from validation.models import Consensus
 
 State = Campaign.State
@@ -61,7 +61,7 @@ def make_campaign(
     **plan: Any,
 ) -> Campaign:
     """Make a draft of a campaign. No lock, a unique constraint. Raises Refused, Invalid."""
-    check_owns(actor, task)
+    check_owner(actor, task)
     # Campaigns are shown to strangers, so their names must not deceive.
     plan["name"] = checked_name(plan["name"])
     if Campaign.objects.filter(slug=plan["slug"]).exists():
@@ -270,13 +270,13 @@ def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None
     before
     begins from now.
     """
-    check_owns(actor, campaign.task)
+    check_owner(actor, campaign.task)
     check_approved(campaign.task)
     # Only a confirmed address says that the account is this person's.
     verified = EmailAddress.objects.filter(email__in=addresses, verified=True, user__is_active=True)
     user_of = dict(verified.values_list("email", "user"))
     for address, user in user_of.items():
-        if wants_invitations(address):
+        if accepts_invitations(address):
             now = {"made_at": timezone.now()}
             Invited.objects.update_or_create(campaign=campaign, user_id=user, defaults=now)
     mail_invitations(campaign, [address for address in addresses if address not in user_of])
@@ -371,7 +371,7 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
     The person reads the reason, which a rejection must have. An approval is final: they rely on it.
     Locks the place. Raises Refused, Invalid.
     """
-    check_owns(actor, place.campaign.task)
+    check_owner(actor, place.campaign.task)
     if not approve and not reason:
         raise Invalid(_("Give a reason; the person reads it."), field="reason")
     locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
@@ -391,5 +391,5 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
 def lock_owned(campaign: Campaign, actor: User) -> Campaign:
     """Return the campaign, locked for one of the task's owners. Raises Refused."""
     locked = lock(campaign.pk)
-    check_owns(actor, locked.task)
+    check_owner(actor, locked.task)
     return locked

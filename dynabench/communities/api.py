@@ -39,7 +39,7 @@ from dynabench.communities.selectors import entries_for
 from dynabench.communities.services import change_community, check_runs
 from evaluation.api.models import upload_of
 from evaluation.models import Submission
-from tasks.selectors import listed_tasks
+from tasks.selectors import find_visible_tasks
 
 
 class CommunitySerializer(serializers.ModelSerializer[Community]):
@@ -181,7 +181,7 @@ class JointSerializer(serializers.ModelSerializer[JointSubmission]):
 
 def _own_submissions(owner: User) -> QuerySet[JointSubmission]:
     """Return one's joint submissions, each with the submissions to tasks that one may see."""
-    visible = Submission.objects.filter(task__in=listed_tasks(owner)).select_related("task")
+    visible = Submission.objects.filter(task__in=find_visible_tasks(owner)).select_related("task")
     # A log may have megabytes, and the list shows none.
     models = Prefetch("submissions", visible.defer("log").order_by("task__code"))
     return JointSubmission.objects.filter(owner=owner).prefetch_related(models)

@@ -26,7 +26,7 @@ from dynabench.communities.views import find_community
 from evaluation.isolation.uploads.chunked import add_file, discard, largest_of
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import with_runs
-from tasks.selectors import listed_tasks
+from tasks.selectors import find_visible_tasks
 
 
 def _room(user: User) -> int:
@@ -90,7 +90,7 @@ def joint(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Show what each task says of a joint submission; for its owner."""
     community = find_community(request, slug)
     own_joint = get_object_or_404(community.joint_submissions, pk=pk, owner=request.user)
-    visible = with_runs(own_joint.submissions.filter(task__in=listed_tasks(request.user)))
+    visible = with_runs(own_joint.submissions.filter(task__in=find_visible_tasks(request.user)))
     submissions = visible.select_related("task", "evaluation_set__evaluation_set").order_by(
         "task__name", "evaluation_set__evaluation_set__name"
     )

@@ -19,11 +19,11 @@ from dynabench.communities.models import (
     ProposedTask,
 )
 from dynabench.communities.permissions import IN, can_propose, can_run, listed_communities
-from tasks.mails import mail_administrators, mail_person, text_to_decide
+from tasks.mails import build_decision_text, mail_administrators, mail_person
 from tasks.making.proposal_services import (
-    ask_approval,
     decide_proposal,
-    tell_proposer,
+    mail_decision,
+    request_approval,
 )
 from tasks.models import TaskProposal
 
@@ -53,7 +53,7 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
 
     def write() -> tuple[str, str]:
         subject = _("A community is proposed: %(name)s") % {"name": name}
-        return subject, text_to_decide(goal, page)
+        return subject, build_decision_text(goal, page)
 
     mail_administrators(write)
     return proposal
@@ -93,7 +93,7 @@ def decide_community(
     store_decision(locked, actor=actor, approve=approve, reason=reason, made="community")
     log(actor, f"community.{locked.state}", locked, reason=reason)
     page = f"/communities/{slug}/manage/" if approve else "/communities/"
-    tell_proposer(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)
+    mail_decision(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)
     return locked
 
 
@@ -101,26 +101,26 @@ def decide_community(
 def ask_for_task(*, community: Community | None, actor: User, **request: Any) -> TaskProposal:
     """Ask for a task's approval, of a community's owners where one is named. Raises Refused.
 
-    Administrators may decide in any case. request: the other arguments of `ask_approval`, whose
+    Administrators may decide in any case. request: the other arguments of `request_approval`, whose
     locks it takes.
     """
     if community is None:
-        proposal = ask_approval(actor=actor, **request)
+        proposal = request_approval(actor=actor, **request)
         # A second request replaces the first, which may have named a community.
         ProposedTask.objects.filter(proposal=proposal).delete()
         return proposal
     if not listed_communities(actor).filter(pk=community.pk).exists():
         raise Refused(_("There is no such community."), code="community", field="community")
-    proposal = ask_approval(actor=actor, **request)
+    proposal = request_approval(actor=actor, **request)
     ProposedTask.objects.update_or_create(proposal=proposal, defaults={"community": community})
     page = f"{settings.SITE_URL}/new/proposals/{proposal.pk}/"
 
     def write() -> tuple[str, str]:
         names = {"community": community.name, "name": proposal.name}
         subject = _("A task needs approval for %(community)s: %(name)s") % names
-        return subject, text_to_decide(proposal.goal, page)
+        return subject, build_decision_text(proposal.goal, page)
 
-    # `ask_approval` has written to the administrators.
+    # `request_approval` has written to the administrators.
     for owner in community.owners.filter(is_active=True, is_superuser=False):
         mail_person(owner, write)
     return proposal

@@ -9,7 +9,7 @@ from dynabench.communities.models import Community, CommunityProposal, Community
 from dynabench.communities.permissions import IN, listed_communities
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, Person, look_up_roles
-from tasks.selectors import listed_tasks
+from tasks.selectors import find_visible_tasks
 
 NEWS = 20
 """The number of news on a page."""
@@ -21,7 +21,7 @@ def entries_for(user: Person, community: Community) -> list[CommunityTask]:
     The person's roles in them are looked up. Three queries.
     """
     # An order in a subquery costs time and changes nothing.
-    visible = listed_tasks(user).order_by()
+    visible = find_visible_tasks(user).order_by()
     # A community may hold private tasks, which others must not even see the names of.
     rows = community.entries.filter(state=IN, task__in=visible.values("pk"))
     entries = list(rows.select_related("task"))

@@ -18,10 +18,10 @@ from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.permissions import IN, can_run, listed_communities
 from dynabench.communities.rules import MOST
 from tasks.contexts.media.services import decode_upload
-from tasks.mails import mail_person, text_to_decide
+from tasks.mails import build_decision_text, mail_person
 from tasks.models import Task
 from tasks.permissions import can_own, check_approved
-from tasks.services import account_of
+from tasks.services import find_account
 
 MOST_TRACKS = 20
 LONGEST_TRACK = 60
@@ -104,7 +104,7 @@ def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
 def add_owner(*, community: Community, actor: User, email: str) -> None:
     """Make the person with this confirmed address an owner. No lock. Raises Refused, Invalid."""
     check_runs(actor, community)
-    user = account_of(email)
+    user = find_account(email)
     # Otherwise an account with a stranger's address would become an owner in their place.
     confirmed = EmailAddress.objects.filter(user=user, email__iexact=email, verified=True)
     if settings.ACCOUNT_EMAIL_VERIFICATION != "none" and not confirmed.exists():
@@ -173,7 +173,7 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
             names = {"task": task.name, "community": community.name}
             subject = _("A task asks to join %(community)s") % names
             about = _("The owners of %(task)s ask to join %(community)s.") % names
-            return subject, text_to_decide(about, page)
+            return subject, build_decision_text(about, page)
 
         for owner in community.owners.filter(is_active=True):
             mail_person(owner, write)

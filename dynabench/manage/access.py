@@ -10,7 +10,7 @@ from dynabench.notices.registry import with_own_mails
 from tasks.access import ALL_KINDS, PermissionCheck, find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_manage, can_review
-from tasks.targets.failures import failing
+from tasks.targets.failures import find_failures
 
 
 def owned_task(request: HttpRequest, code: str, may: PermissionCheck = can_review) -> Task:
@@ -41,6 +41,6 @@ def waiting_values(request: HttpRequest, task: Task) -> dict[str, Any]:
     notices = task.notices.filter(ended_at=None).exclude(kind__in=with_own_mails())
     return {
         "open_reports": open_reports,
-        "failing": failing(task),
+        "failing": find_failures(task),
         "notices": notices.select_related("task").order_by("pk"),
     }

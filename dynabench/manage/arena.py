@@ -23,14 +23,14 @@ from leaderboard.arena.battles.selectors import arena_counts
 from leaderboard.arena.battles.voters import voters_of
 from leaderboard.models import Battle
 from tasks.access import find_task
-from tasks.making.services import begun_tasks
+from tasks.making.services import find_unopened_tasks
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_manage, can_own, can_review
-from tasks.targets.connect import CONVERSING
+from tasks.targets.connect import CONVERSING_ADAPTERS
 from tasks.targets.contact_pages import show_contact
-from tasks.targets.endpoints.live import LONGEST_ANSWER
+from tasks.targets.endpoints.live import MAX_ANSWER_CHARS
 from tasks.targets.forms import SettingsForm
-from tasks.targets.spending_services import used_outside
+from tasks.targets.spending_services import sum_uses_outside
 
 A_PAGE = 20
 """Conversations on a page, each of which is read whole."""
@@ -40,7 +40,9 @@ class ModelForm(SettingsForm):
     """A model of an arena: at an address, or loaded by our model server; see docs/targets.md."""
 
     adapter = forms.ChoiceField(
-        choices=[(name, name) for name in CONVERSING], initial="openai_chat", label=_("Adapter")
+        choices=[(name, name) for name in CONVERSING_ADAPTERS],
+        initial="openai_chat",
+        label=_("Adapter"),
     )
 
 
@@ -94,10 +96,12 @@ class GoldForm(forms.Form):
         max_length=LONGEST_PROMPT, label=_("Message"), widget=forms.Textarea(attrs={"rows": 2})
     )
     good = forms.CharField(
-        max_length=LONGEST_ANSWER, label=_("Good answer"), widget=forms.Textarea(attrs={"rows": 4})
+        max_length=MAX_ANSWER_CHARS,
+        label=_("Good answer"),
+        widget=forms.Textarea(attrs={"rows": 4}),
     )
     broken = forms.CharField(
-        max_length=LONGEST_ANSWER,
+        max_length=MAX_ANSWER_CHARS,
         label=_("Broken answer"),
         widget=forms.Textarea(attrs={"rows": 4}),
         help_text=_("Plainly worse: cut off, off the question, or full of errors."),
@@ -128,11 +132,12 @@ def _models_page(
         "task": task,
         "may": can_edit(request.user, task),
         "targets": task.targets.select_related("contestant"),
-        "other_uses": used_outside(task),
+        "other_uses": sum_uses_outside(task),
         "size": arena_counts(task),
         "chat_form": chat_form or ChatForm(auto_id="chat-%s"),
         "model_form": model_form or _model_form(request, task),
-        "can_delete": can_own(request.user, task) and begun_tasks().filter(pk=task.pk).exists(),
+        "can_delete": can_own(request.user, task)
+        and find_unopened_tasks().filter(pk=task.pk).exists(),
         **approval_of(request, task),
     }
     status = form_status(chat_form, model_form)

@@ -19,7 +19,7 @@ from core.accounts.people import person, public_name
 from core.web.api import NewestFirst, read, wanted
 from dynabench.manage.config_history import written_under
 from tasks.access import ALL_KINDS, find_task
-from tasks.api.config import ChangedConfigSerializer, ConfigChangeSerializer, saved_config
+from tasks.api.config import ChangedConfigSerializer, ConfigChangeSerializer, save_config_text
 from tasks.config_changes import build_diff, hash_text
 from tasks.models import ConfigVersion, Task
 from tasks.permissions import can_edit
@@ -158,7 +158,7 @@ class ReturnView(OfConfig):
         change = read(ConfigChangeSerializer, request)
         editor = person(request)
         # By the service of a PUT: a version that is older than the open rounds may be refused.
-        return saved_config(self.task, version.text, editor, **change, field="number")
+        return save_config_text(self.task, version.text, editor, **change, field="number")
 
 
 VERSION = "tasks/<slug:code>/config/versions/<int:number>/"

@@ -19,11 +19,11 @@ from dynabench.manage.next_step import next_step
 from dynabench.manage.setup.launch import launch_list
 from dynabench.operations.demo.services import can_offer
 from tasks.budgets import UsedBudget, compute_cost
-from tasks.making.services import begun_tasks
+from tasks.making.services import find_unopened_tasks
 from tasks.models import Round, Task
 from tasks.permissions import can_manage, can_oversee, can_own, is_blind_owner, may_be_blind
-from tasks.selectors import PLANNED
-from tasks.targets.spending_services import used_in, used_outside
+from tasks.selectors import PLANNED_STATES
+from tasks.targets.spending_services import sum_uses_in_round, sum_uses_outside
 from validation.decisions.review_queue import without_consensus
 from validation.judging.short_of_judges import short_of_judges
 from validation.statistics.answers import right_answers
@@ -84,8 +84,8 @@ def _is_begun(task: Task, rounds: list[Round]) -> bool:
     The database is asked only where no round was opened.
     """
     # No query where a round was opened: then somebody may have written.
-    planned = all(round.state in PLANNED for round in rounds)
-    return planned and begun_tasks().filter(pk=task.pk).exists()
+    planned = all(round.state in PLANNED_STATES for round in rounds)
+    return planned and find_unopened_tasks().filter(pk=task.pk).exists()
 
 
 def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:
@@ -132,8 +132,8 @@ def _values(round: Round) -> dict[str, Any]:
         "numbers": counts.numbers,
         "rates": [(name, title, counts.numbers[name]) for name, title in RATES.items()],
         "money": _money(round, now, counts.numbers),
-        "model_uses": used_in(round),
-        "other_uses": used_outside(round.task),
+        "model_uses": sum_uses_in_round(round),
+        "other_uses": sum_uses_outside(round.task),
         "funnel": charts.draw_funnel(now, counts.numbers),
         "days": charts.draw_days(now),
         "agreement": charts.draw_agreement(now),

@@ -21,11 +21,11 @@ from tasks.config.parsing import ConfigError
 from tasks.making.draft_services import begin_draft
 from tasks.making.forms import NewTaskForm
 from tasks.making.proposal_services import withdraw_proposal
-from tasks.making.services import begun_tasks, delete_begun_task, make_task
-from tasks.making.templates import Source, Template, templates
+from tasks.making.services import delete_unopened_task, find_unopened_tasks, make_task
+from tasks.making.templates import Source, Template, load_templates
 from tasks.models import Task
 from tasks.permissions import can_edit, can_make_tasks, can_own, is_offered_new_tasks
-from tasks.selectors import edited_tasks
+from tasks.selectors import find_editable_tasks
 
 
 def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
@@ -37,9 +37,9 @@ def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
         raise Http404
     if kind == "task":
         return find_task(request, code, can_edit, kinds=ALL_KINDS)
-    if kind != "template" or code not in templates():
+    if kind != "template" or code not in load_templates():
         raise Http404
-    return templates()[code]
+    return load_templates()[code]
 
 
 @require_GET
@@ -52,10 +52,10 @@ def gallery(request: HttpRequest) -> HttpResponse:
     if not may:
         keep_place(request)  # to come back here once their address is confirmed
     values = {
-        "templates": templates().values(),
-        "tasks": edited_tasks(user),
+        "templates": load_templates().values(),
+        "tasks": find_editable_tasks(user),
         "drafts": user.task_drafts.filter(task=None),
-        "begun": begun_tasks().filter(made_by=user),
+        "begun": find_unopened_tasks().filter(made_by=user),
         "proposals": user.task_proposals.select_related("task"),
         "may": may,
     }
@@ -129,7 +129,7 @@ def delete_task(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code, can_own)
     if request.method == "POST":
         with as_message(request):
-            delete_begun_task(task=task, actor=person(request))
+            delete_unopened_task(task=task, actor=person(request))
             messages.success(request, _("The task %(code)s is deleted.") % {"code": code})
             return redirect("new")
         return redirect("own:dashboard", code)

@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 
 from tasks.models import Round
 from tasks.permissions import Person, can_edit, can_own, can_read
-from tasks.rounds.steps import step_to
-from tasks.selectors import PLANNED
+from tasks.rounds.steps import build_step
+from tasks.selectors import PLANNED_STATES
 
 State = Round.State
 
@@ -34,7 +34,7 @@ def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | Non
     if not can_edit(user, task):
         return None
     # The first round of all has its own list of what is missing.
-    if round.state in PLANNED and any(other.state not in PLANNED for other in rounds):
+    if round.state in PLANNED_STATES and any(other.state not in PLANNED_STATES for other in rounds):
         return _change(round, State.OPEN)
     if round.state == State.OPEN:
         return _change(round, State.CLOSED)
@@ -45,6 +45,6 @@ def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | Non
 
 
 def _change(round: Round, state: Round.State) -> NextStep:
-    change = step_to(state, round)
+    change = build_step(state, round)
     url = reverse("own:round-change", args=[round.task.code, round.number, change.action])
     return NextStep(f"{change.button}…", url)

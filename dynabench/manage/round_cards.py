@@ -11,9 +11,9 @@ from django.utils.translation import ngettext
 
 from tasks.budgets import BudgetLine, UsedBudget, list_limits
 from tasks.models import Context, Round, Task
-from tasks.questions import writers
-from tasks.rounds.steps import Step, next_steps
-from tasks.selectors import PLANNED, grace_end, still_writing
+from tasks.questions import find_writers
+from tasks.rounds.steps import Step, list_next_steps
+from tasks.selectors import PLANNED_STATES, count_still_writing, find_grace_end
 from validation.judging.queue import round_numbers, waiting_examples
 from validation.judging.short_of_judges import short_of_judges
 from validation.models import Consensus
@@ -36,12 +36,12 @@ class RoundCard:
     @property
     def steps(self) -> list[Step]:
         """Return what can be done with the round. Its release, with a dataset, has another page."""
-        return list(next_steps(self.round).values())
+        return list(list_next_steps(self.round).values())
 
     @property
     def is_planned(self) -> bool:
         """Return whether opening it is the next step."""
-        return self.round.state in PLANNED
+        return self.round.state in PLANNED_STATES
 
     @property
     def takes_other_targets(self) -> bool:
@@ -89,7 +89,7 @@ def round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
             waiting=waiting[round.pk],
             contexts=contexts.get(round.pk, 0),
             budget=list_limits(round.budget, used),
-            writing=still_writing(round),
+            writing=count_still_writing(round),
         )
         listed.append(card)
     return listed
@@ -108,11 +108,11 @@ def closing_words(round: Round) -> str:
     """Return what closing the round now means, in words."""
     now = timezone.now()
     # Whoever is writing when a round closes may finish within this time.
-    until = grace_end(round, now)
+    until = find_grace_end(round, now)
     waiting = waiting_examples([round])[round.pk]
     who = _("Nobody is writing now. The round closes at once and can be released.")
     if until:
-        people = writers(round, now).count()
+        people = find_writers(round, now).count()
         who = ngettext(
             "%(number)d person is writing and may finish within %(minutes)d minutes. You can "
             "release the round after that, or as soon as they have finished.",

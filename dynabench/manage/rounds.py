@@ -24,7 +24,7 @@ from tasks.rounds.loop import replace_target
 from tasks.rounds.opening_services import cancel_opening, change_state
 from tasks.rounds.services import change_round, delete_round, plan_round
 from tasks.rounds.states import close_if_due
-from tasks.rounds.steps import state_of, step_to
+from tasks.rounds.steps import build_step, find_state
 
 PAGE = "own/rounds.html"
 ROUND_NOW: dict[str, str] = {
@@ -123,7 +123,7 @@ def round_delete(request: HttpRequest, code: str, number: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def round_change(request: HttpRequest, code: str, number: int, action: str) -> HttpResponse:
     """Ask whether to change the round's state. A POST changes it."""
-    state = state_of(action)
+    state = find_state(action)
     if state is None:
         raise Http404
     round = owned_round(request, code, number, can_edit)
@@ -138,7 +138,7 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
             return _changed(request, round)
         except Refused as refused:
             error = str(refused)
-    change = step_to(state, round)
+    change = build_step(state, round)
     effect = change.effect
     if state == State.CLOSED:
         effect = closing_words(round)  # with numbers

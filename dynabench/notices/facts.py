@@ -11,7 +11,7 @@ from dynabench.notices.counting import count_by
 from dynabench.notices.registry import TASK_NOTICES, CountNotice, RoundNotice
 from dynabench.notices.rules import LATE, RoundFacts
 from tasks.models import Context, Round
-from tasks.questions import used_of
+from tasks.questions import get_used_budget
 from validation.models import QueueItem
 
 LIVE = (Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED)
@@ -70,7 +70,7 @@ def _round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
                 untouched=untouched.get(round.pk, 0),
                 waiting_late=late_counts.get(round.pk, 0),
                 budget=round.budget,
-                used=used_of(round),
+                used=get_used_budget(round),
             )
         )
     return by_task

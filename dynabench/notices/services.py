@@ -23,7 +23,7 @@ from dynabench.notices.news import news
 from dynabench.notices.registry import TASKS, News, switches, with_own_mails
 from dynabench.notices.sentences import DigestItem
 from evaluation.submissions.emails import AWAY
-from tasks.mails import unsubscribed_by
+from tasks.mails import build_unsubscribe_headers
 from tasks.models import TaskMember
 from tasks.permissions import REVIEWERS
 from validation.discussion.services import unseen_mentions
@@ -182,7 +182,7 @@ def _digest_mail(user: User, notices: list[DigestItem], mentions: list[Mention])
     text = render_to_string("notices/digest.txt", values | {"off": off, "kinds": kinds})
     subject = _("Your tasks need you") if TASKS in kinds_in_it else _("News of your work")
     # With one kind in it, the mail program's button switches that kind off; else everything.
-    headers = unsubscribed_by(kinds[0][1] if len(kinds) == 1 else off)
+    headers = build_unsubscribe_headers(kinds[0][1] if len(kinds) == 1 else off)
     return EmailMessage(str(subject), text, None, [user.email], headers=headers)
 
 

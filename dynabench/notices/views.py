@@ -15,7 +15,7 @@ from dynabench.notices import services
 from dynabench.notices.inbox import see_items
 from dynabench.notices.models import Digest
 from dynabench.notices.registry import switches
-from tasks.mails import set_uninvited, uninvited_by
+from tasks.mails import read_unsubscribe_token, refuse_invitations
 
 
 @require_http_methods(["GET", "POST"])
@@ -64,9 +64,9 @@ def _page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpRespo
 def uninvited(request: HttpRequest, token: str) -> HttpResponse:
     """Store that an address wants no invitations any more. A GET changes nothing."""
     try:
-        digest = uninvited_by(token)
+        digest = read_unsubscribe_token(token)
     except BadSignature:
         raise Http404 from None
     if request.method == "POST":
-        set_uninvited(digest=digest)
+        refuse_invitations(digest=digest)
     return render(request, "notices/uninvited.html", {"is_done": request.method == "POST"})

@@ -14,7 +14,7 @@ from core.accounts.adapter import INVITATION
 from core.accounts.people import person
 from core.web.refusals import as_message
 from core.web.throttles import is_used_up
-from tasks.members.invitation_services import accept, find_invitation
+from tasks.members.invitation_services import accept_invitation, find_invitation
 from tasks.models import TaskMember
 
 
@@ -35,7 +35,7 @@ def join(request: HttpRequest, key: str) -> HttpResponse:
         return render(request, "me/join.html", {"is_busy": True}, status=429)
     if request.method == "POST" and user.is_authenticated:
         with as_message(request):
-            task = accept(key=key, user=person(request))
+            task = accept_invitation(key=key, user=person(request))
             messages.success(request, _("You are a member of this task."))
             joined = redirect("task", task.code)
             joined.delete_cookie(INVITATION)

@@ -21,7 +21,7 @@ from dynabench.webhooks import services
 from dynabench.webhooks.delivery import greet
 from dynabench.webhooks.forms import WebhookForm
 from dynabench.webhooks.models import Delivery, Webhook
-from tasks.selectors import listed_tasks
+from tasks.selectors import find_visible_tasks
 
 
 class WebhookShown(serializers.ModelSerializer[Webhook]):
@@ -125,7 +125,7 @@ class Webhooks(generics.ListAPIView[Webhook]):
         code = fields["task"]
         fields["task"] = None
         if code:
-            fields["task"] = listed_tasks(request.user).filter(code=code).first()
+            fields["task"] = find_visible_tasks(request.user).filter(code=code).first()
             if fields["task"] is None:
                 raise Refused("There is no task of that code.", field="task", status=422)
         hook, secret = services.create_webhook(user=person(request), **fields)

@@ -28,8 +28,8 @@ from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import make_test, switch_off
 from dynabench.webhooks.signing import signature
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import SHARED
-from tasks.targets.endpoints.server_words import words_in
+from tasks.targets.endpoints.client import SHARED_TRANSPORT
+from tasks.targets.endpoints.server_words import read_message
 from tasks.targets.endpoints.transport import Retry, parse_url
 
 logger = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ def _post(delivery: Delivery) -> WebhookReply:
         "webhook-signature": signature(secret, id=id, timestamp=now, body=body),
     }
     try:
-        reply = SHARED.request(
+        reply = SHARED_TRANSPORT.request(
             "POST",
             parse_url(delivery.webhook.url),
             seconds=SECONDS,
@@ -203,7 +203,7 @@ def _post(delivery: Delivery) -> WebhookReply:
         return WebhookReply(None, str(error).replace("The target", "The receiver"))
     if 200 <= reply.status < 300:
         return WebhookReply(reply.status)
-    words = words_in(reply.body)
+    words = read_message(reply.body)
     ending = f": {words}" if words else "."
     return WebhookReply(reply.status, f"It answered {reply.status}{ending}")
 

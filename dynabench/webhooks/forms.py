@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import User
 from dynabench.webhooks.models import Webhook
-from tasks.selectors import listed_tasks
+from tasks.selectors import find_visible_tasks
 
 
 class WebhookForm(forms.Form):
@@ -30,7 +30,7 @@ class WebhookForm(forms.Form):
         """Offer the tasks that the person may see."""
         super().__init__(*args, **kwargs)
         self.fields["task"] = forms.ModelChoiceField(
-            listed_tasks(user),
+            find_visible_tasks(user),
             to_field_name="code",
             required=False,
             label=_("Task"),

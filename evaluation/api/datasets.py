@@ -22,7 +22,7 @@ from evaluation.dataset_releases.stored_files import open_checked
 from evaluation.dataset_releases.undo_services import note_download
 from evaluation.models import Dataset, DatasetFile
 from tasks.access import find_task, require_permission
-from tasks.api.tasks import OfTask
+from tasks.api.tasks import TaskPartView
 from tasks.permissions import can_read, can_take
 
 Done = Dataset.State.DONE
@@ -62,7 +62,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 
 
 @extend_schema_view(get=extend_schema(operation_id="datasets_list"))
-class Datasets(OfTask, generics.ListAPIView[Dataset]):
+class Datasets(TaskPartView, generics.ListAPIView[Dataset]):
     """List the released versions of all rounds with their files. Members also see private files."""
 
     is_public = True

@@ -46,7 +46,7 @@ from evaluation.submissions.teams.selectors import teams_of
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
 from evaluation.test_sets.selectors import select_open_versions
 from tasks.access import find_task
-from tasks.api.tasks import OfTask
+from tasks.api.tasks import TaskPartView
 from tasks.models import Task
 from tasks.permissions import can_submit
 
@@ -122,7 +122,7 @@ class Models(generics.ListAPIView[Submission]):
 
 
 @extend_schema_view(get=extend_schema(operation_id="models_list"))
-class TaskModels(OfTask, Models):
+class TaskModels(TaskPartView, Models):
     """List the published models of a task, including targets, newest first."""
 
     is_public = True

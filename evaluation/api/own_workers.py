@@ -38,7 +38,7 @@ from evaluation.test_sets.services import note_taken
 from tasks.access import find_task, require_permission
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.permissions import can_own, can_see
-from tasks.services import account_for
+from tasks.services import find_account_limited
 
 LEASE = OpenApiParameter("token", OpenApiTypes.UUID, "path", description="Of the lease.")
 MOST_USED = 1e15  # of anything: a petabyte, 30 million years
@@ -102,7 +102,7 @@ class OwnWorkers(generics.ListAPIView[OwnWorker]):
         """Permit a person to evaluate their models of this task on their own machines."""
         task, actor = find_task(request, code, can_own), person(request)
         fields = read(NewOwnWorkerSerializer, request)
-        user = account_for(actor, fields["email"])
+        user = find_account_limited(actor, fields["email"])
         submission = evaluation_set = None
         if fields["model"]:
             submission = get_object_or_404(task.submissions, pk=fields["model"])

@@ -47,7 +47,7 @@ from evaluation.test_sets.services import (
 )
 from evaluation.test_sets.source_services import take_round
 from tasks.access import find_task, find_task_and_editor
-from tasks.api.tasks import OfTask
+from tasks.api.tasks import TaskPartView
 from tasks.line_files import FileError
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_take
@@ -129,7 +129,7 @@ class NewSetSerializer(NewVersionSerializer, AboutSetSerializer):
     name = request_field(NewSetForm, "name", help_text="Letters, digits, hyphens, underscores.")
 
 
-class OfSets(OfTask):
+class OfSets(TaskPartView):
     """Base view of the sets of a task that the reader may know of."""
 
     is_public = True

@@ -16,8 +16,8 @@ from evaluation.dataset_releases.services import check_sizes, count_withdrawn_si
 from evaluation.dataset_releases.splits import HELD, PROGRAM, SPLITS, Sizes
 from evaluation.models import Dataset
 from tasks.models import Round
-from tasks.rounds.states import wait_for_writers
-from tasks.selectors import still_writing
+from tasks.rounds.states import describe_wait
+from tasks.selectors import count_still_writing
 
 ROWS_BUTTON = "rows"
 """The name of the button that releases; its value repeats the rows of each split that it shows."""
@@ -112,8 +112,8 @@ class ReleasePage:
 
     def _describe_wait(self) -> str:
         """Return a sentence about the writers for whom the release waits; "" if there are none."""
-        people = still_writing(self._round)
-        return wait_for_writers(self._round, people) if people else ""
+        people = count_still_writing(self._round)
+        return describe_wait(self._round, people) if people else ""
 
     def _read_sizes(self) -> Sizes:
         """Return the sizes in the form if they are valid, otherwise the suggested ones."""

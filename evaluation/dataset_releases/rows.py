@@ -23,7 +23,7 @@ from annotation.models import Example, TargetOutput
 from evaluation.dataset_releases.splits import Counts
 from evaluation.models import PseudonymKey
 from tasks.config.schema import CORRECTION_FIELD, TaskConfig
-from tasks.formats.base import PRIVATE
+from tasks.formats.base import PRIVATE_NAMES
 from tasks.models import Context, Round, TargetVersion
 from validation.consensus.corrections import right_answers
 from validation.models import ExampleTag, OwnerDecision, Validation
@@ -323,7 +323,9 @@ class Freezer:
         export, everything that does not name a person.
         """
         if self._is_whole and is_imported:
-            return {name: value for name, value in metadata.items() if not PRIVATE.search(name)}
+            return {
+                name: value for name, value in metadata.items() if not PRIVATE_NAMES.search(name)
+            }
         return pick(metadata, self._questions)
 
     def _find_right_answer(

@@ -21,8 +21,8 @@ from evaluation.dataset_releases.splits import SPLITS, Counts, Sizes
 from evaluation.isolation.queue.leases import queue_again
 from evaluation.models import Dataset
 from tasks.models import Round
-from tasks.rounds.states import wait_for_writers
-from tasks.selectors import still_writing
+from tasks.rounds.states import describe_wait
+from tasks.selectors import count_still_writing
 
 State = Dataset.State
 HOLD_BACK_TIME = timedelta(days=183)
@@ -160,9 +160,9 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
         )
     if round.state not in (Round.State.CLOSED, Round.State.RELEASED):
         raise ReleaseRefused(gettext("Only a closed round can be released. Close it first."))
-    people = still_writing(round)
+    people = count_still_writing(round)
     if people:
-        raise ReleaseRefused(wait_for_writers(round, people))
+        raise ReleaseRefused(describe_wait(round, people))
     if last and last.state == State.DONE and not (count_withdrawn_since(last) or is_due(last)):
         raise ReleaseRefused(
             gettext(

@@ -10,8 +10,8 @@ from evaluation.dataset_releases.reading import export_rows
 from evaluation.dataset_releases.rows import to_json, to_text
 from tasks.config.components import FIELD_TYPES
 from tasks.config.schema import TaskConfig
-from tasks.formats import TOOLS, written
-from tasks.formats.base import VERDICTS, Format, Item, Left, Vote, taken_correction
+from tasks.formats import TOOL_FORMATS, write_tool_file
+from tasks.formats.base import VERDICTS, Format, Item, LeftOutCounts, Vote, pop_correction
 from tasks.models import Round, Task
 from validation.consensus.claims import is_about_model, label_field
 
@@ -26,14 +26,14 @@ def select_tools(task: Task) -> dict[str, Format]:
     fields: set[str] = set()
     if task.config.kind == "examples":
         fields = set(task.config.model_fields)
-    return {name: form for name, form in TOOLS.items() if fields.issuperset(form.needs)}
+    return {name: form for name, form in TOOL_FORMATS.items() if fields.issuperset(form.needs)}
 
 
-def export_for_tool(round: Round, tool: str, left: Left | None = None) -> Iterator[str]:
+def export_for_tool(round: Round, tool: str, left: LeftOutCounts | None = None) -> Iterator[str]:
     """Stream a file with all examples that were not withdrawn, for an annotation tool.
 
-    tool: a key of `tasks.formats.TOOLS`. left: counts the rows that the format cannot hold. Raises
-    Refused if the format does not support the task's answers or fields.
+    tool: a key of `tasks.formats.TOOL_FORMATS`. left: counts the rows that the format cannot hold.
+    Raises Refused if the format does not support the task's answers or fields.
     """
     config = round.task.config
     kind = config.component(config.answer_field).type
@@ -42,13 +42,13 @@ def export_for_tool(round: Round, tool: str, left: Left | None = None) -> Iterat
             f"The answers of {round.task.code} are of the type {kind}; for other tools go out "
             f"{', '.join(ANSWER_TYPES)}. Take the JSON lines."
         )
-    missing = set(TOOLS[tool].needs) - set(config.model_fields)
+    missing = set(TOOL_FORMATS[tool].needs) - set(config.model_fields)
     if missing:
         raise Refused(
-            f"{TOOLS[tool].title} has the fields {', '.join(TOOLS[tool].needs)}; "
+            f"{TOOL_FORMATS[tool].title} has the fields {', '.join(TOOL_FORMATS[tool].needs)}; "
             f"{round.task.code} lacks {', '.join(sorted(missing))}."
         )
-    return written((_make_item(row, config) for row in export_rows(round)), tool, left)
+    return write_tool_file((_make_item(row, config) for row in export_rows(round)), tool, left)
 
 
 def _make_item(row: Row, config: TaskConfig) -> Item:
@@ -159,7 +159,7 @@ def _read_votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
             continue
         correction = ""
         if label == "incorrect":
-            correction = taken_correction(corrections, validator)
+            correction = pop_correction(corrections, validator)
         yield Vote(validator, label, label in VERDICTS and label not in labels, correction)
 
 

@@ -23,7 +23,7 @@ from evaluation.models import (
     TrainingRun,
 )
 from tasks.models import Round, Task
-from tasks.rounds.states import take_back_release
+from tasks.rounds.states import reopen_released_round
 
 State = Dataset.State
 FINAL_REASONS = {
@@ -153,7 +153,7 @@ def undo_release(*, round: Round, actor: User | None) -> Round:
     locked_round.datasets.all().delete()
     # A rollback would bring the rows back, but not the files.
     transaction.on_commit(partial(_delete_files, names))
-    return take_back_release(round=locked_round, actor=actor)
+    return reopen_released_round(round=locked_round, actor=actor)
 
 
 def _delete_sets(dataset: Dataset) -> list[str]:

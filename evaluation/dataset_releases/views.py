@@ -38,7 +38,7 @@ from evaluation.dataset_releases.undo_services import (
 )
 from evaluation.models import Dataset
 from tasks.access import find_task
-from tasks.formats import TOOLS, file_name
+from tasks.formats import TOOL_FORMATS, build_file_name
 from tasks.models import Round
 from tasks.permissions import can_own, can_read, can_take
 
@@ -181,11 +181,11 @@ def export_for(
 ) -> StreamingHttpResponse | HttpResponseRedirect:
     """Stream the same examples as `export` in the format of another annotation tool."""
     round = _round_to_read(request, code, number)
-    if tool not in TOOLS:
+    if tool not in TOOL_FORMATS:
         raise Http404
     with as_message(request):
         pieces = export_for_tool(round, tool)
-        name = file_name(f"{code}-round{number}", tool)
+        name = build_file_name(f"{code}-round{number}", tool)
         return lines(pieces, name, KINDS[name.rpartition(".")[2]])
     return redirect("own:rounds", code)
 

@@ -19,7 +19,7 @@ from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
 from evaluation.training.trainer import Here, Trainer
 from tasks.models import TargetModel
-from tasks.targets.connect import spec_of
+from tasks.targets.connect import build_spec
 from tasks.targets.endpoints.transport import Transport
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def own_model(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
     from evaluation.runs.ray_models import NodeTransport
 
     with _node(beat) as node:
-        yield NodeTransport(node, spec_of(target))
+        yield NodeTransport(node, build_spec(target))
 
 
 def _node(beat: Beat) -> "OnNode":

@@ -9,11 +9,11 @@ from evaluation.models import Submission
 from evaluation.runs.chat.asking import asked_as, chat_endpoint
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.chat.shots import ShotsGone, read_shots
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
-from tasks.targets.endpoints.registry import build
-from tasks.targets.spending_services import Metered, Payer
+from tasks.targets.endpoints.registry import build_endpoint
+from tasks.targets.spending_services import MeteredEndpoint, Payer
 
 
 class CannotFetch(AttemptFailed):
@@ -26,7 +26,7 @@ def endpoint_for(submission: Submission) -> Endpoint:
     Raises EndpointError(misconfigured) and CannotFetch.
     """
     if submission.target:
-        return Metered(endpoint_of(submission.target), Payer(submission.target))
+        return MeteredEndpoint(get_endpoint(submission.target), Payer(submission.target))
     try:
         secret = decrypt(submission.secret)
     except Unreadable as error:
@@ -35,7 +35,7 @@ def endpoint_for(submission: Submission) -> Endpoint:
     if KINDS[submission.kind].has_prompt:
         return asked_with(submission, submission.source, secret)
     endpoint_config = asked_as(config, submission.source, secret)
-    return build(ENDPOINT_ADAPTERS[submission.adapter], endpoint_config)
+    return build_endpoint(ENDPOINT_ADAPTERS[submission.adapter], endpoint_config)
 
 
 def asked_with(submission: Submission, url: str, secret: str = "") -> OpenAIChatEndpoint:

@@ -26,7 +26,7 @@ from evaluation.task_shape import runnable
 from serving.errors import MisconfiguredError
 from serving.spec import find_weights
 from tasks.models import TargetModel
-from tasks.targets.connect import spec_of
+from tasks.targets.connect import build_spec
 
 
 def machine_limits() -> Limits:
@@ -105,7 +105,7 @@ def fetch_model(
 def _target_folder(target: TargetModel) -> Path:
     """Return the folder of a target's files, where the model server finds them too."""
     try:
-        return find_weights(spec_of(target))[0]
+        return find_weights(build_spec(target))[0]
     except MisconfiguredError as error:
         raise CannotFetch(str(error)) from None
 

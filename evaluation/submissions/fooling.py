@@ -34,7 +34,7 @@ from evaluation.submissions.practice.selectors import (
     start_seconds,
 )
 from evaluation.submissions.visibility import Viewer, find_submission, shown_name
-from tasks.targets.endpoints.answers import members, read_output, read_prob, strict_json
+from tasks.targets.endpoints.answers import expect_object, read_output, read_prob, strict_json
 from tasks.targets.endpoints.base import EndpointError, Prediction
 from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.spending_services import Payer
@@ -166,7 +166,7 @@ def _asks_sandbox(submission: Submission) -> Answers:
         began, item = time.monotonic(), endpoint_config.select(inputs)
         try:
             line = practice.ask_question(practice.start(submission), item)
-            answer = members(strict_json(line.encode()), "")
+            answer = expect_object(strict_json(line.encode()), "")
             if answer.get("output") is None:
                 raise EndpointError("The model does not answer this.", reason="refused")
             output = read_output(endpoint_config, inputs, answer["output"], first_place=True)

@@ -13,10 +13,10 @@ from core.outside import Hanging, Places
 from evaluation.contract import MIB
 from evaluation.submissions.requirements import COMMIT, HUB_ID
 from serving.hub import LATER
-from tasks.targets.endpoints.answers import members, strict_json
+from tasks.targets.endpoints.answers import expect_object, strict_json
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import SHARED
-from tasks.targets.endpoints.transport import IDEMPOTENT
+from tasks.targets.endpoints.client import SHARED_TRANSPORT
+from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT
 
 SECONDS, MOST_BYTES = 5.0, 4 * MIB
 UNTIL = ("trained_until", "training_cutoff", "knowledge_cutoff")  # no key is agreed upon
@@ -40,15 +40,15 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
     url = httpx.URL(address)
     try:
         with _places.take():  # a hub that hangs must not hold all threads of the site
-            reply = SHARED.request(
+            reply = SHARED_TRANSPORT.request(
                 "GET", url, seconds=SECONDS, max_bytes=MOST_BYTES, allowed=(url.host,),
-                secret=None, payload=None, retry=IDEMPOTENT,
+                secret=None, payload=None, retry=RETRY_IDEMPOTENT,
             )  # fmt: skip
         if reply.status in LATER or reply.status >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise EndpointError(f"it answers {reply.status}", "down")
         if reply.status != httpx.codes.OK:
             raise Invalid(_("The hub has no such model that everybody may read."), field="source")
-        return card_fields(members(strict_json(reply.body), "The answer"))
+        return card_fields(expect_object(strict_json(reply.body), "The answer"))
     except (EndpointError, Hanging) as error:
         message = _("The hub cannot be asked now (%(why)s). Fill the card in yourself.")
         raise Invalid(

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from core.text.words import gettext_noop
 from evaluation.contract import ENDPOINT_ADAPTERS
-from tasks.targets.gpus import gpus_problem
+from tasks.targets.gpus import find_gpus_problem
 
 HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -40,7 +40,7 @@ def gpu_problem(may_use: bool, gpus: int, site_has: int) -> str:
         return ""
     if not may_use:
         return "Only images and folders of weights run on a GPU."
-    return gpus_problem(gpus, site_has)
+    return find_gpus_problem(gpus, site_has)
 
 
 def hub_problem(source: str, revision: str) -> Problem | None:

@@ -16,7 +16,7 @@ from evaluation.models.jobs import UNFINISHED
 from evaluation.test_sets.selectors import read_input_rows, select_open_versions
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Context, RoundTarget, Task
-from tasks.selectors import PLANNED, listed_tasks
+from tasks.selectors import PLANNED_STATES, find_visible_tasks
 
 State = EvaluationRun.State
 
@@ -28,7 +28,9 @@ def seen_by_all() -> Q:
     when it is registered, so that its owners see how it does beforehand.
     """
     # Subqueries, so that the condition can stand in any query of submissions.
-    met = RoundTarget.objects.filter(target=OuterRef("target")).exclude(round__state__in=PLANNED)
+    met = RoundTarget.objects.filter(target=OuterRef("target")).exclude(
+        round__state__in=PLANNED_STATES
+    )
     scored = EvaluationRun.objects.filter(
         submission=OuterRef("pk"), suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK
     )
@@ -68,7 +70,7 @@ def submissions_of(user: User) -> QuerySet[Submission]:
 
 def submissions_for(team: Team, user: User) -> QuerySet[Submission]:
     """Return a team's submissions, newest first, to tasks that this member may see."""
-    return with_runs(all_submissions().filter(team=team, task__in=listed_tasks(user)))
+    return with_runs(all_submissions().filter(team=team, task__in=find_visible_tasks(user)))
 
 
 def _runs() -> QuerySet[EvaluationRun]:

@@ -21,17 +21,17 @@ from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value, normalise_values
 from tasks.contexts.files import MAX_TAG_CHARS
 from tasks.line_files import (
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     BadRow,
     FileError,
     HopelessFile,
     LineError,
     Row,
-    ending_of,
+    find_unstorable,
+    get_ending,
+    iter_unpacked_lines,
     read_jsonl,
     strict_json,
-    unpacked_lines,
-    unstorable,
 )
 from tasks.table_files import DELIMITERS, read_table
 from validation.consensus.consensus import Policy, Vote, decide
@@ -90,7 +90,7 @@ class SetFile:
     def __iter__(self) -> Iterator[SetRow]:
         """Yield each example. Raises WrongLines after MOST_ERRORS invalid lines, or at the end.
 
-        With `skip_bad`, invalid lines are skipped instead, up to MOST_PROBLEMS. Raises FileError if
+        With `skip_bad`, invalid lines are skipped instead, up to MAX_PROBLEMS. Raises FileError if
         the file cannot be read.
         """
         self.errors, self.left_out = [], {}
@@ -104,7 +104,7 @@ class SetFile:
                 invalid_count += 1
                 if len(self.errors) < MOST_ERRORS:
                     self.errors.append(item)
-                if invalid_count == MOST_PROBLEMS:
+                if invalid_count == MAX_PROBLEMS:
                     raise HopelessFile(item.line, item.message)
                 if not self.skip_bad and len(self.errors) == MOST_ERRORS:
                     break
@@ -223,7 +223,7 @@ class RowMaker:
         if not problems:
             # Last, because it walks through everything: texts that no database can store.
             slice_values = list(map(list, slices.values()))
-            reason = unstorable([inputs, list(gold), uid, slice_values])
+            reason = find_unstorable([inputs, list(gold), uid, slice_values])
             if reason:
                 problems.append(reason)
         if problems:
@@ -329,7 +329,7 @@ class RowMaker:
 
 def _read_rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
     """Yield the raw rows of a file, or a LineError for an unreadable one. Raises FileError."""
-    ending = ending_of(name)
+    ending = get_ending(name)
     if ending in ("jsonl", "ndjson"):
         return read_jsonl(_read_lines(path))
     if ending in DELIMITERS:
@@ -349,7 +349,7 @@ def _read_rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineErr
 def _read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a plain or gzip file. Raises FileError for too long or too many lines."""
     with path.open("rb") as file:
-        for number, line in enumerate(unpacked_lines(file, MAX_LINE_BYTES), 1):
+        for number, line in enumerate(iter_unpacked_lines(file, MAX_LINE_BYTES), 1):
             # The reader cuts longer lines there, so that a file without line ends fills no memory.
             if len(line) == MAX_LINE_BYTES:
                 raise FileError(f"Line {number} has more than {MAX_LINE_BYTES // MIB} MiB.")

@@ -20,7 +20,7 @@ from evaluation.training.services import (
     uploaded,
 )
 from tasks.models import Task
-from tasks.selectors import PLANNED
+from tasks.selectors import PLANNED_STATES
 
 ENCODER = "encoder"
 
@@ -105,7 +105,7 @@ class RegisterForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
         rounds = list(task.rounds.all())
-        prepared = [each.number for each in rounds if each.state in PLANNED]
+        prepared = [each.number for each in rounds if each.state in PLANNED_STATES]
         new = max((each.number for each in rounds), default=0) + 1
         choices = []
         for number in prepared:

@@ -15,7 +15,7 @@ from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, OtherFields
 from tasks.contexts.files import Summary
 from tasks.contexts.services import read_untrusted_file
-from tasks.formats.base import UNKNOWN, Terms
+from tasks.formats.base import UNKNOWN_TERMS, Terms
 from tasks.line_files import FileError
 from tasks.models import Round
 
@@ -52,7 +52,7 @@ def preview_labelled(
 
 
 def train_on(
-    *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN
+    *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN_TERMS
 ) -> TrainingRun:
     """Request a training on the good rows of a preview, as `request_training`. Raises Refused."""
     shape = shape_of(round.task.config)

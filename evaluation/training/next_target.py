@@ -32,9 +32,9 @@ from evaluation.training.trainer import Trainer
 from serving.errors import MisconfiguredError, ServingError
 from serving.spec import OUTPUTS, SPAN, ModelSpec, find_weights, open_folder
 from tasks.models import TargetModel, Task
-from tasks.targets.connect import endpoint_of, spec_of
+from tasks.targets.connect import build_spec, get_endpoint
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.spending_services import Metered, Payer
+from tasks.targets.spending_services import MeteredEndpoint, Payer
 
 Tell = Callable[[float, str], None]
 Rows = list[dict[str, Any]]
@@ -156,7 +156,7 @@ def _models_folder(task: Task, base: str) -> str | None:
     if not base:
         return None
     target = task.targets.filter(source=base, url="").first()
-    return spec_of(target).below if target else None
+    return build_spec(target).below if target else None
 
 
 def open_base(
@@ -307,10 +307,10 @@ def _ask_old_model(
         return None, gettext_noop("no round had a target before")
     try:
         if old.source and not old.url:
-            model = open_folder(spec_of(old))
+            model = open_folder(build_spec(old))
             reading = Reading(shape.kind, model.labels, model.max_length)
             return _ask_own_model(trainer, model.path, rows, reading), ""
-        endpoint, answers = Metered(endpoint_of(old), Payer(old)), []
+        endpoint, answers = MeteredEndpoint(get_endpoint(old), Payer(old)), []
         for first in range(0, len(rows), BATCH):
             batch = [shape.inputs(row) for row in rows[first : first + BATCH]]
             predictions = endpoint.predict(batch, deadline_seconds=DEADLINE_SECONDS)

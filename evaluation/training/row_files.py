@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.isolation.inference.precheck import Refused
-from tasks.line_files import FileError, LineError, read_jsonl, unpacked_lines
+from tasks.line_files import FileError, LineError, iter_unpacked_lines, read_jsonl
 
 LONGEST_LINE = 100_000  # bytes
 
@@ -22,7 +22,7 @@ def read_rows(path: Path, most: int) -> NumberedRows:
     line_by_row: dict[str, int] = {}
     try:
         with path.open("rb") as file:
-            for row in read_jsonl(unpacked_lines(file, LONGEST_LINE)):
+            for row in read_jsonl(iter_unpacked_lines(file, LONGEST_LINE)):
                 if len(rows) == most:
                     raise Refused(f"The file has more than {most} rows. Choose the best.")
                 if isinstance(row, LineError):

@@ -21,8 +21,8 @@ from evaluation.task_shape import Untrainable, shape_of
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.services import plan_round
-from tasks.selectors import PLANNED
-from tasks.targets.connect import serving_of
+from tasks.selectors import PLANNED_STATES
+from tasks.targets.connect import build_serving_settings
 
 SEED, ROWS = "seed", "rows"
 """Sources besides rounds: the shipped rows, and rows that owners labelled elsewhere.
@@ -62,7 +62,7 @@ def bases(task: Task) -> list[TargetModel]:
 
 def current_target(task: Task) -> TargetModel | None:
     """Return the first target of the newest opened round; the next target is compared with it."""
-    in_loop = RoundTarget.objects.filter(round__task=task).exclude(round__state__in=PLANNED)
+    in_loop = RoundTarget.objects.filter(round__task=task).exclude(round__state__in=PLANNED_STATES)
     newest = in_loop.select_related("target__task").order_by("-round__number", "position").first()
     return newest.target if newest else None
 
@@ -197,7 +197,7 @@ def register_trained(
         raise TrainingRefused(_("Only a finished training has a model."))
     task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=run.task_id)
     round = _prepare_round(task, run, number, actor)
-    fields = {"source": run.report["folder"], "serving": serving_of(task.config)}
+    fields = {"source": run.report["folder"], "serving": build_serving_settings(task.config)}
     # Read again under the lock: another tab may have made the model a target before.
     former_target = TrainingRun.objects.get(pk=run.pk).target
     if former_target is None:
@@ -247,7 +247,7 @@ def check_round(task: Task, number: int) -> None:
 
 def refuse_opened(round: Round) -> None:
     """Raise TrainingRefused if the round was opened."""
-    if round.state not in PLANNED:
+    if round.state not in PLANNED_STATES:
         raise TrainingRefused(
             _("Round %(number)d was opened already. A target joins a round before it is opened.")
             % {"number": round.number}

@@ -14,7 +14,7 @@ from leaderboard.board.query import BoardRequest
 from leaderboard.ranking.weights import METRIC, SET
 from tasks.access import find_task
 from tasks.models import Task
-from tasks.selectors import seen_rounds
+from tasks.selectors import find_opened_rounds
 from validation.statistics.cache import all_numbers
 
 if TYPE_CHECKING:  # it loads numpy
@@ -74,7 +74,7 @@ class TrainingDatesView(APIView):
         from leaderboard.rounds.held_back import training_dates_body
 
         task = find_task(request, code)
-        body = training_dates_body(score_matrix(task), seen_rounds([task]))
+        body = training_dates_body(score_matrix(task), find_opened_rounds([task]))
         return Response(TrainingDates(body).data)
 
 
@@ -86,7 +86,7 @@ class RoundsMatrixView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """The models on each round's newest set, and people. It has an ETag."""
         task = find_task(request, code)
-        matrix, seen = matrix_for(request, task), seen_rounds([task])
+        matrix, seen = matrix_for(request, task), find_opened_rounds([task])
         numbers = all_numbers(seen)
 
         def body() -> dict[str, Any]:

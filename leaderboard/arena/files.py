@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from core.text.names import UnfitName, clean_name
 from tasks.config.values import FORBIDDEN_CHARACTERS
-from tasks.line_files import BadRow, LineError, plain_lines
+from tasks.line_files import BadRow, LineError, iter_plain_lines
 from tasks.table_files import read_table
 
 COLUMNS = ("id", "worker", "left", "right", "winner")
@@ -27,7 +27,7 @@ class ComparisonLine:
 
 def read_comparisons(lines: Iterable[bytes]) -> Iterator[ComparisonLine | LineError]:
     """Yield the comparisons of a file, and the lines that cannot be read; ignore other columns."""
-    for row in read_table(plain_lines(lines), _header, _value):
+    for row in read_table(iter_plain_lines(lines), _header, _value):
         yield row if isinstance(row, LineError) else _line(row.line, row.values)
 
 

@@ -16,7 +16,7 @@ from leaderboard.models import Comparison, Contestant
 from tasks.config.parsing import dump_yaml
 from tasks.line_files import LineError
 from tasks.models import Task
-from tasks.services import account_of, make_imported, title_of
+from tasks.services import create_imported_task, derive_title, find_account
 from validation.imports.task import fitting
 
 BATCH = 1000
@@ -79,14 +79,14 @@ def _arena(code: str, create: bool, owner: str) -> Task:
 
 def _create(code: str, owner: str) -> Task:
     """Make an arena with a name from its code. Raises Refused."""
-    text = dump_yaml({"version": 1, "kind": "arena", "name": title_of(code)})
-    return make_imported(code, text, partial(_owner, owner))
+    text = dump_yaml({"version": 1, "kind": "arena", "name": derive_title(code)})
+    return create_imported_task(code, text, partial(_owner, owner))
 
 
 def _owner(address: str) -> User | None:
     """Return the owner of a new arena. Raises Refused."""
     if address:
-        return account_of(address)
+        return find_account(address)
     # The oldest, so that the choice does not depend on the order of the rows.
     return User.objects.filter(is_active=True, is_superuser=True).order_by("pk").first()
 

@@ -26,7 +26,7 @@ from leaderboard.board.tables import cell_of
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Round
 from tasks.permissions import Person
-from tasks.selectors import seen_rounds
+from tasks.selectors import find_opened_rounds
 
 AXES = (*COSTS, "fairness", "robustness")
 OTHERS = (*AXES, *sorted(ASIDE))
@@ -58,7 +58,7 @@ def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[
     matrix, row = found.matrix, found.row
     # The evaluation may be over before a worker has renewed the board.
     progress = _settled(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
-    rounds = _rounds(matrix, row, seen_rounds([task]))
+    rounds = _rounds(matrix, row, find_opened_rounds([task]))
     score = row.dynascore if row else BoardScore(None)
     return {
         "model": str(submission.pk),

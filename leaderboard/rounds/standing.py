@@ -25,7 +25,7 @@ from leaderboard.board.sets import BoardSet
 from leaderboard.rounds.matrix import draw_chart, people_of, rounds_of
 from tasks.config.schema import LLM_JUDGE
 from tasks.permissions import Person
-from tasks.selectors import seen_rounds
+from tasks.selectors import find_opened_rounds
 from validation.statistics.cache import all_numbers
 
 
@@ -122,7 +122,7 @@ def _median(matrix: Matrix, row: RankedModel, name: str) -> float | None:
 
 def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:
     """Draw the model's main metric with people, by round."""
-    seen = seen_rounds([submission.task])
+    seen = find_opened_rounds([submission.task])
     rounds = rounds_of(matrix, seen, all_numbers(seen))
     cells: list[Cell] = []
     for line in rounds.lines:

@@ -12,7 +12,7 @@ from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.views import sentence
 from tasks.access import find_task
 from tasks.models import Task
-from tasks.selectors import seen_rounds
+from tasks.selectors import find_opened_rounds
 from validation.statistics.cache import all_numbers
 
 ROWS = 100
@@ -30,7 +30,7 @@ def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
     if "format" in request.GET:
         return _file(task, request.GET["format"])
     matrix = score_matrix(task, request.user if "mine" in request.GET else None)
-    seen = seen_rounds([task])
+    seen = find_opened_rounds([task])
     numbers = all_numbers(seen)
     table = rounds_of(matrix, seen, numbers)
     values = {
@@ -55,7 +55,7 @@ def training_dates(request: HttpRequest, code: str) -> HttpResponse:
 
     task = find_task(request, code)
     matrix = score_matrix(task)
-    seen = seen_rounds([task])
+    seen = find_opened_rounds([task])
     if "format" in request.GET:
         return JsonResponse(held_back.training_dates_body(matrix, seen))
     values = {
@@ -75,7 +75,7 @@ def _file(task: Task, format: str) -> HttpResponse:
     if format not in ("csv", "json"):
         text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
         return sentence(text, 400)
-    seen = seen_rounds([task])
+    seen = find_opened_rounds([task])
     numbers = all_numbers(seen)
     # A file is kept and cited, so it waits until all numbers are counted.
     if len(numbers) < len(seen):

@@ -31,7 +31,7 @@ from leaderboard.snapshots.previews import tops_of
 from tasks.access import ALL_KINDS, find_task, find_task_and_editor, require_permission
 from tasks.models import Task
 from tasks.permissions import can_edit
-from tasks.selectors import listed_tasks
+from tasks.selectors import find_visible_tasks
 
 
 class SnapshotForm(forms.Form):
@@ -45,7 +45,7 @@ class SnapshotForm(forms.Form):
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     """Show the boards of all tasks that this person may see, with their first models."""
-    tasks = list(listed_tasks(request.user))
+    tasks = list(find_visible_tasks(request.user))
     tops, sizes = tops_of(tasks), sizes_of(tasks)
     counts = dict(count_models(tasks))
     for pk, size in sizes.items():

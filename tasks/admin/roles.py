@@ -21,7 +21,7 @@ from core.accounts.people import person as person
 from core.errors import Refused
 from core.web.refusals import as_form_error, as_message
 from tasks.config.parsing import ConfigError
-from tasks.desk import roles_of
+from tasks.desk import find_roles
 from tasks.models import Task
 from tasks.permissions import EDITORS as EDITORS
 from tasks.permissions import OWNERS as OWNERS
@@ -36,7 +36,9 @@ def find_tasks_with_role(request: HttpRequest, roles: Collection[str]) -> QueryS
     """Return the tasks in which the person has one of the roles; all tasks for a superuser."""
     if request.user.is_superuser:
         return Task.objects.all()
-    return Task.objects.filter(pk__in=[t for t, role in roles_of(request).items() if role in roles])
+    return Task.objects.filter(
+        pk__in=[t for t, role in find_roles(request).items() if role in roles]
+    )
 
 
 def build_boolean_column(condition: Q) -> Case:
@@ -96,7 +98,7 @@ class ByRole:
         roles = self.may[action]
         if request.user.is_superuser:
             return bool(roles)
-        roles_by_task = roles_of(request)
+        roles_by_task = find_roles(request)
         if row is None:
             return any(role in roles for role in roles_by_task.values())
         return roles_by_task.get(self.task_of(row).pk) in roles

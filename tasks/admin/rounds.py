@@ -16,11 +16,11 @@ from core.web.refusals import as_message
 from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
 from tasks.contexts.services import FINISHED_STATES
 from tasks.models import Round, RoundTarget, TargetModel
-from tasks.questions import writers
+from tasks.questions import find_writers
 from tasks.rounds.forms import EndsAhead
 from tasks.rounds.opening_services import change_state
 from tasks.rounds.services import change_round, delete_round, plan_round
-from tasks.rounds.steps import STEPS, next_steps
+from tasks.rounds.steps import STEPS, list_next_steps
 
 State = Round.State
 
@@ -191,10 +191,10 @@ def _list_steps(round: Round) -> list[dict[str, str]]:
     """Return the buttons of a round's page, each with its effect."""
     writing = ""
     if round.state == State.OPEN:
-        count = writers(round, timezone.now()).count()
+        count = find_writers(round, timezone.now()).count()
         if count:
             writing = f" People who are writing: {count}."
     rows = []
-    for state, step in next_steps(round).items():
+    for state, step in list_next_steps(round).items():
         rows.append({"state": state, "words": step.button, "effect": step.effect + writing})
     return rows

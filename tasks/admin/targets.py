@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, person
 from tasks.models import Generator, TargetModel
-from tasks.permissions import fixed_settings
+from tasks.permissions import list_fixed_settings
 from tasks.targets.contact_pages import show_contact
 from tasks.targets.forms import GeneratorForm, TargetForm
 from tasks.targets.services import (
@@ -35,7 +35,7 @@ class ContactAdmin(RoleAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: TargetModel | Generator | None = None
     ) -> list[str]:
-        fixed = fixed_settings(request.user, obj)
+        fixed = list_fixed_settings(request.user, obj)
         fixed.append("contact")
         return fixed
 

@@ -27,13 +27,13 @@ from tasks.admin.roles import (
 )
 from tasks.config.parsing import ConfigError
 from tasks.config_changes import hash_text, parse_or_convert
-from tasks.making.services import delete_begun_task
+from tasks.making.services import delete_unopened_task
 from tasks.models import Task, TaskMember
 from tasks.services import (
-    account_for,
     change_members,
     change_task,
     create_task,
+    find_account_limited,
     save_config,
 )
 
@@ -92,7 +92,7 @@ class MemberForm(forms.ModelForm):
         email: str = self.cleaned_data["email"]
         if not self.instance.pk:
             with as_form_error(self):
-                self.instance.user = account_for(self.person, email)
+                self.instance.user = find_account_limited(self.person, email)
         return email
 
 
@@ -192,7 +192,7 @@ class TaskAdmin(RoleAdmin):
             messages.warning(request, note)
 
     def delete_model(self, request: HttpRequest, obj: Task) -> None:
-        delete_begun_task(task=obj, actor=person(request))
+        delete_unopened_task(task=obj, actor=person(request))
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         formset.save(commit=False)

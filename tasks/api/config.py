@@ -81,7 +81,7 @@ class ConfigView(APIView):
         """Return the configuration text. Members who may edit only."""
         task = find_task(request, code, can_edit, kinds=ALL_KINDS)
         return Response(
-            ConfigSerializer(_config_body(task, check_change(task, task.config_text)[1])).data
+            ConfigSerializer(_build_config_body(task, check_change(task, task.config_text)[1])).data
         )
 
     @write("config_save", NewConfigSerializer, ChangedConfigSerializer)
@@ -90,10 +90,10 @@ class ConfigView(APIView):
         task, editor = find_task_and_editor(request, code, kinds=ALL_KINDS)
         data = read(NewConfigSerializer, request)
         text = with_lf(data.pop("config_text"))
-        return saved_config(task, text, editor, **data)
+        return save_config_text(task, text, editor, **data)
 
 
-def saved_config(
+def save_config_text(
     task: Task, text: str, editor: User, *, version: str, dry_run: bool, field: str = "config_text"
 ) -> Response:
     """Store a configuration unless this is a dry run, and return the response with the diff.
@@ -106,12 +106,18 @@ def saved_config(
         if not dry_run:
             task = save_config(task=task, text=text, base=version, actor=editor)
     except ConfigError as error:
-        raise wrong_text(error, field) from None
-    body = {**_config_body(task, warnings), "config_text": text, "diff": build_diff(before, text)}
+        raise build_config_error(error, field) from None
+    body = {
+        **_build_config_body(task, warnings),
+        "config_text": text,
+        "diff": build_diff(before, text),
+    }
     return Response(ChangedConfigSerializer(body).data)
 
 
-def wrong_text(error: ConfigError, field: str = "config_text") -> serializers.ValidationError:
+def build_config_error(
+    error: ConfigError, field: str = "config_text"
+) -> serializers.ValidationError:
     """Return a validation error that lists each error of a configuration with its position."""
     errors = []
     for problem in error.problems:
@@ -120,7 +126,7 @@ def wrong_text(error: ConfigError, field: str = "config_text") -> serializers.Va
     return serializers.ValidationError({field: errors})
 
 
-def _config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:
+def _build_config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:
     why, fixed = find_fixed_parts(task)
     return {
         "config_text": task.config_text,

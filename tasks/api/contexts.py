@@ -26,16 +26,16 @@ from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch
 from tasks.permissions import can_edit, can_read
 
-BINARY = ["xlsx", "xls", "ods", "zip"]
-LARGEST_JSON = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line breaks
+BINARY_FORMATS = ["xlsx", "xls", "ods", "zip"]
+MAX_JSON_BYTES = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line breaks
 
 
 class NewContextsSerializer(serializers.Serializer[Any]):
     """A file of contexts: text, or a spreadsheet or archive in base64."""
 
-    format = serializers.ChoiceField(["jsonl", "csv", "tsv", "txt", *BINARY])
+    format = serializers.ChoiceField(["jsonl", "csv", "tsv", "txt", *BINARY_FORMATS])
     text = serializers.CharField(
-        max_length=LARGEST_JSON,
+        max_length=MAX_JSON_BYTES,
         trim_whitespace=False,
         help_text="The context fields, with an optional tag and metadata. Of a spreadsheet or zip "
         "its base64; a zip holds one table, and the pictures and recordings that it names.",
@@ -70,7 +70,7 @@ class ImportedContextsSerializer(serializers.Serializer[Any]):
     duplicates = DuplicateContextSerializer(many=True)
 
 
-@takes(LARGEST_JSON)
+@takes(MAX_JSON_BYTES)
 @extend_schema_view(get=extend_schema(operation_id="contexts_list"))
 class Contexts(generics.ListAPIView[Context]):
     """All contexts of a round. Members only."""
@@ -100,7 +100,7 @@ class Contexts(generics.ListAPIView[Context]):
         task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds, number=number)
         data = read(NewContextsSerializer, request)
-        file = BytesIO(_bytes(data))
+        file = BytesIO(_read_upload(data))
         name = f"api.{data['format']}"
         try:
             summary = preview_contexts(round=round, lines=file, file_name=name)
@@ -109,15 +109,15 @@ class Contexts(generics.ListAPIView[Context]):
         if data["dry_run"]:
             return Response(ImportedContextsSerializer(summary).data)
         if summary.errors and not data["skip_bad"]:
-            raise serializers.ValidationError({"text": _lines(summary)})
+            raise serializers.ValidationError({"text": _list_errors(summary)})
         import_contexts(round=round, found=summary, file_name=name, actor=editor)
         return Response(ImportedContextsSerializer(summary).data, status.HTTP_201_CREATED)
 
 
-def _bytes(request_data: dict[str, Any]) -> bytes:
+def _read_upload(request_data: dict[str, Any]) -> bytes:
     """Return the content of the uploaded file. Raises ValidationError."""
     data: bytes = request_data["text"].encode()
-    if request_data["format"] in BINARY:
+    if request_data["format"] in BINARY_FORMATS:
         try:
             return base64.b64decode(data, validate=True)
         except binascii.Error:
@@ -128,7 +128,7 @@ def _bytes(request_data: dict[str, Any]) -> bytes:
     return data
 
 
-def _lines(summary: Summary) -> list[str]:
+def _list_errors(summary: Summary) -> list[str]:
     """Return one error message per invalid line."""
     messages = [f"line {error.line}: {error.message}" for error in summary.errors]
     more = summary.error_count - len(messages)

@@ -17,7 +17,7 @@ from tasks.api.target_models import ContactSerializer
 from tasks.models import Generator
 from tasks.permissions import can_edit
 from tasks.targets.first_contact import contact_generator
-from tasks.targets.forms import GENERATORS, GeneratorForm
+from tasks.targets.forms import GENERATOR_ADAPTERS, GeneratorForm
 from tasks.targets.services import remove_generator, set_generator
 
 
@@ -25,7 +25,7 @@ class GeneratorSerializer(serializers.Serializer[Any]):
     """The settings for reaching a generator."""
 
     name = serializers.CharField(help_text="People read it with a suggestion; it stays.")
-    adapter = serializers.CharField(help_text=f"One of: {', '.join(GENERATORS)}.")
+    adapter = serializers.CharField(help_text=f"One of: {', '.join(GENERATOR_ADAPTERS)}.")
     url = serializers.CharField()
     options = serializers.DictField(default=dict, help_text="Of the adapter.")
     secret_env = serializers.CharField(

@@ -19,7 +19,7 @@ from core.web.form_fields import request_field
 from tasks.access import ALL_KINDS, find_task
 from tasks.api.members import NewMemberSerializer
 from tasks.members.forms import InvitationForm
-from tasks.members.invitation_services import accept, invite, revoke
+from tasks.members.invitation_services import accept_invitation, revoke_invitation, send_invitations
 from tasks.models import Invitation, Task
 from tasks.permissions import can_own
 
@@ -59,7 +59,7 @@ class JoinedSerializer(serializers.Serializer[Any]):
     task = serializers.CharField(help_text="Its code.")
 
 
-class _OfInvitations(APIView):
+class _InvitationsView(APIView):
     """Base view of invitations.
 
     Writes count against the submission rate limit, because they send email.
@@ -74,7 +74,7 @@ class _OfInvitations(APIView):
 
 
 @extend_schema_view(get=extend_schema(operation_id="invitations_list"))
-class Invitations(_OfInvitations, generics.ListAPIView[Invitation]):
+class Invitations(_InvitationsView, generics.ListAPIView[Invitation]):
     """All invitations of a task, newest first. Owners only."""
 
     serializer_class = InvitationSerializer
@@ -92,16 +92,18 @@ class Invitations(_OfInvitations, generics.ListAPIView[Invitation]):
         """
         task, data = self.owned(), read(NewInvitationSerializer, request)
         addresses = [data.pop("email")]
-        (invitation,) = invite(task=task, actor=person(request), addresses=addresses, **data)
+        (invitation,) = send_invitations(
+            task=task, actor=person(request), addresses=addresses, **data
+        )
         return Response(InvitationSerializer(invitation).data, status.HTTP_201_CREATED)
 
 
-class InvitationView(_OfInvitations):
+class InvitationView(_InvitationsView):
     @write("invitations_revoke", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
         """Revoke an invitation. People who have accepted it remain members. Owners only."""
         invitation = get_object_or_404(self.owned().invitations, pk=pk)
-        revoke(invitation=invitation, actor=person(request))
+        revoke_invitation(invitation=invitation, actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -112,5 +114,5 @@ class Accept(APIView):
     @write("invitations_accept", KeySerializer, JoinedSerializer)
     def post(self, request: Request) -> Response:
         """Join a task by an invitation. People who are already members keep their role."""
-        task = accept(user=person(request), **read(KeySerializer, request))
+        task = accept_invitation(user=person(request), **read(KeySerializer, request))
         return Response({"task": task.code})

@@ -28,7 +28,7 @@ from tasks.contexts.media.services import TOO_OFTEN_MESSAGE, store_media
 from tasks.contexts.media.views import serve_file
 from tasks.permissions import can_write
 
-LARGEST_JSON = MAX_BYTES * 4 // 3 + 2**16
+MAX_JSON_BYTES = MAX_BYTES * 4 // 3 + 2**16
 """Base64 takes four bytes for three."""
 
 
@@ -37,7 +37,7 @@ class NewMediaSerializer(serializers.Serializer[Any]):
 
     kind = serializers.ChoiceField(["image", "audio"])
     content = serializers.CharField(
-        max_length=LARGEST_JSON, help_text="The file in base64, at most 10 MB before that."
+        max_length=MAX_JSON_BYTES, help_text="The file in base64, at most 10 MB before that."
     )
 
 
@@ -52,7 +52,7 @@ class MediaSerializer(serializers.Serializer[Any]):
     seconds = serializers.FloatField(required=False, help_text="Of a recording.")
 
 
-@takes(LARGEST_JSON)
+@takes(MAX_JSON_BYTES)
 class NewMedia(APIView):
     """Uploads of pictures and recordings to a task."""
 

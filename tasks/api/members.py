@@ -20,7 +20,7 @@ from tasks.access import ALL_KINDS, find_task
 from tasks.members.forms import RoleForm
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_own, can_review
-from tasks.services import account_of, change_members
+from tasks.services import change_members, find_account
 
 
 class MemberSerializer(serializers.ModelSerializer[TaskMember]):
@@ -55,16 +55,16 @@ class NewMemberSerializer(RoleSerializer):
     email = AddressInRequest(help_text="Of an account.")
 
 
-def task_members(task: Task) -> QuerySet[TaskMember]:
+def find_task_members(task: Task) -> QuerySet[TaskMember]:
     """Return the members with their annotators, and whether each role counts."""
     return task.members.colleagues().with_standing().select_related("user__annotator")
 
 
-def _to_owner(member: TaskMember) -> Any:
+def _serialize_for_owner(member: TaskMember) -> Any:
     return MemberSerializer(member, context={"owns": True}).data
 
 
-class _OfMembers(APIView):
+class _MembersView(APIView):
     """Base view of members.
 
     Writes count against the submission rate limit, because they reveal which addresses have
@@ -84,7 +84,7 @@ class _OfMembers(APIView):
 
 
 @extend_schema_view(get=extend_schema(operation_id="members_list"))
-class Members(_OfMembers, generics.ListAPIView[TaskMember]):
+class Members(_MembersView, generics.ListAPIView[TaskMember]):
     """The members of a task and their roles. Reviewers only; owners also get addresses."""
 
     serializer_class = MemberSerializer
@@ -92,7 +92,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
 
     def get_queryset(self) -> QuerySet[TaskMember]:
         self.task = find_task(self.request, self.kwargs["code"], can_review, kinds=ALL_KINDS)
-        return task_members(self.task)
+        return find_task_members(self.task)
 
     def get_serializer_context(self) -> dict[str, Any]:
         owns = hasattr(self, "task") and can_own(self.request.user, self.task)
@@ -103,29 +103,29 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
         """Give a person a role, which counts once they have confirmed the address. Owners only."""
         task = self.owned(code)
         data = read(NewMemberSerializer, request)
-        user = account_of(data["email"])
+        user = find_account(data["email"])
         member = TaskMember(task=task, user=user, role=data["role"])
         self.change(task, added=[member])
-        stored = task_members(task).get(pk=member.pk)
-        return Response(_to_owner(stored), status.HTTP_201_CREATED)
+        stored = find_task_members(task).get(pk=member.pk)
+        return Response(_serialize_for_owner(stored), status.HTTP_201_CREATED)
 
 
-class MemberView(_OfMembers):
+class MemberView(_MembersView):
     """One member."""
 
     @write("members_change", RoleSerializer, MemberSerializer)
     def patch(self, request: Request, code: str, pk: int) -> Response:
         """Change a member's role. Refused for the last owner."""
         task = self.owned(code)
-        member = get_object_or_404(task_members(task), pk=pk)
+        member = get_object_or_404(find_task_members(task), pk=pk)
         member.role = read(RoleSerializer, request)["role"]
         self.change(task, changed=[member])
-        return Response(_to_owner(member))
+        return Response(_serialize_for_owner(member))
 
     @write("members_remove", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
         """Remove a member. Refused for the last owner."""
         task = self.owned(code)
-        member = get_object_or_404(task_members(task), pk=pk)
+        member = get_object_or_404(find_task_members(task), pk=pk)
         self.change(task, removed=[member])
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -16,21 +16,21 @@ from core.errors import Refused
 from core.web.api import check_form, read
 from tasks.access import find_task_and_editor
 from tasks.api.serializers import RoundSerializer
-from tasks.api.tasks import OfTask
+from tasks.api.tasks import TaskPartView
 from tasks.models import Round, Task
 from tasks.rounds.forms import ReplaceForm, RoundForm
 from tasks.rounds.loop import replace_target
 from tasks.rounds.opening_services import cancel_opening, change_state
 from tasks.rounds.services import change_round, plan_round
-from tasks.selectors import known_rounds
+from tasks.selectors import find_known_rounds
 
 WANTED_STATES = [choice for choice in Round.State.choices if choice[0] != Round.State.RELEASED]
-MOST = 2**31 - 1  # of a whole number in PostgreSQL
+LARGEST_INTEGER = 2**31 - 1  # of a whole number in PostgreSQL
 
 
 def _whole(words: str, **more: Any) -> serializers.IntegerField:
     return serializers.IntegerField(
-        min_value=0, max_value=MOST, required=False, help_text=words, **more
+        min_value=0, max_value=LARGEST_INTEGER, required=False, help_text=words, **more
     )
 
 
@@ -48,7 +48,7 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), required=False, help_text="Names of the task's targets."
     )
     parents = serializers.ListField(
-        child=serializers.IntegerField(min_value=0, max_value=MOST),
+        child=serializers.IntegerField(min_value=0, max_value=LARGEST_INTEGER),
         required=False,
         help_text="Earlier rounds that it grows out of.",
     )
@@ -64,7 +64,7 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
     pay_bonus = _whole("In cents.")
 
 
-def _plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
+def _build_plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
     """Return the request as arguments for the services, validated by the owners' form.
 
     Raises Refused for fields that are fixed since the round was opened.
@@ -87,7 +87,7 @@ def _plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> di
     return {**{name: plan[name] for name in plan.keys() & data.keys()}, "fields": fields}
 
 
-class _Rounds(OfTask):
+class _RoundsView(TaskPartView):
     """Base view of the rounds that the person may see."""
 
     is_public = True
@@ -97,7 +97,7 @@ class _Rounds(OfTask):
     lookup_field = "number"
 
     def get_queryset(self) -> QuerySet[Round]:
-        rounds = known_rounds(self.task, planned=self.knows)
+        rounds = find_known_rounds(self.task, planned=self.knows)
         return rounds.prefetch_related("round_targets__target", "parents")
 
     def planned(self, task: Task, number: int, status: int = status.HTTP_200_OK) -> Response:
@@ -109,7 +109,7 @@ class _Rounds(OfTask):
 
 
 @extend_schema_view(get=extend_schema(operation_id="rounds_list"))
-class Rounds(_Rounds, generics.ListAPIView[Round]):
+class Rounds(_RoundsView, generics.ListAPIView[Round]):
     """The rounds that have opened; for reviewers of the task, also the planned rounds."""
 
     @write("rounds_create", RoundPlanSerializer, {201: RoundSerializer})
@@ -117,12 +117,12 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
         """Create the next round as a draft."""
         task, editor = find_task_and_editor(request, code)
         data = read(RoundPlanSerializer, request)
-        round = plan_round(task=task, actor=editor, **_plan(data, task))
+        round = plan_round(task=task, actor=editor, **_build_plan(data, task))
         return self.planned(task, round.number, status.HTTP_201_CREATED)
 
 
 @extend_schema_view(get=extend_schema(operation_id="rounds_get"))
-class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
+class RoundView(_RoundsView, generics.RetrieveAPIView[Round]):
     """A round: its state, its goals, and its models under the names that the reader may see."""
 
     @write("rounds_change", RoundPlanSerializer, RoundSerializer)
@@ -131,7 +131,7 @@ class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
         task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds, number=number)
         data = read(RoundPlanSerializer, request)
-        plan = _plan(data, task, round)
+        plan = _build_plan(data, task, round)
         change_round(round=round, actor=editor, **plan)
         return self.planned(task, number)
 
@@ -144,7 +144,7 @@ class WantedStateSerializer(serializers.Serializer[Any]):
     )
 
 
-class RoundStateView(_Rounds):
+class RoundStateView(_RoundsView):
     """The state of a round."""
 
     is_public = False
@@ -173,7 +173,7 @@ class ReplacementSerializer(serializers.Serializer[Any]):
     new = serializers.CharField(help_text="Another target of the task.")
 
 
-class TargetReplacementView(_Rounds):
+class TargetReplacementView(_RoundsView):
     """The replacement of a broken target."""
 
     is_public = False

@@ -6,9 +6,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from tasks.models import Context, Round, RoundTarget, Task, TaskMember
-from tasks.selectors import PLANNED
+from tasks.selectors import PLANNED_STATES
 
-MONEY = ("max_spent", "pay_example", "pay_validation", "pay_bonus")
+MONEY_FIELDS = ("max_spent", "pay_example", "pay_validation", "pay_bonus")
 
 
 class OpenedRoundSerializer(serializers.ModelSerializer[Round]):
@@ -229,17 +229,17 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
             "opening_since",
             "max_collected",
             "max_fooling",
-            *MONEY,
+            *MONEY_FIELDS,
         )
 
     def get_targets(self, round: Round) -> list[str]:
-        return shown_targets(round, self.context["knows"])
+        return list_target_names(round, self.context["knows"])
 
     def get_parents(self, round: Round) -> list[int]:
         knows = self.context["knows"]
         numbers = []
         for parent in round.parents.all():
-            if knows or parent.state not in PLANNED:
+            if knows or parent.state not in PLANNED_STATES:
                 numbers.append(parent.number)
         return numbers
 
@@ -247,10 +247,10 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
         body = super().to_representation(round)
         if self.context["knows"]:
             return body
-        return {**body, **dict.fromkeys(MONEY)}
+        return {**body, **dict.fromkeys(MONEY_FIELDS)}
 
 
-def shown_targets(round: Round, knows: bool) -> list[str]:
+def list_target_names(round: Round, knows: bool) -> list[str]:
     """Return the names of the round's targets in order; their real names if `knows`."""
     if knows:
         return [entry.target.name for entry in round.round_targets.all()]
@@ -271,7 +271,7 @@ class TargetSerializer(serializers.ModelSerializer[RoundTarget]):
 
     def get_name(self, entry: RoundTarget) -> str:
         place = list(entry.round.round_targets.all()).index(entry)
-        return shown_targets(entry.round, self.context["knows"])[place]
+        return list_target_names(entry.round, self.context["knows"])[place]
 
 
 class ContextSerializer(serializers.ModelSerializer[Context]):

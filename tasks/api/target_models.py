@@ -15,13 +15,13 @@ from core.accounts.models import ApiToken
 from core.files.places import shown_source
 from core.web.api import check_form, read
 from tasks.access import ALL_KINDS, find_task, find_task_and_editor
-from tasks.line_files import unstorable
+from tasks.line_files import find_unstorable
 from tasks.models import TargetModel
 from tasks.permissions import can_edit, can_review
 from tasks.targets.endpoints.registry import ADAPTERS
 from tasks.targets.first_contact import contact_target
 from tasks.targets.forms import InputForm, SettingsForm
-from tasks.targets.send_test import REASONS, NoAnswer, send_test
+from tasks.targets.send_test import REASON_MESSAGES, NoAnswer, send_test
 from tasks.targets.services import add_target, change_target
 
 
@@ -119,7 +119,7 @@ class TargetSettingsSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-def _settings(data: dict[str, Any], target: TargetModel) -> dict[str, Any]:
+def _read_settings(data: dict[str, Any], target: TargetModel) -> dict[str, Any]:
     """Return the requested settings, checked by the owners' form. Raises ValidationError."""
     # An unbound form gives the values that stay where the request leaves a setting out.
     form = SettingsForm(instance=target)
@@ -149,7 +149,7 @@ class TargetModels(generics.ListAPIView[TargetModel]):
         Name the target in a round's plan to use it.
         """
         task, editor = find_task_and_editor(request, code, kinds=ALL_KINDS)
-        fields = _settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
+        fields = _read_settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
         target = add_target(task=task, actor=editor, fields=fields)
         target.refresh_from_db()
         contact_target(target, editor)
@@ -166,7 +166,7 @@ class TargetModelView(APIView):
         """Change a target's settings. Only administrators may change a URL with a secret."""
         task, editor = find_task_and_editor(request, code, kinds=ALL_KINDS)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
-        fields = _settings(read(TargetSettingsSerializer, request), target)
+        fields = _read_settings(read(TargetSettingsSerializer, request), target)
         changed = change_target(target=target, actor=editor, fields=fields)
         if changed.contact_at is None:
             contact_target(changed, editor)
@@ -179,7 +179,7 @@ class TargetInputsSerializer(serializers.Serializer[Any]):
     inputs = serializers.DictField(help_text="What models read: the task's `model_fields`.")
 
     def validate_inputs(self, value: dict[str, Any]) -> dict[str, Any]:
-        if reason := unstorable(value):
+        if reason := find_unstorable(value):
             raise serializers.ValidationError(f"It holds {reason}.")
         return value
 
@@ -198,7 +198,7 @@ class TargetAnswerSerializer(serializers.Serializer[Any]):
 class NoAnswerSerializer(serializers.Serializer[Any]):
     """The reason why a target gave no usable answer."""
 
-    reason = serializers.ChoiceField(list(REASONS.items()))
+    reason = serializers.ChoiceField(list(REASON_MESSAGES.items()))
     message = serializers.CharField(source="*")
     detail = serializers.CharField()
 

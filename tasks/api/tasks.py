@@ -18,7 +18,7 @@ from core.text.words import with_lf
 from core.web.api import check_query, read
 from core.web.form_fields import request_field
 from tasks.access import ALL_KINDS, find_task
-from tasks.api.config import wrong_text
+from tasks.api.config import build_config_error
 from tasks.api.serializers import (
     FullTaskSerializer,
     MadeTaskSerializer,
@@ -30,10 +30,12 @@ from tasks.making.services import make_own_task
 from tasks.members.forms import SeenForm
 from tasks.models import Round, RoundTarget, Task
 from tasks.permissions import can_make_tasks, can_own, can_review, role_of
-from tasks.selectors import PLANNED, known_rounds, listed_tasks
+from tasks.selectors import PLANNED_STATES, find_known_rounds, find_visible_tasks
 from tasks.services import change_task, create_task
 
-OPENED = Prefetch("rounds", Round.objects.exclude(state__in=PLANNED).order_by("number"), "opened")
+OPENED_ROUNDS = Prefetch(
+    "rounds", Round.objects.exclude(state__in=PLANNED_STATES).order_by("number"), "opened"
+)
 
 
 class TaskChangeSerializer(serializers.Serializer[Any]):
@@ -77,7 +79,7 @@ class Tasks(generics.ListAPIView[Task]):
 
     def get_queryset(self) -> QuerySet[Task]:
         check_query(self.request, "search")
-        return listed_tasks(self.request.user).prefetch_related(OPENED)
+        return find_visible_tasks(self.request.user).prefetch_related(OPENED_ROUNDS)
 
     @write("tasks_create", NewTaskSerializer, {201: MadeTaskSerializer})
     def post(self, request: Request) -> Response:
@@ -97,15 +99,15 @@ class Tasks(generics.ListAPIView[Task]):
                 text = data.pop("config_text")
                 task, notes = make_own_task(maker=maker, text=text, **data)
         except ConfigError as error:
-            raise wrong_text(error) from None
+            raise build_config_error(error) from None
         role = role_of(maker, task)
-        body = MadeTaskSerializer(_whole(task), context={"role": role, "notes": notes})
+        body = MadeTaskSerializer(_prefetch_rounds(task), context={"role": role, "notes": notes})
         return Response(body.data, status.HTTP_201_CREATED)
 
 
-def _whole(task: Task) -> Task:
+def _prefetch_rounds(task: Task) -> Task:
     """Return the task with the opened rounds that its serializers need."""
-    prefetch_related_objects([task], OPENED)
+    prefetch_related_objects([task], OPENED_ROUNDS)
     return task
 
 
@@ -118,7 +120,7 @@ class TaskView(APIView):
     @extend_schema(operation_id="tasks_get", responses=FullTaskSerializer)
     def get(self, request: Request, code: str) -> Response:
         """Return a task: its instructions, input, output, scoring and rounds."""
-        task = _whole(find_task(request, code, kinds=ALL_KINDS))
+        task = _prefetch_rounds(find_task(request, code, kinds=ALL_KINDS))
         role = role_of(request.user, task)
         return Response(FullTaskSerializer(task, context={"role": role}).data)
 
@@ -130,7 +132,7 @@ class TaskView(APIView):
         return self.get(request, code)
 
 
-class OfTask(generics.GenericAPIView[Any]):
+class TaskPartView(generics.GenericAPIView[Any]):
     """Base view of something that belongs to a task."""
 
     @cached_property
@@ -152,7 +154,7 @@ class OfTask(generics.GenericAPIView[Any]):
         operation_id="targets_list", parameters=[OpenApiParameter("code", str, "path")]
     )
 )
-class Targets(OfTask, generics.ListAPIView[RoundTarget]):
+class Targets(TaskPartView, generics.ListAPIView[RoundTarget]):
     """The models that people try to fool, by round, under the names shown to people."""
 
     is_public = True
@@ -160,6 +162,6 @@ class Targets(OfTask, generics.ListAPIView[RoundTarget]):
     queryset = RoundTarget.objects.none()
 
     def get_queryset(self) -> QuerySet[RoundTarget]:
-        rounds = known_rounds(self.task, planned=self.knows)
+        rounds = find_known_rounds(self.task, planned=self.knows)
         targets = RoundTarget.objects.filter(round__in=rounds).select_related("round", "target")
         return targets.prefetch_related("round__round_targets__target")

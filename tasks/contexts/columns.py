@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tasks.config.components import Component, list_names, map_by_name
 from tasks.contexts.spreadsheets import SPREADSHEET_ENDINGS, read_first_sheet
-from tasks.line_files import FileError, Row, ending_of, plain_lines, read_jsonl
+from tasks.line_files import FileError, Row, get_ending, iter_plain_lines, read_jsonl
 from tasks.table_files import DELIMITERS, read_table
 
 EXTRA_COLUMNS = ("tag", "metadata")
@@ -70,13 +70,13 @@ def read_columns(data: bytes, name: str) -> list[str]:
         names.update(dict.fromkeys(cell.strip() for cell in cells))
         return []
 
-    ending = ending_of(name)
+    ending = get_ending(name)
     if ending in DELIMITERS:
-        next(read_table(plain_lines([data]), note, lambda name, cell: cell, ending), None)
+        next(read_table(iter_plain_lines([data]), note, lambda name, cell: cell, ending), None)
     elif ending in SPREADSHEET_ENDINGS:
         note(next(iter(read_first_sheet(data)), []))
     elif ending in ("jsonl", "ndjson"):
-        for row in read_jsonl(plain_lines([data])):
+        for row in read_jsonl(iter_plain_lines([data])):
             if isinstance(row, Row):
                 names.update(dict.fromkeys(row.values))
     if len(names) > MAX_COLUMNS:

@@ -31,19 +31,19 @@ from tasks.contexts.columns import (
 )
 from tasks.contexts.spreadsheets import SPREADSHEET_ENDINGS, read_first_sheet, read_sheet
 from tasks.line_files import (
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     BadRow,
     FileError,
     HopelessFile,
     LineError,
     Row,
-    ending_of,
-    plain_lines,
+    find_unstorable,
+    get_ending,
+    iter_plain_lines,
     read_jsonl,
     read_texts,
     strict_json,
-    unpacked,
-    unstorable,
+    unpack,
 )
 from tasks.table_files import DELIMITERS, read_table
 
@@ -128,13 +128,13 @@ def read_rows(
     Raises FileError on the first `next`.
     """
     # By the name, since a table of one column looks like a plain text.
-    ending = ending_of(name)
+    ending = get_ending(name)
     if ending in ("jsonl", "ndjson"):
-        rows = read_jsonl(plain_lines(lines))
+        rows = read_jsonl(iter_plain_lines(lines))
     elif ending == "txt":
-        rows = read_texts(plain_lines(lines), _find_only_text(config))
+        rows = read_texts(iter_plain_lines(lines), _find_only_text(config))
     elif ending in DELIMITERS:
-        read = partial(read_table, plain_lines(lines), ending=ending)
+        read = partial(read_table, iter_plain_lines(lines), ending=ending)
         rows = _read_table(read, config, matching)
     elif ending in SPREADSHEET_ENDINGS:
         rows = _read_table(partial(read_sheet, read_first_sheet(b"".join(lines))), config, matching)
@@ -252,11 +252,11 @@ def summarise_file(
 ) -> Summary:
     """Return the rows that a file would add to the `stored` contexts, its errors and duplicates.
 
-    data: may be compressed with gzip. Raises FileError, or HopelessFile at MOST_PROBLEMS errors and
+    data: may be compressed with gzip. Raises FileError, or HopelessFile at MAX_PROBLEMS errors and
     duplicates.
     """
     # 1. Unpack it, up to a limit.
-    data = unpacked(data, MAX_UNPACKED_BYTES)
+    data = unpack(data, MAX_UNPACKED_BYTES)
     # 2. Note its columns, from which people match fields.
     summary = Summary(columns=read_columns(data, name))
     texts = []
@@ -278,7 +278,7 @@ def summarise_file(
             summary.lengths.append(sum(len(item.values.get(text) or "") for text in texts))
             continue
         # 4. Give up where so many lines are wrong that the file must be another one.
-        if summary.error_count + summary.duplicate_count == MOST_PROBLEMS:
+        if summary.error_count + summary.duplicate_count == MAX_PROBLEMS:
             raise HopelessFile(item.line, item.message)
     return summary
 
@@ -366,7 +366,7 @@ def _check_row(row: Row, config: Fields, files: MediaFiles) -> Row | LineError:
             messages = check_value(component, value, row.values)
             problems += [f"`{component.name}`: {message}" for message in messages]
     # 4. At last what no database could store, which other checks would have named better.
-    if not problems and (reason := unstorable(row.values)):
+    if not problems and (reason := find_unstorable(row.values)):
         problems.append(reason)
     if problems:
         return LineError(row.line, "; also: ".join(problems))

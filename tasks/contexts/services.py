@@ -30,7 +30,7 @@ from tasks.contexts.media.services import (
     store_decoded,
 )
 from tasks.contexts.uploads import MAX_BYTES
-from tasks.formats.base import UNKNOWN, Terms
+from tasks.formats.base import UNKNOWN_TERMS, Terms
 from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch, Media, Round, Task
 from tasks.questions import are_used
@@ -48,7 +48,7 @@ def store_contexts(
     rows: Iterable[Mapping[str, Any]],
     file_name: str,
     actor: User | None = None,
-    terms: Terms = UNKNOWN,
+    terms: Terms = UNKNOWN_TERMS,
 ) -> ContextBatch:
     """Store checked rows (context fields, `tag`, `metadata`) as one batch. Takes no lock.
 
@@ -182,7 +182,7 @@ def import_contexts(
     found: Summary,
     file_name: str,
     actor: User | None,
-    terms: Terms = UNKNOWN,
+    terms: Terms = UNKNOWN_TERMS,
 ) -> Summary:
     """Store the new rows of a preview and set its `stored` count. Takes no lock.
 

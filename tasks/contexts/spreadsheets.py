@@ -10,7 +10,7 @@ from typing import Any
 from python_calamine import CalamineError, CalamineWorkbook
 
 from tasks.line_files import BadRow, FileError, LineError, Row
-from tasks.table_files import table_row
+from tasks.table_files import build_row
 
 SPREADSHEET_ENDINGS = ("xlsx", "xls", "ods")
 MAX_CELLS = 5_000_000
@@ -77,7 +77,7 @@ def read_sheet(
         if any(cell.strip() for cell in cells[width:]):
             yield LineError(line, "a cell stands right of the last column that has a name; name it")
         elif any(cells):
-            yield table_row(line, header, cells[:width], value_of)
+            yield build_row(line, header, cells[:width], value_of)
 
 
 def _format_cell(cell: Any) -> str:

@@ -14,7 +14,7 @@ from django.core import signing
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
-from tasks.formats.base import UNKNOWN, Terms
+from tasks.formats.base import UNKNOWN_TERMS, Terms
 from tasks.models import Round
 
 UPLOADS_FOLDER = Path(settings.HOME) / "uploads"
@@ -54,7 +54,7 @@ def store_upload(
     file_name: str,
     round: Round,
     user: User,
-    terms: Terms = UNKNOWN,
+    terms: Terms = UNKNOWN_TERMS,
 ) -> str:
     """Store an upload for an hour, and return a signed ticket with which to retrieve it."""
     UPLOADS_FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -18,10 +18,10 @@ import httpx
 
 from tasks.datasets.files import Card, Splits, find_converted_splits, find_splits, parse_card
 from tasks.line_files import FileError
-from tasks.targets.endpoints.answers import members, strict_json
+from tasks.targets.endpoints.answers import expect_object, strict_json
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import SHARED
-from tasks.targets.endpoints.transport import IDEMPOTENT, Headers, Reply
+from tasks.targets.endpoints.client import SHARED_TRANSPORT
+from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT, Headers, Reply
 
 REQUEST_SECONDS = 30.0
 MAX_REPLY_BYTES = 32 * 2**20
@@ -225,7 +225,7 @@ def _fetch_listing(name: str, revision: str, endpoint: str) -> tuple[str, str, d
         place = f"/revision/{quote(revision, safe='')}"
     reply = _fetch(f"{endpoint}/api/datasets/{name}{place}?{BLOBS_QUERY}", name, MAX_REPLY_BYTES)
     try:
-        answer = members(strict_json(reply.body), "The answer")
+        answer = expect_object(strict_json(reply.body), "The answer")
     except EndpointError as error:
         raise FileError(f"The hub's answer cannot be read ({error}). Try again later.") from None
     own, commit = answer.get("id", name), answer.get("sha")
@@ -251,9 +251,9 @@ def _fetch(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
     """
     address = httpx.URL(url)
     try:
-        reply = SHARED.request(
+        reply = SHARED_TRANSPORT.request(
             "GET", address, seconds=REQUEST_SECONDS, max_bytes=most, allowed=(address.host,),
-            secret=None, payload=None, retry=IDEMPOTENT, headers=headers,
+            secret=None, payload=None, retry=RETRY_IDEMPOTENT, headers=headers,
         )  # fmt: skip
     except EndpointError as error:
         words = str(error).replace("The target", "It")

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from core.files.damage import damage_of
 from core.text.words import label_text, whole_label
-from tasks.formats.reading import json_items, json_lines, table
+from tasks.formats.reading import make_json_reader, make_table_reader, read_json_lines
 from tasks.line_files import BadRow, FileError, strict_json
 
 Row = dict[str, Any]
@@ -203,11 +203,11 @@ def _name_label(value: Any, names: list[str]) -> Any:
 
 
 TEXT_READERS = {
-    "jsonl": _make_text_reader(json_lines),
-    "ndjson": _make_text_reader(json_lines),
-    "json": _make_text_reader(json_items()),
-    "csv": _make_text_reader(table()),
-    "tsv": _make_text_reader(table("tsv")),
+    "jsonl": _make_text_reader(read_json_lines),
+    "ndjson": _make_text_reader(read_json_lines),
+    "json": _make_text_reader(make_json_reader()),
+    "csv": _make_text_reader(make_table_reader()),
+    "tsv": _make_text_reader(make_table_reader("tsv")),
 }
 READERS = cast(
     "dict[str, Callable[[BufferedReader, Names], Iterator[Row]]]",

@@ -11,15 +11,15 @@ from io import StringIO
 from pkgutil import iter_modules
 
 from core.plugins import load_plugins
-from tasks.formats.base import Format, Item, Left, Record
+from tasks.formats.base import Format, Item, LeftOutCounts, Record
 
 FORMATS: dict[str, Format] = {
     module_info.name: module.FORMAT
     for module_info in iter_modules(__path__)
     if hasattr(module := import_module(f"{__name__}.{module_info.name}"), "FORMAT")
 }
-NO_PLACE = "rows"
-TOOLS = {name: form for name, form in FORMATS.items() if form.write}
+LEFT_OUT_ROWS = "rows"
+TOOL_FORMATS = {name: form for name, form in FORMATS.items() if form.write}
 """Those in which a round goes out again."""
 
 
@@ -29,21 +29,23 @@ def register_format(name: str, form: Format) -> None:
         raise ValueError(f"The site has a format {name} itself.")
     FORMATS[name] = form
     if form.write:
-        TOOLS[name] = form
+        TOOL_FORMATS[name] = form
 
 
 load_plugins("dynabench.formats", Format, register_format)
 
 
-def written(items: Iterable[Item], tool: str, left: Left | None = None) -> Iterator[str]:
+def write_tool_file(
+    items: Iterable[Item], tool: str, left: LeftOutCounts | None = None
+) -> Iterator[str]:
     """Yield the file of a tool in pieces.
 
     left: counts the rows that the layout cannot express.
     """
-    form = TOOLS[tool]
-    records_found = _records(items, form, Left() if left is None else left)
+    form = TOOL_FORMATS[tool]
+    records_found = _write_records(items, form, LeftOutCounts() if left is None else left)
     if form.columns:
-        yield from _table(records_found, form.columns)
+        yield from _write_table(records_found, form.columns)
         return
     records = (json.dumps(record, ensure_ascii=False) for record in records_found)
     first, last = form.frame
@@ -58,17 +60,17 @@ def written(items: Iterable[Item], tool: str, left: Left | None = None) -> Itera
     yield f"\n{last}\n"
 
 
-def _records(items: Iterable[Item], form: Format, left: Left) -> Iterator[Record]:
+def _write_records(items: Iterable[Item], form: Format, left: LeftOutCounts) -> Iterator[Record]:
     assert form.write
     for item in items:
         record = form.write(item) if set(form.needs) <= item.texts.keys() else None
         if record:
             yield record
         else:
-            left[NO_PLACE] += 1
+            left[LEFT_OUT_ROWS] += 1
 
 
-def _table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:
+def _write_table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:
     """Yield a table in CSV, one row at a time."""
     line = StringIO()
     writer = csv.DictWriter(line, columns)
@@ -81,8 +83,8 @@ def _table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:
     yield line.getvalue()
 
 
-def file_name(stem: str, tool: str) -> str:
+def build_file_name(stem: str, tool: str) -> str:
     """Return the name of a tool's file."""
-    form = TOOLS[tool]
+    form = TOOL_FORMATS[tool]
     ending = "csv" if form.columns else "json" if form.frame[0] else "jsonl"
     return f"{stem}-{tool}.{ending}"

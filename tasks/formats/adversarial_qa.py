@@ -32,10 +32,10 @@ def row(parts: Sequence[Part]) -> Record:
 FORMAT = Format(
     TITLE,
     row,
-    squad.questions,
+    squad.iter_questions,
     write=squad.write,
     frame=squad.FRAME,
-    needs=squad.NEEDS,
+    needs=squad.REQUIRED_FIELDS,
     files=r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.json(\.gz)?$",
     hides=("settled", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(

@@ -7,13 +7,23 @@ there of `verifier_labels_R1-3.jsonl`, which joins by uid where it lies in the s
 import re
 from collections.abc import Sequence
 
-from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of, vote_of, without
-from tasks.formats.reading import json_lines
+from tasks.formats.base import (
+    Format,
+    Item,
+    Part,
+    Record,
+    Terms,
+    build_vote,
+    check_record,
+    omit_keys,
+    translate_value,
+)
+from tasks.formats.reading import read_json_lines
 from tasks.line_files import BadRow, strict_json
 
 TITLE = "ANLI"
 SHAPE = {"uid": str, "context": str, "hypothesis": str, "label": str, "model_label": str}
-VERIFIED = "verifier labels"
+VERIFIER_LABELS = "verifier labels"
 LABELS = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 
 
@@ -26,11 +36,13 @@ def row(parts: Sequence[Part]) -> Record | None:
     of: Part | None = None
     # A uid has a line in `R1` to `R3`, and may have one with its verifiers' labels.
     for name, record in parts:
-        if VERIFIED in record:
-            checked(record, {"uid": str, VERIFIED: list}, TITLE)
+        if VERIFIER_LABELS in record:
+            check_record(record, {"uid": str, VERIFIER_LABELS: list}, TITLE)
             votes = []
-            for code in record[VERIFIED]:
-                votes.append(vote_of(None, one_of(code, LABELS, VERIFIED, TITLE)))
+            for code in record[VERIFIER_LABELS]:
+                votes.append(
+                    build_vote(None, translate_value(code, LABELS, VERIFIER_LABELS, TITLE))
+                )
         elif of:
             raise BadRow(f"the uid {record.get('uid')} stands in {of[0]} too; keep one of the two")
         else:
@@ -38,20 +50,20 @@ def row(parts: Sequence[Part]) -> Record | None:
     if of is None:
         return None
     name, record = of
-    checked(record, SHAPE, TITLE)
+    check_record(record, SHAPE, TITLE)
     match = re.search(r"R([123])/(train|dev|test)\.", name)
     if not match:
         raise BadRow("the file's name does not tell the round; call it R1/dev.jsonl, as ANLI does")
-    model = one_of(record["model_label"], LABELS, "model_label", TITLE)
+    model = translate_value(record["model_label"], LABELS, "model_label", TITLE)
     return {
         "round": int(match[1]),
         "uid": record["uid"],
         "context": {"premise": record["context"]},
         "input": {"hypothesis": record["hypothesis"]},
-        "author_label": one_of(record["label"], LABELS, "label", TITLE),
+        "author_label": translate_value(record["label"], LABELS, "label", TITLE),
         "model_prediction": {"model": f"anli-r{match[1]}", "label": model, "probs": None},
         "validations": votes,
-        "metadata": {"split": match[2], **without(record, SHAPE)},
+        "metadata": {"split": match[2], **omit_keys(record, SHAPE)},
     }
 
 
@@ -74,7 +86,7 @@ def write(item: Item) -> Record | None:
 FORMAT = Format(
     TITLE,
     row,
-    json_lines,
+    read_json_lines,
     files=r"(R[123]/(train|dev|test)|verifier_labels_R1-3)\.jsonl(\.gz)?$",
     same=lambda record: str(record["uid"]),
     write=write,

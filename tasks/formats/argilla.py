@@ -10,51 +10,51 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from tasks.formats.base import (
-    ARRAY,
-    ASKED,
-    KEPT,
-    LEFT,
-    NOTED,
-    OTHERS,
-    UNANSWERED,
+    ARRAY_FRAME,
+    EMPTY_ANSWERS,
+    LEFT_OUT_KEY,
+    NOTES_KEY,
+    OTHER_PREDICTIONS,
+    QUESTIONS_KEY,
+    ROW_KEY,
     VERDICTS,
     Format,
     Item,
-    Left,
+    LeftOutCounts,
     Part,
     Record,
-    checked,
-    digest_of,
-    given_of,
-    kept_row,
-    said_of,
-    turns_of,
-    vote_of,
-    without,
+    build_vote,
+    check_record,
+    convert_turns,
+    format_answer,
+    hash_record,
+    omit_keys,
+    parse_stored_row,
+    split_given,
 )
-from tasks.formats.reading import json_items
+from tasks.formats.reading import make_json_reader
 from tasks.line_files import BadRow
 
 TITLE = "Argilla"
-SUBMITTED = "submitted"
-VERDICT = "verdict"
+SUBMITTED_STATUS = "submitted"
+VERDICT_QUESTION = "verdict"
 """The question whether an answer is correct."""
-CHOOSE = "to_json or to_list(flatten=True) of the records"
-NO_STATUS = (
+EXPORT_ADVICE = "to_json or to_list(flatten=True) of the records"
+NO_STATUS_NOTE = (
     "responses without a status, as to_json leaves it out: drafts and discarded ones count, too, "
     "but not where you write to_list(flatten=True) of the records into a JSON file"
 )
-_FLAT = re.compile(r"(.+)\.(responses|suggestion)(?:\.(users|status|score|agent))?")
-_OWN = ("id", "status", "_server_id", "score")
+_FLAT_COLUMN = re.compile(r"(.+)\.(responses|suggestion)(?:\.(users|status|score|agent))?")
+_OWN_COLUMNS = ("id", "status", "_server_id", "score")
 """Columns of a flat record that are no field, metadata or vector."""
 
 
 def row(parts: Sequence[Part]) -> Record:
     """Return a record. Its fields are what people read, and each response is a vote."""
-    record = _whole(parts[0][1])
+    record = _normalise_record(parts[0][1])
     metadata = dict(record.get("metadata") or {})
-    kept_fields = kept_row(metadata.pop(KEPT, None))
-    left, noted = Left(), Left()
+    kept_fields = parse_stored_row(metadata.pop(ROW_KEY, None))
+    left, noted = LeftOutCounts(), LeftOutCounts()
     questions = []
     for name, answers in record["responses"].items():
         if answers:
@@ -64,17 +64,19 @@ def row(parts: Sequence[Part]) -> Record:
     # Votes that an export took out come first, and those of Argilla after them.
     votes = list(kept_fields.pop("validations", []))
     for question in questions:
-        votes += _votes(question, record["responses"][question], left, noted)
+        votes += _read_votes(question, record["responses"][question], left, noted)
     if vectors := record.get("vectors"):
         left["vectors"] += len(vectors)
-    answered = tuple(question_name for question_name in questions if question_name != VERDICT)
-    about = {LEFT: left, NOTED: noted, ASKED: answered}
+    answered = tuple(
+        question_name for question_name in questions if question_name != VERDICT_QUESTION
+    )
+    about = {LEFT_OUT_KEY: left, NOTES_KEY: noted, QUESTIONS_KEY: answered}
     if kept_fields:
         return {**kept_fields, "validations": votes, **about}
     return {
-        "uid": str(record.get("id") or digest_of(record["fields"])),
-        **given_of(record["fields"]),
-        "model_prediction": _prediction(record.get("suggestions"), left, answered),
+        "uid": str(record.get("id") or hash_record(record["fields"])),
+        **split_given(record["fields"]),
+        "model_prediction": _find_prediction(record.get("suggestions"), left, answered),
         "validations": votes,
         "metadata": metadata,
         **about,
@@ -89,30 +91,30 @@ def only(record: Record, question: str) -> Record:
             record[key] = {
                 name: answers
                 for name, answers in record[key].items()
-                if name in (question, VERDICT)
+                if name in (question, VERDICT_QUESTION)
             }
     kept_columns = {}
     for name, value in record.items():
-        match = _FLAT.fullmatch(name)
-        if not match or match[1] in (question, VERDICT):
+        match = _FLAT_COLUMN.fullmatch(name)
+        if not match or match[1] in (question, VERDICT_QUESTION):
             kept_columns[name] = value
     return kept_columns
 
 
-def _whole(record: Record) -> Record:
+def _normalise_record(record: Record) -> Record:
     """Return the record in the form that `to_json` writes. Raises BadRow."""
     # Only the flat form has this column.
     if "fields" not in record and "_server_id" in record:
-        record = _nested(record)
+        record = _unflatten(record)
     if record.get("responses", {}) is None:  # as the server gives a record without any
         record = {**record, "responses": {}}
     try:
-        return checked(record, {"fields": dict, "responses": dict}, TITLE)
+        return check_record(record, {"fields": dict, "responses": dict}, TITLE)
     except BadRow as error:
-        raise BadRow(f"{error}; choose {CHOOSE}") from None
+        raise BadRow(f"{error}; choose {EXPORT_ADVICE}") from None
 
 
-def _nested(flat: Record) -> Record:
+def _unflatten(flat: Record) -> Record:
     """Convert a flat record to the form that `to_json` writes.
 
     Texts and conversations become fields, other values metadata. A flat record does not distinguish
@@ -123,26 +125,26 @@ def _nested(flat: Record) -> Record:
     metadata: Record = {}
     vectors: Record = {}
     for name, value in flat.items():
-        if match := _FLAT.fullmatch(name):
+        if match := _FLAT_COLUMN.fullmatch(name):
             answers[match[2]].setdefault(match[1], {})[match[3] or "value"] = value
-        elif name == KEPT or not (isinstance(value, str) or turns_of(value)):
+        elif name == ROW_KEY or not (isinstance(value, str) or convert_turns(value)):
             # Without `isinstance`, since whole numbers and booleans are metadata.
             is_vector = isinstance(value, list) and all(type(values) is float for values in value)
             (vectors if value and is_vector else metadata)[name] = value
-        elif name not in _OWN:
+        elif name not in _OWN_COLUMNS:
             fields[name] = value
     return {
         "id": flat.get("id"),
         "fields": fields,
-        "metadata": without(metadata, _OWN),
+        "metadata": omit_keys(metadata, _OWN_COLUMNS),
         "vectors": vectors,
         "responses": {
-            name: _responses(name, values) for name, values in answers["responses"].items()
+            name: _combine_responses(name, values) for name, values in answers["responses"].items()
         },
         "suggestions": {
             name: {
                 **values,
-                "value": _suggested(values["value"], answers["responses"].get(name, {})),
+                "value": _read_suggestion(values["value"], answers["responses"].get(name, {})),
             }
             for name, values in answers["suggestion"].items()
             if values.get("value") is not None
@@ -150,7 +152,7 @@ def _nested(flat: Record) -> Record:
     }
 
 
-def _suggested(value: Any, responses: Mapping[str, Any]) -> Any:
+def _read_suggestion(value: Any, responses: Mapping[str, Any]) -> Any:
     """Return the value of a suggestion; None if it may be the number of a label.
 
     `to_datasets` writes suggested labels as numbers, without their names.
@@ -161,7 +163,7 @@ def _suggested(value: Any, responses: Mapping[str, Any]) -> Any:
     return value
 
 
-def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
+def _combine_responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
     """Combine the lists of values, people and statuses into responses. Raises BadRow."""
     values, people, statuses = (
         lists.get(list_name) or [] for list_name in ("value", "users", "status")
@@ -188,49 +190,53 @@ def write(item: Item) -> Record:
     return {
         "id": item.uid,
         "fields": dict(item.texts),
-        "metadata": {KEPT: item.row_json},
+        "metadata": {ROW_KEY: item.row_json},
         "suggestions": {} if answer is None else {item.answer: suggestion},
         "responses": {},
         "vectors": {},
     }
 
 
-def _votes(question: str, responses: Any, left: Left, noted: Left) -> list[Record]:
+def _read_votes(
+    question: str, responses: Any, left: LeftOutCounts, noted: LeftOutCounts
+) -> list[Record]:
     if not isinstance(responses, list):
         raise BadRow(f"`responses.{question}` is no list; {TITLE} has one there")
     votes = []
     for number, response in enumerate(responses, 1):
         where = f"responses.{question}[{number}]"
-        checked(response, {}, TITLE, where)
+        check_record(response, {}, TITLE, where)
         status = response.get("status")
         # Drafts and discarded responses are no votes.
-        if (status or SUBMITTED) != SUBMITTED:
+        if (status or SUBMITTED_STATUS) != SUBMITTED_STATUS:
             left[f"responses that are {status}"] += 1
             continue
-        # The default of 0 stands for a missing value, which `_said` then refuses.
+        # The default of 0 stands for a missing value, which `_read_answer` then refuses.
         if response.get("value", 0) in (None, "", []):
-            left[UNANSWERED] += 1
+            left[EMPTY_ANSWERS] += 1
             continue
-        answer = _said(response.get("value"), f"{where}.value")
-        checked(response, {"user_id": str}, TITLE, where)
+        answer = _read_answer(response.get("value"), f"{where}.value")
+        check_record(response, {"user_id": str}, TITLE, where)
         if not status:
-            noted[NO_STATUS] += 1
-        is_verdict = question == VERDICT and answer in VERDICTS
-        votes.append(vote_of(response["user_id"], answer, is_verdict=is_verdict))
+            noted[NO_STATUS_NOTE] += 1
+        is_verdict = question == VERDICT_QUESTION and answer in VERDICTS
+        votes.append(build_vote(response["user_id"], answer, is_verdict=is_verdict))
     return votes
 
 
-def _said(value: Any, where: str) -> str:
+def _read_answer(value: Any, where: str) -> str:
     """Return the value as a single answer. Raises BadRow."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadRow(
             f"`{where}` is neither text nor number; Argilla's labels, ratings and texts come in, "
             "and several labels, rankings and spans do not"
         )
-    return said_of(value)
+    return format_answer(value)
 
 
-def _prediction(suggestions: Any, left: Left, answered: Container[str]) -> Record | None:
+def _find_prediction(
+    suggestions: Any, left: LeftOutCounts, answered: Container[str]
+) -> Record | None:
     """Return an agent's suggestion for the question that people answered, or for the only question.
 
     Returns None for several questions, because it is unclear which one counts.
@@ -244,30 +250,30 @@ def _prediction(suggestions: Any, left: Left, answered: Container[str]) -> Recor
             if name not in answered:
                 others.append(name)
         if others:
-            left[OTHERS] += len(others)
+            left[OTHER_PREDICTIONS] += len(others)
         suggested = {name: suggestion for name, suggestion in suggested.items() if name in answered}
     if len(suggested) > 1:
         left["suggestions for several questions"] += len(suggested)
         return None
     for question, suggestion2 in suggested.items():
-        value = checked(suggestion2, {}, TITLE, f"suggestions.{question}").get("value")
+        value = check_record(suggestion2, {}, TITLE, f"suggestions.{question}").get("value")
         if isinstance(value, bool) or not isinstance(value, str | int):
             left["suggestions that are neither a text nor a rating"] += 1
             continue
         model = suggestion2.get("agent") or "argilla"
-        return {"model": model, "label": said_of(value), "probs": None}
+        return {"model": model, "label": format_answer(value), "probs": None}
     return None
 
 
 FORMAT = Format(
     TITLE,
     row,
-    json_items(),
+    make_json_reader(),
     files=r"^(?!(.*/)?(\.argilla/|dataset_info\.json$|state\.json$)).*\.jsonl?$",
-    choose=CHOOSE,
+    choose=EXPORT_ADVICE,
     only=only,
     write=write,
     hides=("author", "votes", "verdicts", "corrections", "models", "metadata"),
     keeps=True,
-    frame=ARRAY,
+    frame=ARRAY_FRAME,
 )

@@ -29,21 +29,21 @@ KINDS: Mapping[type, str] = {
     type(None): "null",
 }
 VERDICTS = ("correct", "incorrect", "flagged", "cannot_tell")
-PRIVATE = re.compile(
+PRIVATE_NAMES = re.compile(
     "annotator|worker|assignment|hit_?id|agent|mephisto|prolific|user|e-?mail", re.I
 )
 """Names of metadata that tell of people, as platforms of workers write them."""
-KEPT = "dynabench"
+ROW_KEY = "dynabench"
 """Where an export for a tool keeps the row itself, as JSON, so that it comes back whole."""
-NOTED = "noted"
+NOTES_KEY = "noted"
 """Where a layout's row counts what the reader should know of it. No field of the row itself."""
-LEFT = "left_out"
+LEFT_OUT_KEY = "left_out"
 """Where a layout's row counts what it does not keep, by its name. No field of the row itself."""
-FREE = "is_free"
+FREE_TEXT_KEY = "is_free"
 """Where a layout's row says that people typed its answers. No field of the row itself."""
-ASKED = "asked"
+QUESTIONS_KEY = "asked"
 """Where a layout's row names the questions that its votes answer. No field of the row itself."""
-PARTS: Mapping[str, str] = {
+PART_DESCRIPTIONS: Mapping[str, str] = {
     "author": gettext_noop("the author's answer"),
     "settled": gettext_noop("what votes have settled"),
     "votes": gettext_noop("votes for a label"),
@@ -54,11 +54,11 @@ PARTS: Mapping[str, str] = {
     "fields": gettext_noop("fields that the layout does not have"),
 }
 """What an item holds besides the texts that a layout has, in words."""
-UNANSWERED = "answers that are empty"
-OTHERS = "predictions for other questions"
-Left = Counter[str]
-ROLES = ("user", "assistant")
-_json = json.JSONEncoder(ensure_ascii=False).encode
+EMPTY_ANSWERS = "answers that are empty"
+OTHER_PREDICTIONS = "predictions for other questions"
+LeftOutCounts = Counter[str]
+CHAT_ROLES = ("user", "assistant")
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Terms(NamedTuple):
@@ -69,11 +69,11 @@ class Terms(NamedTuple):
     origin: str = ""
 
 
-UNKNOWN = Terms()
-ARRAY = ("[", "]")
+UNKNOWN_TERMS = Terms()
+ARRAY_FRAME = ("[", "]")
 
 
-class Line(NamedTuple):
+class RecordLine(NamedTuple):
     """A record: its position, its text, and its row or an error message.
 
     left: counts of what is not imported, by description. is_free: whether answers are free text
@@ -134,9 +134,10 @@ class Format:
 
     row: returns the imported row for all records of one item, each given with its file name. The
     row has the fields of docs/operators.md, "Importing history", with votes in the order in which
-    people gave them, and under LEFT what is not imported, under NOTED what should be known, under
-    FREE whether people type and under ASKED the questions. None if the records are only about items
-    that the file lacks. Raises BadRow, or FileError if no record can be read.
+    people gave them, and under LEFT_OUT_KEY what is not imported, under NOTES_KEY what should be
+    known, under FREE_TEXT_KEY whether people type and under QUESTIONS_KEY the questions. None if
+    the records are only about items that the file lacks. Raises BadRow, or FileError if no record
+    can be read.
     read: yields the numbered records of a file; raises FileError.
     files: pattern of the names of files with records, in a folder or an archive.
     choose: which export to choose in the tool, if a file must be JSON.
@@ -147,7 +148,8 @@ class Format:
     row_of_all: returns `row`, given all records, if a record's meaning depends on the others;
     raises FileError.
     write: returns an item in this layout; None if the layout cannot express it.
-    hides: the PARTS that are only in KEPT, or not exported at all. keeps: whether KEPT is written.
+    hides: the keys of PART_DESCRIPTIONS that are only in ROW_KEY, or not exported at all.
+    keeps: whether ROW_KEY is written.
     frame: the text before and after all records of one JSON value; empty for a record per line.
     columns: those of a CSV table. needs: fields that a task must have for an export.
     """
@@ -169,21 +171,23 @@ class Format:
     frame: tuple[str, str] = ("", "")
     columns: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    terms: Terms = UNKNOWN
+    terms: Terms = UNKNOWN_TERMS
 
     @property
     def hidden(self) -> tuple[str, ...]:
         """Return descriptions of what the layout does not show."""
-        return tuple(PARTS[name] for name in self.hides)
+        return tuple(PART_DESCRIPTIONS[name] for name in self.hides)
 
 
-def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:
+def check_record(record: Any, shape: Shape, title: str, where: str = "") -> Record:
     """Return the record if it has these fields with these types; else raise BadRow.
 
     where: the position of the record within a larger one, for messages.
     """
     if not isinstance(record, dict):
-        raise BadRow(f"{where or 'the record'} is {_kind(record)}; {title} has an object there")
+        raise BadRow(
+            f"{where or 'the record'} is {_describe_kind(record)}; {title} has an object there"
+        )
     for name, kind in shape.items():
         at = name
         if where:
@@ -197,11 +201,11 @@ def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:
         if not isinstance(record[name], kinds) or (
             isinstance(record[name], bool) and bool not in kinds
         ):
-            raise BadRow(f"`{at}` is {_kind(record[name])}; {title} has {expected} there")
+            raise BadRow(f"`{at}` is {_describe_kind(record[name])}; {title} has {expected} there")
     return record
 
 
-def one_of(value: Any, words: Mapping[str, str], name: str, title: str) -> str:
+def translate_value(value: Any, words: Mapping[str, str], name: str, title: str) -> str:
     """Translate a value of the layout to our term for it. Raises BadRow."""
     code = label_of(value, tuple(words))
     if code is None:
@@ -209,12 +213,12 @@ def one_of(value: Any, words: Mapping[str, str], name: str, title: str) -> str:
     return words[code]
 
 
-def without(record: Record, names: Container[str]) -> Record:
+def omit_keys(record: Record, names: Container[str]) -> Record:
     """Return the record without these names."""
     return {name: value for name, value in record.items() if name not in names}
 
 
-def kept_row(text: Any) -> Record:
+def parse_stored_row(text: Any) -> Record:
     """Return the row that an export stored as JSON, {} without one. Raises BadRow."""
     if not text:
         return {}
@@ -222,11 +226,11 @@ def kept_row(text: Any) -> Record:
     if isinstance(text, str):
         row = strict_json(text)
     if not isinstance(row, dict) or "uid" not in row:
-        raise BadRow(f"`{KEPT}` is not as it was exported; export again, or delete it")
+        raise BadRow(f"`{ROW_KEY}` is not as it was exported; export again, or delete it")
     return row
 
 
-def given_of(data: Record) -> Record:
+def split_given(data: Record) -> Record:
     """Split what people read of a record: conversations are context, other values are input.
 
     Other lists and objects become JSON text.
@@ -234,22 +238,22 @@ def given_of(data: Record) -> Record:
     context: Record = {}
     inputs: Record = {}
     for name, value in data.items():
-        if turns := turns_of(value):
+        if turns := convert_turns(value):
             context[name] = turns
         else:
             # Fields hold texts and numbers, so that nested values are kept as JSON.
-            inputs[name] = _json(value) if isinstance(value, list | dict) else value
+            inputs[name] = _encode_json(value) if isinstance(value, list | dict) else value
     return {"context": context, "input": inputs}
 
 
-def turns_of(value: Any) -> list[Record]:
+def convert_turns(value: Any) -> list[Record]:
     """Convert a conversation from the form of chat models to ours; return [] for other values."""
     turns = []
     if isinstance(value, list):
         turns = value
     for place, turn in enumerate(turns):
         is_turn = isinstance(turn, dict) and turn.keys() == {"role", "content"}
-        roles: tuple[str, ...] = ROLES
+        roles: tuple[str, ...] = CHAT_ROLES
         # Only a conversation's first turn may be the instruction.
         if place == 0:
             roles = ("system", "user", "assistant")
@@ -261,18 +265,18 @@ def turns_of(value: Any) -> list[Record]:
     return [{"role": turn["role"], "text": turn["content"]} for turn in turns]
 
 
-def digest_of(record: Record) -> str:
+def hash_record(record: Record) -> str:
     """Return an id for a record without one: 32 hex digits, the same for equal records."""
     # Sorted, because tools write the keys of equal records in any order.
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def said_of(value: Any) -> str:
+def format_answer(value: Any) -> str:
     """Return an answer in the form of a label; a whole number loses its `.0`."""
     return label_text(value) or str(value)
 
 
-def vote_of(worker: Any, answer: str, *, is_verdict: bool = False) -> Record:
+def build_vote(worker: Any, answer: str, *, is_verdict: bool = False) -> Record:
     """Return a vote in the form of a row of imported history."""
     who = None
     if worker not in (None, ""):
@@ -280,7 +284,7 @@ def vote_of(worker: Any, answer: str, *, is_verdict: bool = False) -> Record:
     return {"worker": who, "verdict" if is_verdict else "label": answer}
 
 
-def taken_correction(typed: list[tuple[Any, str]], who: Any) -> str:
+def pop_correction(typed: list[tuple[Any, str]], who: Any) -> str:
     """Remove and return the first correct answer that a person typed; "" without one."""
     own = next((entry for entry in typed if entry[0] == who), None)
     if own is None:
@@ -290,7 +294,7 @@ def taken_correction(typed: list[tuple[Any, str]], who: Any) -> str:
     return own[1]
 
 
-def moment_of(record: Record, *names: str) -> float:
+def find_timestamp(record: Record, *names: str) -> float:
     """Return the time of the first field with a date and time, in seconds; 0 without one."""
     for name in names:
         try:
@@ -300,5 +304,5 @@ def moment_of(record: Record, *names: str) -> float:
     return 0.0
 
 
-def _kind(value: Any) -> str:
+def _describe_kind(value: Any) -> str:
     return KINDS.get(type(value), "something else")

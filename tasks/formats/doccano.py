@@ -12,34 +12,34 @@ from pathlib import PurePosixPath
 
 from core.text.words import composed
 from tasks.formats.base import (
-    KEPT,
-    LEFT,
-    UNANSWERED,
+    EMPTY_ANSWERS,
+    LEFT_OUT_KEY,
+    ROW_KEY,
     Format,
     Item,
-    Left,
+    LeftOutCounts,
     Part,
     Record,
     Shape,
-    checked,
-    kept_row,
-    vote_of,
-    without,
+    build_vote,
+    check_record,
+    omit_keys,
+    parse_stored_row,
 )
-from tasks.formats.reading import json_items
+from tasks.formats.reading import make_json_reader
 from tasks.line_files import BadRow, FileError
 
 TITLE = "doccano"
 SHAPE: Shape = {"id": (int, str), "label": list}
-TOGETHER = "all"
-ONE_PROJECT = "import each project of doccano by itself, into a round of its own"
-SHOWN = "dynabench_label"
+SHARED_FILE = "all"
+ONE_PROJECT_ADVICE = "import each project of doccano by itself, into a round of its own"
+EXPORTED_LABEL = "dynabench_label"
 """The label that an export brought along. doccano gives it to whoever uploads the file."""
-MARKED = ("cats", "entities", "relations", "bbox", "segmentation")
+OTHER_KINDS = ("cats", "entities", "relations", "bbox", "segmentation")
 """What projects of other kinds have in place of labels."""
-TEXTS = ("text", "data")
+TEXT_COLUMNS = ("text", "data")
 """What versions of doccano call the text; a project may call it otherwise."""
-OWN = {"Comments", "comments", KEPT, SHOWN}.union(SHAPE)
+OWN_COLUMNS = {"Comments", "comments", ROW_KEY, EXPORTED_LABEL}.union(SHAPE)
 
 
 def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
@@ -47,28 +47,28 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
 
     uploader: the person to whom doccano credits the labels that came with an export.
     """
-    left = Left()
+    left = LeftOutCounts()
     votes: list[Record] = []
     for name, record in parts:
-        votes += _votes(name, record, uploader, left)
+        votes += _read_votes(name, record, uploader, left)
     first = parts[0][1]
-    column, text = _text(first)
+    column, text = _find_text(first)
     for name, record in parts:
-        if _text(record)[1] != text:
-            raise BadRow(f"the id {first['id']} has another text in {name}; {ONE_PROJECT}")
-    kept_fields = kept_row(first.get(KEPT))
+        if _find_text(record)[1] != text:
+            raise BadRow(f"the id {first['id']} has another text in {name}; {ONE_PROJECT_ADVICE}")
+    kept_fields = parse_stored_row(first.get(ROW_KEY))
     if kept_fields:
         return {
             **kept_fields,
             "validations": list(kept_fields.get("validations", [])) + votes,
-            LEFT: left,
+            LEFT_OUT_KEY: left,
         }
     return {
         "uid": str(first["id"]),
         "input": {"text": text},
         "validations": votes,
-        "metadata": without(first, OWN | {column}),
-        LEFT: left,
+        "metadata": omit_keys(first, OWN_COLUMNS | {column}),
+        LEFT_OUT_KEY: left,
     }
 
 
@@ -77,15 +77,20 @@ def write(item: Item) -> Record:
     label = []
     if item.label is not None:
         label = [item.label]
-    return {"text": item.text, "label": label, KEPT: item.row_json, SHOWN: item.label or ""}
+    return {
+        "text": item.text,
+        "label": label,
+        ROW_KEY: item.row_json,
+        EXPORTED_LABEL: item.label or "",
+    }
 
 
 def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
     """Return `row`, bound to the person who uploaded the file. Raises FileError."""
-    return partial(row, uploader=_uploader(parts))
+    return partial(row, uploader=_find_uploader(parts))
 
 
-def _uploader(parts: Iterable[Part]) -> str | None:
+def _find_uploader(parts: Iterable[Part]) -> str | None:
     """Return the person who has a label at every text that came with one; None without one.
 
     Of several such people, return the one with no other labels. Raises FileError if several
@@ -95,14 +100,14 @@ def _uploader(parts: Iterable[Part]) -> str | None:
     texts: set[str] = set()
     others: set[str] = set()
     for name, record in parts:
-        who, label = _person(name), record.get("label")
+        who, label = _parse_person(name), record.get("label")
         if who is None or not isinstance(label, list):
             continue
-        if record.get(SHOWN):
+        if record.get(EXPORTED_LABEL):
             texts.add(str(record.get("id")))
             if label:
                 have[who].add(str(record.get("id")))
-        if label and label != [record.get(SHOWN)]:
+        if label and label != [record.get(EXPORTED_LABEL)]:
             others.add(who)
     # Whoever uploaded the texts has a label at every text that came with one.
     likely = [who for who, ids in have.items() if len(ids) == len(texts)]
@@ -110,18 +115,20 @@ def _uploader(parts: Iterable[Part]) -> str | None:
         likely = [who for who in likely if who not in others] or likely
     if len(likely) > 1:
         raise FileError(
-            f"{', '.join(sorted(likely))} have each a label wherever `{SHOWN}` has one, and "
-            "doccano gave it to whoever uploaded the texts. Take that person's file out."
+            f"{', '.join(sorted(likely))} have each a label wherever `{EXPORTED_LABEL}` has one, "
+            "and doccano gave it to whoever uploaded the texts. Take that person's file out."
         )
     if likely:
         return likely[0]
     return None
 
 
-def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[Record]:
-    if "label" not in record and any(key in record for key in MARKED):
+def _read_votes(
+    name: str, record: Record, uploader: str | None, left: LeftOutCounts
+) -> list[Record]:
+    if "label" not in record and any(key in record for key in OTHER_KINDS):
         raise BadRow("it has no `label`; doccano's intents, spans and relations do not come in")
-    checked(record, SHAPE, TITLE)
+    check_record(record, SHAPE, TITLE)
     for key in ("Comments", "comments"):
         if isinstance(record.get(key), list) and record[key]:
             left["comments"] += len(record[key])
@@ -131,29 +138,29 @@ def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[
             f"`label` has {len(labels)} entries, and here a person gives one text; doccano's spans "
             "and several labels do not come in"
         )
-    who = _person(name)
+    who = _parse_person(name)
     if not labels:
         return []
     if not labels[0].strip():
-        left[UNANSWERED] += 1
+        left[EMPTY_ANSWERS] += 1
         return []
     # doccano gave it to the uploader, who may never have looked at the text.
-    if labels[0] == record.get(SHOWN) and who in (None, uploader):
+    if labels[0] == record.get(EXPORTED_LABEL) and who in (None, uploader):
         left["labels that the texts came to doccano with"] += 1
         return []
-    return [vote_of(who, labels[0])]
+    return [build_vote(who, labels[0])]
 
 
-def _text(record: Record) -> tuple[str, str]:
+def _find_text(record: Record) -> tuple[str, str]:
     """Return the name of the text column, and the text. Raises BadRow."""
     columns = []
-    for name in TEXTS:
+    for name in TEXT_COLUMNS:
         if isinstance(record.get(name), str):
             columns.append(name)
     columns = columns or [
-        name for name, value in record.items() if isinstance(value, str) and name not in OWN
+        name for name, value in record.items() if isinstance(value, str) and name not in OWN_COLUMNS
     ]
-    if not columns or (len(columns) > 1 and columns[0] not in TEXTS):
+    if not columns or (len(columns) > 1 and columns[0] not in TEXT_COLUMNS):
         hint = ""
         if columns:
             hint = f", and any of {', '.join(columns)} may be it"
@@ -161,11 +168,11 @@ def _text(record: Record) -> tuple[str, str]:
     return columns[0], record[columns[0]]
 
 
-def _person(name: str) -> str | None:
+def _parse_person(name: str) -> str | None:
     """Return the person whose file it is; None for a file of all people."""
     name = composed(name)  # one person, on whatever system the files were packed
     file = PurePosixPath(name[:-3] if name.lower().endswith(".gz") else name)
-    is_person = file.stem != TOGETHER and not file.is_absolute()  # a file alone has any name
+    is_person = file.stem != SHARED_FILE and not file.is_absolute()  # a file alone has any name
     if is_person:
         return file.stem
     return None
@@ -174,7 +181,7 @@ def _person(name: str) -> str | None:
 FORMAT = Format(
     TITLE,
     row,
-    json_items(),
+    make_json_reader(),
     files=r"\.jsonl?(\.gz)?$",
     choose="JSONL (or JSON)",
     same=lambda record: str(record["id"]),

@@ -12,57 +12,60 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.formats.base import (
-    PRIVATE,
+    PRIVATE_NAMES,
     VERDICTS,
     Format,
     Item,
     Part,
     Record,
-    checked,
-    taken_correction,
-    vote_of,
+    build_vote,
+    check_record,
+    pop_correction,
 )
-from tasks.formats.reading import json_items
+from tasks.formats.reading import make_json_reader
 from tasks.line_files import BadRow, strict_json
 
 TITLE = "Dynabench"
-ANSWERS = ("label", "answer")
+ANSWER_FIELDS = ("label", "answer")
 """Names of the answer in tasks whose model says nothing."""
 OWN_VERDICT = {True: "incorrect", False: "correct"}
 MODES = ("placeholder",)
 """Votes that are none: they kept a person from an example."""
-ROUND = re.compile(r"(?:round|rid|(?:^|[-_])r)[-_]?(\d{1,4})(?!\d)", re.I)
-ABOUT = ("tag", "split", "example_explanation", "model_explanation", "generated_datetime",
+ROUND_PATTERN = re.compile(r"(?:round|rid|(?:^|[-_])r)[-_]?(\d{1,4})(?!\d)", re.I)
+METADATA_FIELDS = ("tag", "split", "example_explanation", "model_explanation", "generated_datetime",
          "time_elapsed", "label", "parent_uid")  # fmt: skip
 
 
 def row(parts: Sequence[Part]) -> Record | None:
     """Return an example with its votes; None if it was withdrawn, retracted or never finished."""
     name, whole = parts[0]
-    example = {**checked(whole.get("example_info", whole), {}, TITLE, "example_info")}
-    context = _context(whole.get("context_info", example.get("context")))
+    example = {**check_record(whole.get("example_info", whole), {}, TITLE, "example_info")}
+    context = _read_context(whole.get("context_info", example.get("context")))
     # Its author took it back.
     if example.get("withdrawn") or example.get("retracted") in (True, 1):
         return None
-    inputs = _object(example, "input_json")
+    inputs = _parse_object(example, "input_json")
     if "input_json" not in example:
-        inputs = {"text": checked(example, {"text": str}, TITLE)["text"]}
-    field, answer = _answer(example, inputs)
+        inputs = {"text": check_record(example, {"text": str}, TITLE)["text"]}
+    field, answer = _find_answer(example, inputs)
     is_old = "input_json" not in example
-    own, start = _own(example.get("target_pred") if is_old else inputs.pop(field, None))
+    own, start = _read_own_answer(example.get("target_pred") if is_old else inputs.pop(field, None))
     wrong = example.get("model_wrong")
     wrong = bool(wrong) if wrong in (True, False, 0, 1) and answer else None
     history_row: Record = {
-        "round": _round(name, example),
-        "uid": _uid(example),
+        "round": _find_round(name, example),
+        "uid": _find_uid(example),
         "context": context,
         "input": inputs,
         "author": _text(example.get("anon_uid")),
         "author_label": own,
         "model_prediction": answer,
         "model_wrong": wrong,
-        "validations": list(_votes(example)),
-        "metadata": {**_metadata(example), **({} if start is None else {f"{field}_start": start})},
+        "validations": list(_iter_votes(example)),
+        "metadata": {
+            **_build_metadata(example),
+            **({} if start is None else {f"{field}_start": start}),
+        },
     }
     if own is None and wrong is not None:
         history_row["author_verdict"] = OWN_VERDICT[wrong]
@@ -99,33 +102,33 @@ def write(item: Item) -> Record:
     }
 
 
-def _uid(example: Record) -> str:
+def _find_uid(example: Record) -> str:
     """Return the example's own id, because Dynabench's `uid` is the author's."""
     name = "uid"
     if "id" in example:
         name = "id"
-    return str(checked(example, {name: (int, str)}, TITLE)[name])
+    return str(check_record(example, {name: (int, str)}, TITLE)[name])
 
 
-def _object(record: Mapping[str, Any], name: str) -> Record:
+def _parse_object(record: Mapping[str, Any], name: str) -> Record:
     """Return the object in a field, which may be JSON text; {} if it is missing or null."""
     value = record.get(name)
     if isinstance(value, str) and value.strip():
         value = strict_json(value)
-    return dict(checked(value or {}, {}, TITLE, name))
+    return dict(check_record(value or {}, {}, TITLE, name))
 
 
-def _context(value: Any) -> Record:
+def _read_context(value: Any) -> Record:
     """Return the fields of a context. Before Dynatask a context was a single text."""
-    about = checked(value or {}, {}, TITLE, "context")
+    about = check_record(value or {}, {}, TITLE, "context")
     if "context_json" in about:
-        return _object(about, "context_json")
+        return _parse_object(about, "context_json")
     if isinstance(about.get("context"), str):
         return {"context": about["context"]}
     return {}
 
 
-def _answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
+def _find_answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
     """Return the name of the answer field, and the model's prediction."""
     model = _text(example.get("model_endpoint_name") or example.get("target_model")) or "dynabench"
     # Dynabench names endpoints by task and model.
@@ -133,20 +136,20 @@ def _answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
     if "input_json" not in example:
         text = _text(example.get("model_preds"))
         return "", {"model": model, "label": text, "probs": None} if text else None
-    output = _object(example, "output_json")
+    output = _parse_object(example, "output_json")
     probs = output.get("prob")
     is_known = isinstance(probs, dict) and all(_is_probability(prob) for prob in probs.values())
     likely = []
     for name in output:
         if name in inputs:
             likely.append(name)
-    likely += [name for name in ANSWERS if name in inputs or name in output]
+    likely += [name for name in ANSWER_FIELDS if name in inputs or name in output]
     field = ""
     if likely:
         field = likely[0]
     if field not in output:
         return field, None
-    label = _own(output[field])[0]
+    label = _read_own_answer(output[field])[0]
     return field, {"model": model, "label": label or "", "probs": probs if is_known else None}
 
 
@@ -154,7 +157,7 @@ def _is_probability(value: Any) -> bool:
     return isinstance(value, int | float) and 0 <= value <= 1
 
 
-def _own(value: Any) -> tuple[str | None, int | None]:
+def _read_own_answer(value: Any) -> tuple[str | None, int | None]:
     """Return an answer as text, and its start in the passage if the file has it."""
     if isinstance(value, dict) and isinstance(value.get("text"), str):
         return value["text"], value.get("start")
@@ -167,43 +170,43 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _round(name: str, example: Record) -> int:
+def _find_round(name: str, example: Record) -> int:
     """Return the round in a row or in the name of its file; else 1."""
     if isinstance(example.get("round"), int):
         return int(example["round"])
-    match = ROUND.search(name.rpartition("/")[2])
+    match = ROUND_PATTERN.search(name.rpartition("/")[2])
     if match:
         return int(match[1])
     return 1
 
 
-def _votes(example: Record) -> Any:
+def _iter_votes(example: Record) -> Any:
     """Yield people's votes. An owner's decision on this platform is not a vote."""
     votes = example.get("validations") or []
     if not isinstance(votes, list):
         raise BadRow("`validations` is no list; each vote in it is one")
-    typed = _corrections(example)
+    typed = _list_corrections(example)
     for number, vote in enumerate(votes, 1):
         if not isinstance(vote, list) or len(vote) < 3 or not isinstance(vote[0], str):
             raise BadRow(f"`validations[{number}]` must be a label, a mode and who gave it")
         answer, mode, who = vote[:3]
         # An owner's decision of this platform is exported among the votes, without a person.
         if answer not in MODES and not (mode == "owner" and who is None):
-            cast_vote = vote_of(who, answer, is_verdict=answer in VERDICTS)
+            cast_vote = build_vote(who, answer, is_verdict=answer in VERDICTS)
             right = ""
             if answer == "incorrect":
-                right = taken_correction(typed, who)
+                right = pop_correction(typed, who)
             yield {**cast_vote, "correction": right} if right else cast_vote
 
 
-def _corrections(example: Record) -> list[tuple[Any, str]]:
+def _list_corrections(example: Record) -> list[tuple[Any, str]]:
     """Return the corrections in our releases, each with the person who typed it."""
     corrections = example.get("corrections") or []
     typed = corrections
     if not isinstance(corrections, list):
         typed = [corrections]
     for number, correction in enumerate(typed, 1):
-        checked(
+        check_record(
             correction,
             {"answer": str, "validator": (str, type(None))},
             TITLE,
@@ -212,22 +215,24 @@ def _corrections(example: Record) -> list[tuple[Any, str]]:
     return [(correction["validator"], correction["answer"]) for correction in typed]
 
 
-def _metadata(example: Record) -> Record:
+def _build_metadata(example: Record) -> Record:
     """Return the remaining fields, without the ids of workers that old files leak."""
-    metadata = _object(example, "metadata_json")
+    metadata = _parse_object(example, "metadata_json")
     about = {}
-    for name in ABOUT:
+    for name in METADATA_FIELDS:
         if example.get(name) not in (None, ""):
             about[name] = example[name]
     return {
-        name: value for name, value in {**about, **metadata}.items() if not PRIVATE.search(name)
+        name: value
+        for name, value in {**about, **metadata}.items()
+        if not PRIVATE_NAMES.search(name)
     }
 
 
 FORMAT = Format(
     TITLE,
     row,
-    json_items(),
+    make_json_reader(),
     files=r"(^|/)(?!croissant\.|benchmark_card\.|task\.)(?![^/]*unlabelled)[^/]*\.jsonl?(\.gz)?$",
     write=write,
     hides=("settled",),

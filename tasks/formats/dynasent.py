@@ -6,8 +6,8 @@ Layout: "Data format" in README.md of cgpotts/dynasent.
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.formats.base import Format, Item, Part, Record, Shape, Terms, checked, vote_of
-from tasks.formats.reading import json_lines
+from tasks.formats.base import Format, Item, Part, Record, Shape, Terms, build_vote, check_record
+from tasks.formats.reading import read_json_lines
 from tasks.line_files import BadRow, strict_json
 
 TITLE = "DynaSent"
@@ -18,26 +18,26 @@ SHAPE: Shape = {
     "gold_label": (str, type(None)),
 }
 MODELS = {"r1-": (1, "model_0"), "r2-": (2, "model_1"), "sst": (0, "")}
-TAKEN = {"sentence", "text_id", "label_distribution", "sentence_author", "prompt_data"}
+USED_FIELDS = {"sentence", "text_id", "label_distribution", "sentence_author", "prompt_data"}
 
 
 def row(parts: Sequence[Part]) -> Record:
     """Return a sentence with its votes; in round 2, also its author and the edited sentence."""
-    record = checked(parts[0][1], SHAPE, TITLE)
+    record = check_record(parts[0][1], SHAPE, TITLE)
     if record["text_id"][:3] not in MODELS:
         raise BadRow(f"`text_id` is {record['text_id']}; DynaSent's begin with {', '.join(MODELS)}")
     round, model = MODELS[record["text_id"][:3]]
     model_shape = {}
     if model:
         model_shape = {f"{model}_label": str, f"{model}_probs": dict}
-    checked(record, model_shape, TITLE)
+    check_record(record, model_shape, TITLE)
     votes = []
     for label, workers in record["label_distribution"].items():
-        checked(record["label_distribution"], {label: list}, TITLE, "label_distribution")
-        votes += [vote_of(worker, label) for worker in workers]
+        check_record(record["label_distribution"], {label: list}, TITLE, "label_distribution")
+        votes += [build_vote(worker, label) for worker in workers]
     prompt = record.get("prompt_data") or {}
-    checked(prompt, {"prompt_sentence": str} if prompt else {}, TITLE, "prompt_data")
-    taken = TAKEN.union(model_shape)
+    check_record(prompt, {"prompt_sentence": str} if prompt else {}, TITLE, "prompt_data")
+    taken = USED_FIELDS.union(model_shape)
     metadata: dict[str, Any] = {n: value for n, value in record.items() if n not in taken}
     return {
         "round": round,
@@ -93,7 +93,7 @@ def write(item: Item) -> Record | None:
 FORMAT = Format(
     TITLE,
     row,
-    json_lines,
+    read_json_lines,
     write=write,
     needs=("text",),
     hides=("author", "verdicts", "corrections", "metadata", "fields"),

@@ -7,8 +7,8 @@ of the three annotators said are published.
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of
-from tasks.formats.reading import table
+from tasks.formats.base import Format, Item, Part, Record, Terms, check_record, translate_value
+from tasks.formats.reading import make_table_reader
 from tasks.line_files import strict_json
 
 TITLE = "HatemojiBuild"
@@ -20,16 +20,16 @@ ROUNDS = {number: number for number in ("5", "6", "7")}
 def row(parts: Sequence[Part]) -> Record:
     """Return a text with the label given by most of its annotators."""
     name, record = parts[0]
-    checked(record, SHAPE, TITLE)
+    check_record(record, SHAPE, TITLE)
     metadata = {}
     for column, v in record.items():
         if column not in SHAPE:
             metadata[column.replace(".", "_")] = v
     return {
-        "round": int(one_of(record["round.base"], ROUNDS, "round.base", TITLE)),
+        "round": int(translate_value(record["round.base"], ROUNDS, "round.base", TITLE)),
         "uid": record["entry_id"],
         "input": {"text": record["text"]},
-        "author_label": one_of(record["label_gold"], LABELS, "label_gold", TITLE),
+        "author_label": translate_value(record["label_gold"], LABELS, "label_gold", TITLE),
         "metadata": {"split": PurePosixPath(name).name.partition(".")[0], **metadata},
     }
 
@@ -48,7 +48,7 @@ def write(item: Item) -> Record | None:
 FORMAT = Format(
     TITLE,
     row,
-    table(),
+    make_table_reader(),
     write=write,
     columns=tuple(SHAPE),
     needs=("text",),

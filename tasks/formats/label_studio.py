@@ -7,34 +7,34 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from tasks.formats.base import (
-    ARRAY,
-    ASKED,
-    FREE,
-    KEPT,
-    LEFT,
-    OTHERS,
-    UNANSWERED,
+    ARRAY_FRAME,
+    EMPTY_ANSWERS,
+    FREE_TEXT_KEY,
+    LEFT_OUT_KEY,
+    OTHER_PREDICTIONS,
+    QUESTIONS_KEY,
+    ROW_KEY,
     VERDICTS,
     Format,
     Item,
-    Left,
+    LeftOutCounts,
     Part,
     Record,
-    checked,
-    digest_of,
-    given_of,
-    kept_row,
-    moment_of,
-    said_of,
-    vote_of,
+    build_vote,
+    check_record,
+    find_timestamp,
+    format_answer,
+    hash_record,
+    parse_stored_row,
+    split_given,
 )
-from tasks.formats.reading import json_items
+from tasks.formats.reading import make_json_reader
 from tasks.line_files import BadRow, FileError
 
 TITLE = "Label Studio"
-ANSWERS = {"choices": "choices", "textarea": "text", "rating": "rating", "number": "number"}
+ANSWER_KEYS = {"choices": "choices", "textarea": "text", "rating": "rating", "number": "number"}
 """Types of results that are one answer, and the key of it."""
-VERDICT = "verdict"
+VERDICT_CONTROL = "verdict"
 """The control in which people say whether an answer is correct."""
 
 
@@ -42,22 +42,22 @@ def row(parts: Sequence[Part]) -> Record:
     """Return a task. Its data is what people read, and each annotation is a vote."""
     if "data" not in parts[0][1] and "annotation_id" in parts[0][1]:
         raise FileError("It is the export JSON-MIN, which lacks what was skipped. Choose JSON.")
-    task = checked(parts[0][1], {"data": dict, "annotations": list}, TITLE)
+    task = check_record(parts[0][1], {"data": dict, "annotations": list}, TITLE)
     data = dict(task["data"])
-    kept_fields = kept_row(data.pop(KEPT, None))
-    left, answered = Left(), dict[str, None]()
+    kept_fields = parse_stored_row(data.pop(ROW_KEY, None))
+    left, answered = LeftOutCounts(), dict[str, None]()
     votes = list(kept_fields.get("validations", []))
-    votes += _votes(task["annotations"], votes, left, answered)
+    votes += _read_votes(task["annotations"], votes, left, answered)
     is_free = any(_is_typed(annotation) for annotation in task["annotations"])
     if drafts := task.get("drafts"):
         left["drafts"] += len(drafts) if isinstance(drafts, list) else 1
-    about = {LEFT: left, FREE: is_free, ASKED: tuple(answered)}
+    about = {LEFT_OUT_KEY: left, FREE_TEXT_KEY: is_free, QUESTIONS_KEY: tuple(answered)}
     if kept_fields:
         return {**kept_fields, "validations": votes, **about}
     return {
-        "uid": str(task["id"]) if "id" in task else digest_of(data),
-        **given_of(data),
-        "model_prediction": _prediction(task.get("predictions"), left, answered),
+        "uid": str(task["id"]) if "id" in task else hash_record(data),
+        **split_given(data),
+        "model_prediction": _find_prediction(task.get("predictions"), left, answered),
         "validations": votes,
         "metadata": {name: task[name] for name in ("meta", "file_upload") if task.get(name)},
         **about,
@@ -69,15 +69,17 @@ def write(item: Item) -> Record:
 
     Label Studio refuses people it does not know, so the voter is recorded in the result.
     """
-    to = next(iter(item.texts), KEPT)
+    to = next(iter(item.texts), ROW_KEY)
     control, prediction = item.answer, item.prediction
     return {
-        "data": {**item.texts, KEPT: item.row_json},
+        "data": {**item.texts, ROW_KEY: item.row_json},
         "annotations": [
             {
                 "result": [
                     {
-                        **_result(VERDICT if vote.is_verdict else control, to, vote.label, item),
+                        **_build_result(
+                            VERDICT_CONTROL if vote.is_verdict else control, to, vote.label, item
+                        ),
                         "meta": {"judge": vote.who},
                     }
                 ]
@@ -85,16 +87,16 @@ def write(item: Item) -> Record:
             for vote in item.votes
         ],
         "predictions": [
-            {"model_version": item.model, "result": [_result(control, to, prediction, item)]}
+            {"model_version": item.model, "result": [_build_result(control, to, prediction, item)]}
         ]
         if prediction is not None
         else [],
     }
 
 
-def _result(control: str, to: str, answer: str, item: Item) -> Record:
+def _build_result(control: str, to: str, answer: str, item: Item) -> Record:
     # A verdict is always chosen, whatever the answer is.
-    is_choice = item.is_choice or control == VERDICT
+    is_choice = item.is_choice or control == VERDICT_CONTROL
     value = {"choices": [answer]} if is_choice else {"text": [answer]}
     kind = "textarea"
     if is_choice:
@@ -107,23 +109,29 @@ def only(task: Record, question: str) -> Record:
     task = {**task}
     for key in ("annotations", "predictions"):
         if isinstance(task.get(key), list):
-            task[key] = [_only(entry, question) for entry in task[key]]
+            task[key] = [_limit_annotation(entry, question) for entry in task[key]]
     return task
 
 
-def _only(annotation: Any, question: str) -> Any:
+def _limit_annotation(annotation: Any, question: str) -> Any:
     if not (isinstance(annotation, dict) and isinstance(annotation.get("result"), list)):
         return annotation
     results = []
     for result in annotation["result"]:
         # What is malformed stays, so that reading it refuses it with its place.
-        if not isinstance(result, dict) or result.get("from_name", question) in (question, VERDICT):
+        if not isinstance(result, dict) or result.get("from_name", question) in (
+            question,
+            VERDICT_CONTROL,
+        ):
             results.append(result)
     return {**annotation, "result": results}
 
 
-def _votes(
-    annotations: list[Any], kept_votes: Sequence[Record], left: Left, answered: dict[str, None]
+def _read_votes(
+    annotations: list[Any],
+    kept_votes: Sequence[Record],
+    left: LeftOutCounts,
+    answered: dict[str, None],
 ) -> list[Record]:
     """Return the votes, the latest annotation last. Skipped and empty annotations are omitted.
 
@@ -133,25 +141,25 @@ def _votes(
     dated_votes = []
     for number, annotation in enumerate(annotations, 1):
         where = f"annotations[{number}]"
-        if checked(annotation, {}, TITLE, where).get("was_cancelled"):
+        if check_record(annotation, {}, TITLE, where).get("was_cancelled"):
             left["skipped annotations"] += 1
-        elif vote := _vote(annotation, where, kept_votes, left, answered):
-            dated_votes.append((moment_of(annotation, "updated_at", "created_at"), vote))
+        elif vote := _read_vote(annotation, where, kept_votes, left, answered):
+            dated_votes.append((find_timestamp(annotation, "updated_at", "created_at"), vote))
     # By time alone: votes cannot be compared, and those of one moment keep their order.
     return [vote for _, vote in sorted(dated_votes, key=lambda dated_vote: dated_vote[0])]
 
 
-def _vote(
+def _read_vote(
     annotation: Record,
     where: str,
     kept_votes: Sequence[Record],
-    left: Left,
+    left: LeftOutCounts,
     answered: dict[str, None],
 ) -> Record | None:
-    checked(annotation, {"result": list}, TITLE, where)
-    answer = _answer(annotation["result"], f"{where}.result")
+    check_record(annotation, {"result": list}, TITLE, where)
+    answer = _read_answer(annotation["result"], f"{where}.result")
     if answer is None:
-        left[UNANSWERED] += 1
+        left[EMPTY_ANSWERS] += 1
         return None
     control, text, result = answer
     meta = {}
@@ -164,7 +172,7 @@ def _vote(
         if not any(_is_same(vote, meta["judge"], text) for vote in kept_votes):
             left["votes of an export that were changed in Label Studio; they are as exported"] += 1
         return None
-    is_verdict = control == VERDICT and text in VERDICTS
+    is_verdict = control == VERDICT_CONTROL and text in VERDICTS
     if not is_verdict:
         answered[control] = None
     who = annotation.get("completed_by")
@@ -172,7 +180,7 @@ def _vote(
         who = meta["judge"]
     # Its newer versions send the person as an object.
     who = who.get("id") if isinstance(who, dict) else who
-    return vote_of(who, text, is_verdict=is_verdict)
+    return build_vote(who, text, is_verdict=is_verdict)
 
 
 def _is_same(vote: Record, who: Any, text: str) -> bool:
@@ -187,11 +195,14 @@ def _is_typed(annotation: Record) -> bool:
     if not annotation.get("was_cancelled"):
         results = annotation["result"]
     return any(
-        result["type"] == "textarea" and result["from_name"] != VERDICT for result in results
+        result["type"] == "textarea" and result["from_name"] != VERDICT_CONTROL
+        for result in results
     )
 
 
-def _prediction(predictions: Any, left: Left, answered: Container[str]) -> Record | None:
+def _find_prediction(
+    predictions: Any, left: LeftOutCounts, answered: Container[str]
+) -> Record | None:
     """Return the first prediction that is included in full, or None.
 
     Exports may contain only ids. If people answered, the prediction must be for their control.
@@ -203,11 +214,11 @@ def _prediction(predictions: Any, left: Left, answered: Container[str]) -> Recor
             left["predictions of which the file has only the id"] += 1
             continue
         where = f"predictions[{number}]"
-        checked(prediction, {"result": list}, TITLE, where)
-        answer = _answer(prediction["result"], f"{where}.result")
+        check_record(prediction, {"result": list}, TITLE, where)
+        answer = _read_answer(prediction["result"], f"{where}.result")
         # For a control in which nobody answered, it would look like an answer to theirs.
         if answer and answered and answer[0] not in answered:
-            left[OTHERS] += 1
+            left[OTHER_PREDICTIONS] += 1
             continue
         if first or not answer:
             left["predictions beside the first, or empty"] += 1
@@ -217,25 +228,25 @@ def _prediction(predictions: Any, left: Left, answered: Container[str]) -> Recor
     return first
 
 
-def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
+def _read_answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
     """Return the control, the answer and the result that holds it; None without an answer.
 
     Raises BadRow for several answers.
     """
     shape = {"type": str, "from_name": str, "value": dict}
     for number, result in enumerate(results, 1):
-        checked(result, shape, TITLE, f"{where}[{number}]")
-        if result["type"] not in ANSWERS:
+        check_record(result, shape, TITLE, f"{where}[{number}]")
+        if result["type"] not in ANSWER_KEYS:
             raise BadRow(
                 f"`{where}[{number}]` is of the type {result['type']}; of Label Studio's answers "
-                f"come in {', '.join(ANSWERS)}"
+                f"come in {', '.join(ANSWER_KEYS)}"
             )
     # Several controls answered: nobody knows which one is the vote.
     if len(results) > 1:
         controls = ", ".join(result["from_name"] for result in results)
         raise BadRow(f"`{where}` has several answers ({controls}); name one with --question")
     for result in results:
-        value = result["value"].get(ANSWERS[result["type"]])
+        value = result["value"].get(ANSWER_KEYS[result["type"]])
         values = value
         if not isinstance(value, list):
             values = [value]
@@ -243,19 +254,19 @@ def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
             return None
         if len(values) != 1 or values[0] is None:
             raise BadRow(f"`{where}` has {len(values)} answers; a person gives one here")
-        return result["from_name"], said_of(values[0]), result
+        return result["from_name"], format_answer(values[0]), result
     return None
 
 
 FORMAT = Format(
     TITLE,
     row,
-    json_items(),
+    make_json_reader(),
     files=r"\.json$",
     choose="JSON",
     only=only,
     write=write,
-    frame=ARRAY,
+    frame=ARRAY_FRAME,
     hides=("author", "settled", "corrections", "metadata"),
     keeps=True,
 )

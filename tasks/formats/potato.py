@@ -16,45 +16,49 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tasks.formats.base import (
-    ASKED,
-    FREE,
-    KEPT,
-    LEFT,
-    UNANSWERED,
+    EMPTY_ANSWERS,
+    FREE_TEXT_KEY,
+    LEFT_OUT_KEY,
+    QUESTIONS_KEY,
+    ROW_KEY,
     Format,
     Item,
-    Left,
+    LeftOutCounts,
     Numbered,
     Part,
     Record,
-    checked,
-    kept_row,
-    said_of,
-    vote_of,
-    without,
+    build_vote,
+    check_record,
+    format_answer,
+    omit_keys,
+    parse_stored_row,
 )
-from tasks.formats.reading import json_items, starts_as_json, table
+from tasks.formats.reading import looks_like_json, make_json_reader, make_table_reader
 from tasks.line_files import BadRow, FileError
 
 TITLE = "Potato"
-LABELS = ("labels", "label_annotations")
-TEXTS = ("text", "displayed_text")
-TYPED = ("text_box", "free_response")
+LABEL_KEYS = ("labels", "label_annotations")
+TEXT_KEYS = ("text", "displayed_text")
+TEXT_INPUTS = ("text_box", "free_response")
 """Inputs for text."""
-VALUED = {"slider", "number", "select-one", "selection", "rank_order", "decision"}.union(TYPED)
+VALUE_INPUTS = {"slider", "number", "select-one", "selection", "rank_order", "decision"}.union(
+    TEXT_INPUTS
+)
 """Inputs whose value is the answer, whatever it is."""
-FIRST = "label_annotations"
+FIRST_VERSION_KEY = "label_annotations"
 """Where the first version has answers."""
-INSTEAD = (
+EXPORT_ADVICE = (
     "Export `jsonl` (python -m potato.export --config config.yaml --format jsonl --output .), or "
     "of Potato's first version give the output folder"
 )
 Question = tuple[str, str]
 """Where answers stand in a record, and the question's name."""
-MARKED = ("spans", "links", "span_annotations", "link_annotations")
+SPAN_KEYS = ("spans", "links", "span_annotations", "link_annotations")
 """Answers that are no labels."""
-ANSWERS = {"behavioral_data", "instance_id", "user_id", "annotator_origin"}.union(LABELS, MARKED)
-_POINT = re.compile("scale_([0-9]+)")
+ANSWER_FIELDS = {"behavioral_data", "instance_id", "user_id", "annotator_origin"}.union(
+    LABEL_KEYS, SPAN_KEYS
+)
+_SCALE_POINT = re.compile("scale_([0-9]+)")
 _HOUSEKEEPING = (
     "annotation_history|device_visits|phase_responses|typing_|agreement|keystroke|reliability"
 )
@@ -66,7 +70,7 @@ def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | Non
     # Only all records together tell a choice from what was entered.
     entered: set[Question] = set()
     for _, record in parts:
-        key, answers = _answers(record)
+        key, answers = _find_answers(record)
         for question, inputs in answers.items():
             for name, value in inputs.items() if isinstance(inputs, dict) else ():
                 # A choice has the same value whoever makes it. What differs was entered.
@@ -81,25 +85,25 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
     entered: the questions in which people enter values, such as a slider with a custom name.
     """
     item: Record = {}
-    votes, left, is_free, answered = [], Left(), False, dict[str, None]()
-    for name, record in _once(parts):
+    votes, left, is_free, answered = [], LeftOutCounts(), False, dict[str, None]()
+    for name, record in _skip_repeats(parts):
         _refuse_others(record)
-        if any(key in record for key in LABELS):
-            new_votes = _votes(name, record, left, entered)
+        if any(key in record for key in LABEL_KEYS):
+            new_votes = _read_votes(name, record, left, entered)
             votes += new_votes
             is_free = is_free or _is_typed(record)
-            answered |= dict.fromkeys(_answers(record)[1] if new_votes else ())
-        if not any(key in record for key in TEXTS + LABELS):
-            record = _renamed(record)
-        if any(key in record for key in TEXTS):
-            if any(record[key] != item[key] for key in TEXTS if key in record and key in item):
+            answered |= dict.fromkeys(_find_answers(record)[1] if new_votes else ())
+        if not any(key in record for key in TEXT_KEYS + LABEL_KEYS):
+            record = _rename_text(record)
+        if any(key in record for key in TEXT_KEYS):
+            if any(record[key] != item[key] for key in TEXT_KEYS if key in record and key in item):
                 raise BadRow(f"the id {same(item)} has another text in {name}; give one of them")
             # The first file that has a field counts.
             item = {**record, **item}
     if not item:
         raise BadRow("nothing has its text; give a folder that holds Potato's data file, too")
-    about = {LEFT: left, FREE: is_free, ASKED: tuple(answered)}
-    kept_fields = kept_row(item.get(KEPT))
+    about = {LEFT_OUT_KEY: left, FREE_TEXT_KEY: is_free, QUESTIONS_KEY: tuple(answered)}
+    kept_fields = parse_stored_row(item.get(ROW_KEY))
     if kept_fields:
         return {
             **kept_fields,
@@ -108,12 +112,12 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
         }
     text = item.get("text", item.get("displayed_text"))
     # Whatever is neither text nor answer tells of the item.
-    others = ANSWERS.union(TEXTS, ["id"])
+    others = ANSWER_FIELDS.union(TEXT_KEYS, ["id"])
     return {
         "uid": same(item),
-        "input": {"text": checked({"text": text}, {"text": str}, TITLE)["text"]},
+        "input": {"text": check_record({"text": text}, {"text": str}, TITLE)["text"]},
         "validations": votes,
-        "metadata": without(item, others),
+        "metadata": omit_keys(item, others),
         **about,
     }
 
@@ -121,7 +125,7 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
 def only(record: Record, question: str) -> Record:
     """Return the record without answers to other questions."""
     answers = {}
-    for key in LABELS + MARKED:
+    for key in LABEL_KEYS + SPAN_KEYS:
         if isinstance(record.get(key), dict):
             answers[key] = record[key]
     own_answers = {}
@@ -137,10 +141,10 @@ def same(record: Record) -> str:
     for key in ("instance_id", "id"):
         if key in record:
             return str(record[key])
-    return str(record[_id_key(record)])
+    return str(record[_find_id_key(record)])
 
 
-def _id_key(record: Record) -> str:
+def _find_id_key(record: Record) -> str:
     """Return the only field whose name ends in "id": Potato's `id_key`. Raises BadRow."""
     keys = []
     for name in record:
@@ -152,7 +156,7 @@ def _id_key(record: Record) -> str:
     return keys[0]
 
 
-def _renamed(record: Record) -> Record:
+def _rename_text(record: Record) -> Record:
     """Return an item with its text under `text`. Raises BadRow.
 
     Potato's `text_key` may give the text another name.
@@ -161,10 +165,10 @@ def _renamed(record: Record) -> Record:
         raise BadRow("it has no answers as Potato's export `jsonl` has them; choose that one")
     key = "id"
     if "id" not in record:
-        key = _id_key(record)
+        key = _find_id_key(record)
     texts = []
     for name, value in record.items():
-        if isinstance(value, str) and name not in (key, KEPT):
+        if isinstance(value, str) and name not in (key, ROW_KEY):
             texts.append(name)
     # With several it would be a guess which one people read.
     if len(texts) != 1:
@@ -172,7 +176,7 @@ def _renamed(record: Record) -> Record:
         if texts:
             hint = f", and any of {', '.join(texts)} may be it"
         raise BadRow(f"there is no `text`{hint}; call the field with the text `text`")
-    rest = without(record, {key, texts[0]})
+    rest = omit_keys(record, {key, texts[0]})
     return {"id": record[key], "text": record[texts[0]], **rest}
 
 
@@ -181,10 +185,10 @@ def write(item: Item) -> Record:
     predictions = {}
     if item.label is not None:
         predictions = {item.answer: item.label}
-    return {"id": item.uid, "text": item.text, "predictions": predictions, KEPT: item.row_json}
+    return {"id": item.uid, "text": item.text, "predictions": predictions, ROW_KEY: item.row_json}
 
 
-def _once(parts: Sequence[Part]) -> Iterator[Part]:
+def _skip_repeats(parts: Sequence[Part]) -> Iterator[Part]:
     """Yield the records, with each answer of a person only once.
 
     The first version writes one file for everybody and one per person, and a folder may contain
@@ -192,8 +196,8 @@ def _once(parts: Sequence[Part]) -> Iterator[Part]:
     """
     had = set()
     for name, record in parts:
-        key, answers = _answers(record)
-        who = _who(name, record)
+        key, answers = _find_answers(record)
+        who = _find_person(name, record)
         if key and who:
             answer = who, json.dumps(answers, sort_keys=True)
             # The same person with the same answer: another file of the output.
@@ -203,14 +207,14 @@ def _once(parts: Sequence[Part]) -> Iterator[Part]:
         yield name, record
 
 
-def _answers(record: Record) -> tuple[str, Record]:
+def _find_answers(record: Record) -> tuple[str, Record]:
     """Return the key of a record's answers, and the answers by question; ("", {}) without any."""
-    key = next((key for key in LABELS if isinstance(record.get(key), dict)), "")
+    key = next((key for key in LABEL_KEYS if isinstance(record.get(key), dict)), "")
     return key, record[key] if key else {}
 
 
-def _who(name: str, record: Record) -> str | None:
-    return record.get("user_id") or _person(name)
+def _find_person(name: str, record: Record) -> str | None:
+    return record.get("user_id") or _parse_person(name)
 
 
 def _refuse_others(record: Record) -> None:
@@ -218,18 +222,20 @@ def _refuse_others(record: Record) -> None:
 
     Potato's tables have a column for each choice.
     """
-    for key in MARKED:
+    for key in SPAN_KEYS:
         if record.get(key):
             raise BadRow(f"`{key}` has answers; Potato's spans and links do not come in here")
     is_answer = "instance_id" in record and ("user_id" in record or "user" in record)
-    if is_answer and not any(key in record for key in LABELS):
-        raise FileError(f"It is another of Potato's exports. {INSTEAD}.")
+    if is_answer and not any(key in record for key in LABEL_KEYS):
+        raise FileError(f"It is another of Potato's exports. {EXPORT_ADVICE}.")
 
 
-def _votes(name: str, record: Record, left: Left, entered: Container[Question]) -> list[Record]:
+def _read_votes(
+    name: str, record: Record, left: LeftOutCounts, entered: Container[Question]
+) -> list[Record]:
     """Return a person's vote: the chosen label or the entered value of one question."""
-    key = next(key for key in LABELS if key in record)
-    checked(record, {key: dict}, TITLE)
+    key = next(key for key in LABEL_KEYS if key in record)
+    check_record(record, {key: dict}, TITLE)
     origin = record.get("annotator_origin")
     # Potato can let language models annotate, too.
     if isinstance(origin, dict) and origin.get("kind", "human") != "human":
@@ -239,11 +245,11 @@ def _votes(name: str, record: Record, left: Left, entered: Container[Question]) 
         raise BadRow(f"`{key}` answers {', '.join(record[key])}; name one with --question")
     answers: list[str] = []
     for question, inputs in record[key].items():
-        checked(record[key], {question: dict}, TITLE, key)
-        is_entered = key != FIRST or question == "slider" or (key, question) in entered
+        check_record(record[key], {question: dict}, TITLE, key)
+        is_entered = key != FIRST_VERSION_KEY or question == "slider" or (key, question) in entered
         answers = []
         for input_name, value in inputs.items():
-            answer = _answer(question, input_name, value, is_entered=is_entered)
+            answer = _read_answer(question, input_name, value, is_entered=is_entered)
             if answer:
                 answers.append(answer)
         if len(answers) > 1:
@@ -252,19 +258,19 @@ def _votes(name: str, record: Record, left: Left, entered: Container[Question]) 
                 "gives one here"
             )
     if not answers:
-        left[UNANSWERED] += 1
-    return [vote_of(_who(name, record), answer) for answer in answers]
+        left[EMPTY_ANSWERS] += 1
+    return [build_vote(_find_person(name, record), answer) for answer in answers]
 
 
 def _is_typed(record: Record) -> bool:
     """Return whether the answers are in text inputs."""
     names: list[str] = []
-    for inputs in _answers(record)[1].values():
+    for inputs in _find_answers(record)[1].values():
         names += inputs
-    return any(name in TYPED for name in names)
+    return any(name in TEXT_INPUTS for name in names)
 
 
-def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
+def _read_answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
     """Return the answer in an input of this name; "" without one.
 
     A choice has as value its own name or true. In Potato's first version the value may be the name
@@ -273,8 +279,8 @@ def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
     """
     if value in (False, None, ""):
         return ""
-    if name not in VALUED:
-        if not is_entered and (point := _POINT.fullmatch(name)):
+    if name not in VALUE_INPUTS:
+        if not is_entered and (point := _SCALE_POINT.fullmatch(name)):
             return point[1]
         is_key = not is_entered and isinstance(value, str) and len(value) == 1
         if value is True or value in ("true", f"{question}:::{name}") or is_key:
@@ -282,10 +288,10 @@ def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
     # Inputs of other kinds hold lists and objects, which are no single answer.
     if not isinstance(value, str | int | float):
         raise BadRow(f"the value of `{name}` is neither text, number, true nor false")
-    return said_of(value).strip()
+    return format_answer(value).strip()
 
 
-def _person(name: str) -> str | None:
+def _parse_person(name: str) -> str | None:
     """Return the person in whose folder a file of Potato's first version is."""
     file = PurePosixPath(name)
     is_answers = file.name.startswith("annotated_instances")
@@ -297,7 +303,7 @@ def _person(name: str) -> str | None:
 
 def read(file: BufferedReader) -> Iterator[Numbered]:
     """Yield the records of JSON lines, a JSON list, or a data file that is a table."""
-    yield from (json_items() if starts_as_json(file) else table())(file)
+    yield from (make_json_reader() if looks_like_json(file) else make_table_reader())(file)
 
 
 FORMAT = Format(
@@ -309,7 +315,7 @@ FORMAT = Format(
     r"|(^|/)(?![^/]*(annotat|config|state|schema|survey|package))[^/]+\.(csv|tsv|json))$",
     answers=r"(^|/)(annotations\.jsonl|annotated_instances\.jsonl?)(\.gz)?$",
     others=r"(^|/)((annotations|annotated_instances)\.(csv|tsv|parquet)|user_state\.json)$",
-    instead=INSTEAD,
+    instead=EXPORT_ADVICE,
     only=only,
     same=same,
     row_of_all=row_of_all,

@@ -6,8 +6,18 @@ the author's, the others are of people who judged the pair.
 
 from collections.abc import Sequence
 
-from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of, vote_of, without
-from tasks.formats.reading import json_lines
+from tasks.formats.base import (
+    Format,
+    Item,
+    Part,
+    Record,
+    Terms,
+    build_vote,
+    check_record,
+    omit_keys,
+    translate_value,
+)
+from tasks.formats.reading import read_json_lines
 from tasks.line_files import strict_json
 
 TITLE = "SNLI"
@@ -19,7 +29,7 @@ SHAPE = {
     "captionID": str,  # MultiNLI, of another licence, has none
 }
 LABELS = {name: name for name in ("entailment", "neutral", "contradiction")}
-PARSES = {
+PARSE_COLUMNS = {
     "sentence1_parse",
     "sentence1_binary_parse",
     "sentence2_parse",
@@ -29,18 +39,18 @@ PARSES = {
 
 def row(parts: Sequence[Part]) -> Record:
     """Return a pair with its author's label and the votes on it, without syntax trees."""
-    record = checked(parts[0][1], SHAPE, TITLE)
+    record = check_record(parts[0][1], SHAPE, TITLE)
     labels = []
     for label in record["annotator_labels"]:
-        labels.append(one_of(label, LABELS, "annotator_labels", TITLE))
-    taken = PARSES.union(SHAPE) - {"captionID"}
+        labels.append(translate_value(label, LABELS, "annotator_labels", TITLE))
+    taken = PARSE_COLUMNS.union(SHAPE) - {"captionID"}
     return {
         "uid": record["pairID"],
         "context": {"premise": record["sentence1"]},
         "input": {"hypothesis": record["sentence2"]},
         "author_label": labels[0] if labels else None,
-        "validations": [vote_of(None, label) for label in labels[1:]],
-        "metadata": without(record, taken),
+        "validations": [build_vote(None, label) for label in labels[1:]],
+        "metadata": omit_keys(record, taken),
     }
 
 
@@ -65,7 +75,7 @@ def write(item: Item) -> Record | None:
 FORMAT = Format(
     TITLE,
     row,
-    json_lines,
+    read_json_lines,
     write=write,
     needs=("premise", "hypothesis"),
     hides=("verdicts", "corrections", "models", "metadata", "fields"),

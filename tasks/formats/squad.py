@@ -7,26 +7,29 @@ import json
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
 
-from tasks.formats.base import Format, Item, Numbered, Part, Record, Terms, checked, without
-from tasks.formats.reading import json_items
+from tasks.formats.base import Format, Item, Numbered, Part, Record, Terms, check_record, omit_keys
+from tasks.formats.reading import make_json_reader
 from tasks.line_files import BadRow, FileError, strict_json
 
 TITLE = "SQuAD"
 SHAPE = {"context": str, "question": str, "id": str, "answers": list}
 
 
-def questions(file: BufferedReader) -> Iterator[Numbered]:
+def iter_questions(file: BufferedReader) -> Iterator[Numbered]:
     """Yield each question with its paragraph and title, one article at a time."""
     number = 0
-    for _, text in json_items("data.item")(file):
+    for _, text in make_json_reader("data.item")(file):
         try:
-            article = checked(json.loads(text), {"paragraphs": list}, TITLE, "data[…]")
+            article = check_record(json.loads(text), {"paragraphs": list}, TITLE, "data[…]")
             for paragraph in article["paragraphs"]:
-                checked(paragraph, {"context": str, "qas": list}, TITLE, "paragraphs[…]")
+                check_record(paragraph, {"context": str, "qas": list}, TITLE, "paragraphs[…]")
                 for question in paragraph["qas"]:
                     number += 1
                     about = {"context": paragraph["context"], "title": article.get("title", "")}
-                    yield number, json.dumps({**checked(question, {}, TITLE), **about}).encode()
+                    yield (
+                        number,
+                        json.dumps({**check_record(question, {}, TITLE), **about}).encode(),
+                    )
         except BadRow as error:
             raise FileError(f"after question {number}: {error}.") from None
     if not number:
@@ -35,13 +38,13 @@ def questions(file: BufferedReader) -> Iterator[Numbered]:
 
 def row(parts: Sequence[Part]) -> Record:
     """Return a question on a passage. Its first answer, if it has one, is the author's."""
-    record = checked(parts[0][1], SHAPE, TITLE)
+    record = check_record(parts[0][1], SHAPE, TITLE)
     answers = []
     for number, answer in enumerate(record["answers"], 1):
         answers.append(
-            checked(answer, {"text": str, "answer_start": int}, TITLE, f"answers[{number}]")
+            check_record(answer, {"text": str, "answer_start": int}, TITLE, f"answers[{number}]")
         )
-    metadata = without(record, SHAPE)
+    metadata = omit_keys(record, SHAPE)
     if answers:
         metadata["answer_start"] = answers[0]["answer_start"]
     if len(answers) > 1:
@@ -70,15 +73,15 @@ def write(item: Item) -> Record:
 
 
 FRAME = ('{"version": "dynabench", "data": [', "]}")
-NEEDS = ("passage", "question")
+REQUIRED_FIELDS = ("passage", "question")
 FORMAT = Format(
     TITLE,
     row,
-    questions,
+    iter_questions,
     files=r"\.json(\.gz)?$",
     write=write,
     frame=FRAME,
-    needs=NEEDS,
+    needs=REQUIRED_FIELDS,
     hides=("settled", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(
         "CC BY-SA 4.0",

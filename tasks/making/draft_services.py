@@ -9,13 +9,13 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.errors import Refused
 from tasks.config_changes import STALE_MESSAGE, ConfigStale, hash_text
-from tasks.making.outline import Data, completed, data_of, put, text_of
+from tasks.making.outline import Data, complete_data, format_data, parse_data, set_value
 from tasks.making.services import find_source, make_own_task
-from tasks.making.templates import Source, kind_of, text_in
+from tasks.making.templates import Source, get_source_kind, get_source_text
 from tasks.models import Task, TaskDraft
 from tasks.permissions import can_edit, can_make_tasks
 
-EMPTY = "version: 1\n"
+EMPTY_CONFIG = "version: 1\n"
 
 
 @transaction.atomic
@@ -31,18 +31,18 @@ def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str
     if locked.task_drafts.filter(task=None).count() >= settings.NEW_TASKS_AT_ONCE:
         message = _("You have %(number)d drafts. Finish or delete one first.")
         raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
-    data = data_of(EMPTY if source is None else text_in(source))
+    data = parse_data(EMPTY_CONFIG if source is None else get_source_text(source))
     if name:
         data["name"] = name
-    about = {"kind": kind_of(source), "source": source.code if source else "", "code": code}
-    return TaskDraft.objects.create(owner=locked, **_stored(data), **about)
+    about = {"kind": get_source_kind(source), "source": source.code if source else "", "code": code}
+    return TaskDraft.objects.create(owner=locked, **_build_columns(data), **about)
 
 
-def _stored(data: Data) -> dict[str, str]:
+def _build_columns(data: Data) -> dict[str, str]:
     """Return the columns of a draft. Raises ConfigError if the text is too large to parse again."""
     # Read back once: what is too large to parse would lock its owner out of the draft.
-    text = text_of(data)
-    data_of(text)
+    text = format_data(data)
+    parse_data(text)
     return {"text": text, "name": str(data.get("name", ""))[:100]}
 
 
@@ -54,7 +54,7 @@ def begin_change(*, task: Task, owner: User) -> TaskDraft:
     """
     if not can_edit(owner, task):
         raise Refused(_("You may not change this task."), code="edit", status=403)
-    begun = {**_stored(data_of(task.config_text)), "base": hash_text(task.config_text)}
+    begun = {**_build_columns(parse_data(task.config_text)), "base": hash_text(task.config_text)}
     # The unique draft decides between two tabs that begin at once.
     return TaskDraft.objects.get_or_create(owner=owner, task=task, defaults=begun)[0]
 
@@ -69,13 +69,13 @@ def change_draft(*, draft: TaskDraft, change: Callable[[Data], None]) -> TaskDra
     rows = TaskDraft.objects.select_related("task", "owner")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=draft.pk)
     # From the locked row and not from the page: another tab may have changed another step.
-    data = data_of(locked.text)
+    data = parse_data(locked.text)
     change(data)
-    return _keep(locked, data)
+    return _store_data(locked, data)
 
 
-def _keep(draft: TaskDraft, data: Data) -> TaskDraft:
-    stored = _stored(data)
+def _store_data(draft: TaskDraft, data: Data) -> TaskDraft:
+    stored = _build_columns(data)
     draft.text, draft.name = stored["text"], stored["name"]
     draft.save(update_fields=["text", "name", "changed_at"])
     return draft
@@ -83,7 +83,7 @@ def _keep(draft: TaskDraft, data: Data) -> TaskDraft:
 
 def name_draft(*, draft: TaskDraft, name: str, code: str) -> TaskDraft:
     """Set the name and the code of a draft's future task. Locks as `change_draft` does."""
-    named = change_draft(draft=draft, change=lambda data: put(data, ("name",), name))
+    named = change_draft(draft=draft, change=lambda data: set_value(data, ("name",), name))
     named.code = code
     named.save(update_fields=["code"])
     return named
@@ -99,7 +99,7 @@ def replace_draft(*, draft: TaskDraft, text: str, base: str) -> TaskDraft:
     # The page showed the completed text, so that is what its digest is compared with.
     if hash_text(draft_text(locked)) != base:
         raise ConfigStale(_(STALE_MESSAGE))
-    return _keep(locked, data_of(text))
+    return _store_data(locked, parse_data(text))
 
 
 def forget_draft(draft: TaskDraft) -> None:
@@ -114,7 +114,7 @@ def forget_drafts(*, task: Task, owner: User) -> None:
 
 def draft_text(draft: TaskDraft) -> str:
     """Return the completed configuration of a draft as text."""
-    return text_of(completed(data_of(draft.text)))
+    return format_data(complete_data(parse_data(draft.text)))
 
 
 @transaction.atomic

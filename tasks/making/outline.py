@@ -12,7 +12,7 @@ from tasks.config.parsing import Loc, dump_yaml, format_path, locate_inside, rea
 from tasks.config.schema import METRIC_NAMES, SECRET_METRICS, TaskConfig
 
 Data = dict[str, Any]
-PLACES: Mapping[str, tuple[str, ...]] = {
+PLACE_PATHS: Mapping[str, tuple[str, ...]] = {
     "context": ("context",),
     "input": ("input",),
     "output": ("output",),
@@ -20,7 +20,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "validate": ("metadata", "validate"),
 }
 """Where fields stand, by the word in addresses."""
-STEPS: Mapping[str, tuple[str, ...]] = {
+STEP_KEYS: Mapping[str, tuple[str, ...]] = {
     "goal": ("version", "kind", "name", "summary", "language", "goal"),
     "fields": ("context", "input", "output", "metadata"),
     "answer": ("verdict", "metrics"),
@@ -30,8 +30,8 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     "finish": (),
 }
 """The steps in their order, with the keys that each is about."""
-OF_ARENAS = ("goal", "words", "finish")
-SHOWN: Mapping[str, Sequence[str]] = {
+ARENA_STEPS = ("goal", "words", "finish")
+SHOWN_KEYS: Mapping[str, Sequence[str]] = {
     "content_warning": ("text", "support"),
     "metrics": ("main", "also"),
     "verdict": (
@@ -49,34 +49,34 @@ SHOWN: Mapping[str, Sequence[str]] = {
     "battles": (),
 }
 """What the steps show of a key that they do not show wholly."""
-KEYS = tuple(TaskConfig.__dataclass_fields__)
+CONFIG_KEYS = tuple(TaskConfig.__dataclass_fields__)
 
 
-def data_of(text: str) -> Data:
+def parse_data(text: str) -> Data:
     """Parse a configuration text to data. Raises ConfigError if it is not YAML."""
     data: Data = read_yaml(text).data
     return data
 
 
-def text_of(data: Data) -> str:
+def format_data(data: Data) -> str:
     """Serialise data as YAML, with the keys in the order of the documentation."""
     return dump_yaml({key: data[key] for key in sorted(data, key=_place)})
 
 
 def _place(key: str) -> int:
-    if key in KEYS:
-        return KEYS.index(key)
-    return len(KEYS)
+    if key in CONFIG_KEYS:
+        return CONFIG_KEYS.index(key)
+    return len(CONFIG_KEYS)
 
 
-def steps_of(data: Data) -> tuple[str, ...]:
+def list_steps(data: Data) -> tuple[str, ...]:
     """Return the wizard steps for a task with this data."""
     if data.get("kind") == "arena":
-        return OF_ARENAS
-    return tuple(STEPS)
+        return ARENA_STEPS
+    return tuple(STEP_KEYS)
 
 
-def get(data: Data, path: Loc, default: Any = None) -> Any:
+def get_value(data: Data, path: Loc, default: Any = None) -> Any:
     """Return the value at a path, or the default."""
     value: Any = data
     for key in path:
@@ -86,7 +86,7 @@ def get(data: Data, path: Loc, default: Any = None) -> Any:
     return value
 
 
-def put(data: Data, path: Sequence[str], value: Any) -> None:
+def set_value(data: Data, path: Sequence[str], value: Any) -> None:
     """Set the value at a path.
 
     None or an empty value removes the key, and then any mapping that became empty.
@@ -108,9 +108,9 @@ def put(data: Data, path: Sequence[str], value: Any) -> None:
             del holder[key]
 
 
-def fields_in(data: Data, place: str) -> list[Data]:
+def get_fields(data: Data, place: str) -> list[Data]:
     """Return the mutable list of a place's fields; fields given by name become mappings."""
-    path, holder = PLACES[place], data
+    path, holder = PLACE_PATHS[place], data
     for key in path[:-1]:
         holder[key] = holder.get(key) or {}
         holder = holder[key]
@@ -124,20 +124,20 @@ def fields_in(data: Data, place: str) -> list[Data]:
     return fields
 
 
-def all_fields(data: Data) -> list[Data]:
+def copy_all_fields(data: Data) -> list[Data]:
     """Return copies of the fields of all places."""
-    # A copy, since `fields_in` turns plain names into mappings.
+    # A copy, since `get_fields` turns plain names into mappings.
     copied = deepcopy(data)
     fields: list[Data] = []
-    for place in PLACES:
-        fields += fields_in(copied, place)
+    for place in PLACE_PATHS:
+        fields += get_fields(copied, place)
     return fields
 
 
-def names(data: Data, place: str, *types: str) -> list[str]:
+def list_field_names(data: Data, place: str, *types: str) -> list[str]:
     """Return the names of a place's fields that have one of these types."""
     matching = []
-    for field in fields_in(deepcopy(data), place):
+    for field in get_fields(deepcopy(data), place):
         if field.get("name") and field.get("type") in types:
             matching.append(str(field["name"]))
     return matching
@@ -145,16 +145,16 @@ def names(data: Data, place: str, *types: str) -> list[str]:
 
 def is_mirror(data: Data, place: str, field: Data) -> bool:
     """Return whether an output only repeats an input that people fill in."""
-    inputs = {item.get("name") for item in fields_in(deepcopy(data), "input")}
+    inputs = {item.get("name") for item in get_fields(deepcopy(data), "input")}
     return place == "output" and (field.get("name") in inputs or "type" not in field)
 
 
-def free_name(data: Data, label: str) -> str:
+def find_free_name(data: Data, label: str) -> str:
     """Return an unused field name derived from a label."""
     letters = "".join(c if c.isascii() and c.isalnum() else " " for c in label.lower())
     base = "_".join(letters.split())[:50] or "field"
     base = base if base[0].isalpha() else f"field_{base}"
-    taken = {field.get("name") for field in all_fields(data)}
+    taken = {field.get("name") for field in copy_all_fields(data)}
     # One name more than are taken, so that one of them is free.
     numbered = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken) + 2))
     return next(name for name in numbered if name not in taken)
@@ -162,18 +162,18 @@ def free_name(data: Data, label: str) -> str:
 
 def move_field(data: Data, place: str, index: int, to: str, at: int) -> None:
     """Move a field to index `at` of another place. Raises IndexError."""
-    field = fields_in(data, place).pop(index)
-    fields_in(data, to).insert(max(at, 0), field)
-    tidy(data)
+    field = get_fields(data, place).pop(index)
+    get_fields(data, to).insert(max(at, 0), field)
+    tidy_data(data)
 
 
 def remove_field(data: Data, place: str, index: int) -> None:
     """Remove a field. Raises IndexError."""
-    del fields_in(data, place)[index]
-    tidy(data)
+    del get_fields(data, place)[index]
+    tidy_data(data)
 
 
-NAMES: Sequence[tuple[str, ...]] = (
+NAME_PATHS: Sequence[tuple[str, ...]] = (
     ("goal", "field"),
     ("verdict", "field"),
     ("verdict", "fields"),
@@ -185,26 +185,26 @@ NAMES: Sequence[tuple[str, ...]] = (
 
 def rename_field(data: Data, before: str, after: str) -> None:
     """Rename a field wherever another part of the data refers to it."""
-    for place in PLACES:
-        for field in fields_in(data, place):
+    for place in PLACE_PATHS:
+        for field in get_fields(data, place):
             _rename_in_field(field, before, after)
-    if get(data, ("goal", "field")) == before:
-        words = str(get(data, ("goal", "text"), ""))
-        put(data, ("goal", "text"), words.replace(f"{{{before}}}", f"{{{after}}}"))
-    for path in NAMES:
-        value = get(data, path)
+    if get_value(data, ("goal", "field")) == before:
+        words = str(get_value(data, ("goal", "text"), ""))
+        set_value(data, ("goal", "text"), words.replace(f"{{{before}}}", f"{{{after}}}"))
+    for path in NAME_PATHS:
+        value = get_value(data, path)
         if value == before:
-            put(data, path, after)
+            set_value(data, path, after)
         elif isinstance(value, list):
-            put(data, path, [_renamed(name, before, after) for name in value])
+            set_value(data, path, [_rename_value(name, before, after) for name in value])
     # The examples name fields as keys of their values.
     for kind in ("good", "bad"):
-        for example in get(data, ("examples", kind), ()):
+        for example in get_value(data, ("examples", kind), ()):
             _rename_in_example(example, before, after)
-    tidy(data)
+    tidy_data(data)
 
 
-def _renamed(name: Any, before: str, after: str) -> Any:
+def _rename_value(name: Any, before: str, after: str) -> Any:
     """Return the name of a field after a renaming; other values are returned unchanged."""
     if name == before:
         return after
@@ -214,8 +214,8 @@ def _renamed(name: Any, before: str, after: str) -> Any:
 def _rename_in_field(field: Data, before: str, after: str) -> None:
     """Rename a field in its own entry, or in the entry of a field that refers to it."""
     for path in (("reference",), ("when", "field"), ("name",)):
-        if get(field, path) == before:
-            put(field, path, after)
+        if get_value(field, path) == before:
+            set_value(field, path, after)
 
 
 def _rename_in_example(example: Data, before: str, after: str) -> None:
@@ -225,50 +225,50 @@ def _rename_in_example(example: Data, before: str, after: str) -> None:
         if before in values:
             renamed = {}
             for name, value in values.items():
-                renamed[_renamed(name, before, after)] = value
+                renamed[_rename_value(name, before, after)] = value
             example[section] = renamed
 
 
-def tidy(data: Data) -> None:
+def tidy_data(data: Data) -> None:
     """Remove empty lists of fields, and shorten outputs that have only a name."""
-    for path in PLACES.values():
+    for path in PLACE_PATHS.values():
         # Putting what is there removes it where it is empty.
-        put(data, path, get(data, path))
+        set_value(data, path, get_value(data, path))
     if "output" in data:
-        data["output"] = list(map(_shortened, data["output"]))
+        data["output"] = list(map(_shorten_output, data["output"]))
 
 
-def _shortened(output: Any) -> Any:
+def _shorten_output(output: Any) -> Any:
     """Return an output in its short form: the plain name if it has nothing else."""
     if isinstance(output, dict) and output.keys() == {"name"}:
         return output["name"]
     return output
 
 
-def completed(data: Data) -> Data:
+def complete_data(data: Data) -> Data:
     """Return the data, with a missing verdict and metrics derived from its fields."""
     # A copy, so that what is filled in here never becomes part of the draft.
     full = {"version": 1, **deepcopy(data)}
-    tidy(full)
+    tidy_data(full)
     if full.get("kind") == "arena":
         return full
-    answer, is_compared = _answer(full)
+    answer, is_compared = _find_answer(full)
     kind = str(answer.get("type", ""))
     if "verdict" not in full and answer:
-        full["verdict"] = _verdict(answer, kind, is_compared)
+        full["verdict"] = _choose_verdict(answer, kind, is_compared)
     if "metrics" not in full and answer:
-        full["metrics"] = {"main": _metric(answer, kind)}
+        full["metrics"] = {"main": _choose_metric(answer, kind)}
     # Where the model is wrong in its own words, only a validator can say what is right.
     if kind in ("text", "long_text") and not is_compared and "validation" not in full:
         full["validation"] = {"corrections": True}
     return full
 
 
-def _answer(data: Data) -> tuple[Data, bool]:
+def _find_answer(data: Data) -> tuple[Data, bool]:
     """Return the model's answer field, and whether people fill in the same field."""
-    inputs = {item.get("name"): item for item in fields_in(deepcopy(data), "input")}
+    inputs = {item.get("name"): item for item in get_fields(deepcopy(data), "input")}
     outputs = []
-    for item in fields_in(deepcopy(data), "output"):
+    for item in get_fields(deepcopy(data), "output"):
         if item.get("type") != "prob":
             outputs.append(item)
     if not outputs:
@@ -279,13 +279,13 @@ def _answer(data: Data) -> tuple[Data, bool]:
     return {**inputs.get(name, {}), **first}, name in inputs
 
 
-def answer_of(data: Data) -> list[str]:
+def find_answer_names(data: Data) -> list[str]:
     """Return the names of fields that people and the model both fill in.
 
     Without such fields, return the model's first answer.
     """
-    inputs = {item.get("name") for item in fields_in(deepcopy(data), "input")}
-    outputs = fields_in(deepcopy(data), "output")
+    inputs = {item.get("name") for item in get_fields(deepcopy(data), "input")}
+    outputs = get_fields(deepcopy(data), "output")
     answers = []
     for item in outputs:
         if item.get("type") != "prob":
@@ -293,13 +293,13 @@ def answer_of(data: Data) -> list[str]:
     return [name for name in answers if name in inputs] or answers[:1]
 
 
-def rules_for(data: Data) -> list[str]:
+def list_fitting_rules(data: Data) -> list[str]:
     """Return the verdict rules that fit the model's answer."""
-    answer, is_compared = _answer(data)
+    answer, is_compared = _find_answer(data)
     kind = str(answer.get("type", ""))
     is_text = kind in ("text", "long_text")
     rules: list[str] = []
-    if is_compared and (rule := _rule(answer, kind)):
+    if is_compared and (rule := _choose_rule(answer, kind)):
         rules = [rule]
     elif is_compared:
         texts = ["string_f1", "exact_match", "contains"]
@@ -308,17 +308,17 @@ def rules_for(data: Data) -> list[str]:
             rules = texts
     if is_text:
         rules.append("pattern")
-    if any("{secret}" in str(field.get("system")) for field in all_fields(data)):
+    if any("{secret}" in str(field.get("system")) for field in copy_all_fields(data)):
         rules.append("secret")
     rules.append("ask_user")
     return rules
 
 
-def metrics_for(data: Data) -> list[str]:
+def list_fitting_metrics(data: Data) -> list[str]:
     """Return the metrics that can score the model's answer, as `find_unfit_metrics` checks them."""
-    answer, _is_compared = _answer(data)
+    answer, _is_compared = _find_answer(data)
     kind = FIELD_TYPES.get(str(answer.get("type")))
-    verdict = get(completed(data), ("verdict", "type"))
+    verdict = get_value(complete_data(data), ("verdict", "type"))
     if verdict == "secret":
         return [name for name in METRIC_NAMES if name in SECRET_METRICS]
     special: set[str] = set()
@@ -335,58 +335,58 @@ def metrics_for(data: Data) -> list[str]:
     return fitting
 
 
-def _verdict(answer: Data, kind: str, is_compared: bool) -> Data:
+def _choose_verdict(answer: Data, kind: str, is_compared: bool) -> Data:
     if not is_compared:
         return {"type": "ask_user"}
-    if rule := _rule(answer, kind):
+    if rule := _choose_rule(answer, kind):
         return {"type": rule, "field": answer["name"]}
     if kind in ("text", "long_text", "span"):
         return {"type": "string_f1", "field": answer["name"]}
     return {"type": "exact_match", "fields": [answer["name"]]}
 
 
-def _metric(answer: Data, kind: str) -> str:
-    rule = _rule(answer, kind)
+def _choose_metric(answer: Data, kind: str) -> str:
+    rule = _choose_rule(answer, kind)
     texts = {"text": "rouge_l", "long_text": "rouge_l", "span": "squad_f1"}
     return {"spans_f1": "spans_f1", "rank": "pair_accuracy"}.get(rule, texts.get(kind, "accuracy"))
 
 
-def _rule(answer: Data, kind: str) -> str:
+def _choose_rule(answer: Data, kind: str) -> str:
     if kind not in FIELD_TYPES:
         return ""
     rank = bool(answer.get("rank"))
     return FIELD_TYPES[kind].rule(Component.model_construct(name="answer", type=kind, rank=rank))
 
 
-def previewed(data: Data) -> Data:
+def build_preview(data: Data) -> Data:
     """Return `completed` data with placeholders for what every task needs, for a preview."""
     preview = deepcopy(data)
     preview["name"] = preview.get("name") or "…"
     if preview.get("kind") == "arena":
-        return completed(preview)
-    put(preview, ("goal", "text"), get(preview, ("goal", "text")) or "…")
-    for place in PLACES:
+        return complete_data(preview)
+    set_value(preview, ("goal", "text"), get_value(preview, ("goal", "text")) or "…")
+    for place in PLACE_PATHS:
         if place == "output":
             continue
-        for field in fields_in(preview, place):
+        for field in get_fields(preview, place):
             kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
             if "labels" in kind.keys and len(field.get("labels") or ()) < 2:
                 field["labels"] = ["A", "B"]
     # A task needs something for the model to read, and an answer; both are filled in to be shown.
     if not _is_read(preview):
         field = {"name": "field", "type": "long_text", "label": "…", "max_length": 300}
-        fields_in(preview, "input").append(field)
-    if not fields_in(preview, "output"):
+        get_fields(preview, "input").append(field)
+    if not get_fields(preview, "output"):
         preview["output"] = [{"name": "model_answer", "type": "long_text", "label": "…"}]
-    return completed(preview)
+    return complete_data(preview)
 
 
 def _is_read(data: Data) -> bool:
     """Return whether the model has any field to read."""
-    outputs = {field.get("name") for field in fields_in(deepcopy(data), "output")}
+    outputs = {field.get("name") for field in get_fields(deepcopy(data), "output")}
     if data.get("context"):
         return True
-    for field in fields_in(deepcopy(data), "input"):
+    for field in get_fields(deepcopy(data), "input"):
         kind = FIELD_TYPES.get(str(field.get("type")))
         if kind and kind.is_read and field.get("name") not in outputs:
             return True
@@ -395,28 +395,28 @@ def _is_read(data: Data) -> bool:
 
 def is_begun(data: Data, step: str) -> bool:
     """Return whether anything of a step is set. Errors are shown only in steps that are."""
-    return any(key in data for key in STEPS[step] if key != "version")
+    return any(key in data for key in STEP_KEYS[step] if key != "version")
 
 
 class _Nothing:
     keys = ()
 
 
-def not_shown(data: Data) -> list[str]:
+def find_hidden_paths(data: Data) -> list[str]:
     """Return the paths that no step shows. The wizard leaves their values unchanged."""
     known_keys: set[str] = set()
-    for keys in STEPS.values():
+    for keys in STEP_KEYS.values():
         known_keys.update(keys)
     paths = []
     for key in data:
         if key not in known_keys:
             paths.append(key)
-    for key, shown_keys in SHOWN.items():
+    for key, shown_keys in SHOWN_KEYS.items():
         value = data.get(key)
         if isinstance(value, dict):
             paths += [format_path((key, inner)) for inner in value if inner not in shown_keys]
-    for place, path in PLACES.items():
-        for index, field in enumerate(fields_in(deepcopy(data), place)):
+    for place, path in PLACE_PATHS.items():
+        for index, field in enumerate(get_fields(deepcopy(data), place)):
             kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
             odd = field.keys() - {"labels"} - set(COMMON_KEYS) - set(kind.keys)
             for key in sorted(odd):
@@ -424,19 +424,19 @@ def not_shown(data: Data) -> list[str]:
     return paths
 
 
-def step_of(path: str) -> str:
+def find_step(path: str) -> str:
     """Return the step in which a problem at this path is corrected; `finish` without one."""
     first = path.partition(".")[0].partition("[")[0]
-    return next((step for step, keys in STEPS.items() if first in keys), "finish")
+    return next((step for step, keys in STEP_KEYS.items() if first in keys), "finish")
 
 
-def field_of(path: str) -> tuple[str, int] | None:
+def parse_field_path(path: str) -> tuple[str, int] | None:
     """Return the place and index of the field that a path refers to; None for other paths.
 
     >>> field_of("metadata.create[1].when")
     ('create', 1)
     """
-    for place, parts in PLACES.items():
+    for place, parts in PLACE_PATHS.items():
         begin = f"{'.'.join(parts)}["
         if path.startswith(begin):
             return place, int(path.removeprefix(begin).partition("]")[0])

@@ -13,18 +13,18 @@ from core.accounts.proposal_services import check_decision, is_over, lock_waitin
 from core.accounts.services import log
 from core.data.rows import changed_fields
 from core.errors import Refused
-from tasks.mails import mail_administrators, mail_person, text_to_decide
+from tasks.mails import build_decision_text, mail_administrators, mail_person
 from tasks.making.services import find_source, make_own_task
-from tasks.making.templates import Source, renamed, text_in
+from tasks.making.templates import Source, get_source_text, rename_config
 from tasks.models import Task, TaskProposal
-from tasks.permissions import check_owns, needs_approval
+from tasks.permissions import check_owner, needs_approval
 from tasks.services import change_task, check_task_name
 
 State = TaskProposal.State
 
 
 @transaction.atomic
-def ask_approval(
+def request_approval(
     *, task: Task, actor: User, goal: str, people: str, show: bool = True
 ) -> TaskProposal:
     """Ask administrators by mail to let a task open to non-members; return the request.
@@ -33,7 +33,7 @@ def ask_approval(
     which is reopened after it was declined or withdrawn. Locks the request, so that only one of two
     owners asks, then the task names if `show`. Raises Refused, Invalid.
     """
-    check_owns(actor, task)
+    check_owner(actor, task)
     if not needs_approval(task):
         raise Refused(_("This task needs no approval."), code="approved")
     values: dict[str, Any] = {
@@ -64,7 +64,7 @@ def ask_approval(
 
     def write() -> tuple[str, str]:
         subject = _("A task needs your approval: %(name)s") % {"name": task.name}
-        return subject, text_to_decide(goal, page)
+        return subject, build_decision_text(goal, page)
 
     mail_administrators(write)
     return request
@@ -93,12 +93,12 @@ def decide_proposal(
     if approve and locked.task:
         _open_to_others(locked.task, actor, locked.show)
     elif approve:
-        locked.task = _made_of(locked, code)
+        locked.task = _create_task(locked, code)
     store_decision(locked, actor=actor, approve=approve, reason=reason, made="task")
     log(actor, f"proposal.{locked.state}", locked, reason=reason)
     task = locked.task
     page = reverse("own:access", args=[task.code]) if task else reverse("new")
-    tell_proposer(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)
+    mail_decision(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)
     return locked
 
 
@@ -110,10 +110,10 @@ def _open_to_others(task: Task, actor: User, show: bool) -> None:
         change_task(task=locked, actor=actor, fields={"is_visible": True})
 
 
-def _made_of(proposal: TaskProposal, code: str) -> Task:
+def _create_task(proposal: TaskProposal, code: str) -> Task:
     """Create the task of a proposal of an earlier release."""
     source = find_source(proposal.kind, proposal.source, proposal.proposer)
-    text = renamed(proposal.config_text or _text_in(source), proposal.name)
+    text = rename_config(proposal.config_text or _get_source_text(source), proposal.name)
     about: dict[str, Any] = {"maker": proposal.proposer, "code": code, "is_approved": True}
     return make_own_task(text=text, source=source, **about)[0]
 
@@ -128,13 +128,13 @@ def withdraw_proposal(*, proposal: TaskProposal, actor: User) -> None:
     log(actor, "proposal.withdrawn", proposal)
 
 
-def _text_in(source: Source | None) -> str:
+def _get_source_text(source: Source | None) -> str:
     if source is None:
         raise Refused(_("What the task should begin as is not there any more."), code="source")
-    return text_in(source)
+    return get_source_text(source)
 
 
-def tell_proposer(proposer: User, name: str, *, is_approved: bool, reason: str, page: str) -> None:
+def mail_decision(proposer: User, name: str, *, is_approved: bool, reason: str, page: str) -> None:
     """Mail the decision on a proposal. page: the path of the page on which to continue."""
 
     def write() -> tuple[str, str]:

@@ -11,19 +11,24 @@ from core.errors import Refused
 from tasks.contexts.media.decoding import Decoded
 from tasks.contexts.media.services import delete_media, store_decoded
 from tasks.contexts.scenes.contexts import draw_examples
-from tasks.making.templates import Source, renamed, templates, text_in
+from tasks.making.templates import Source, get_source_text, load_templates, rename_config
 from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember, TaskProposal
 from tasks.permissions import can_edit, can_make_tasks, can_own
 from tasks.questions import have_contestants
 from tasks.rounds.services import plan_round
-from tasks.selectors import PLANNED
-from tasks.services import end_waiting, keep_shown, new_task, shown_digests
+from tasks.selectors import PLANNED_STATES
+from tasks.services import (
+    close_approval_request,
+    keep_example_media,
+    list_example_digests,
+    new_task,
+)
 
 
-def begun_tasks() -> QuerySet[Task]:
+def find_unopened_tasks() -> QuerySet[Task]:
     """Return the tasks in which nobody can have written: no opened round, no arena with models."""
     # Every state but draft and ready has been open once.
-    opened = Round.objects.exclude(state__in=PLANNED)
+    opened = Round.objects.exclude(state__in=PLANNED_STATES)
     return Task.objects.exclude(have_contestants()).exclude(rounds__in=opened)
 
 
@@ -33,7 +38,7 @@ def find_source(kind: str, code: str, maker: User) -> Source | None:
     None if there is no such source.
     """
     if kind != TaskProposal.Kind.TASK:
-        return templates().get(code)
+        return load_templates().get(code)
     task = Task.objects.filter(code=code).first()
     if task and can_edit(maker, task):
         return task
@@ -45,7 +50,7 @@ def make_task(*, maker: User, code: str, name: str, source: Source) -> Task:
 
     Locks and raises as `make_own_task` does.
     """
-    text = renamed(text_in(source), name)
+    text = rename_config(get_source_text(source), name)
     return make_own_task(maker=maker, code=code, text=text, source=source)[0]
 
 
@@ -83,8 +88,8 @@ def make_own_task(
     # 3. Create it.
     task, notes = new_task(code=code, config_text=text, actor=maker, **fields)
     # 4. Store the files of its examples before the check that they are there.
-    _bring_files(source, task)
-    keep_shown(task, task.config)
+    _copy_files(source, task)
+    keep_example_media(task, task.config)
     # 5. Make the maker its owner, and plan the first round.
     TaskMember.objects.create(task=task, user=maker, role=TaskMember.Role.OWNER)
     if task.config.kind != "arena":
@@ -94,7 +99,7 @@ def make_own_task(
 
 def check_code(code: str) -> None:
     """Raise Refused if the code is reserved or taken."""
-    if code == SIMULATED or code in templates():
+    if code == SIMULATED or code in load_templates():
         raise Refused(_("This code is kept for the site. Take another one."), field="code")
     if Task.objects.filter(code=code).exists():
         message = _("There is a task %(code)s. Take another code.") % {"code": code}
@@ -109,7 +114,7 @@ def _check_may_make(maker: User) -> None:
         raise Refused(message, code="new_tasks", status=403)
     if maker.is_superuser:
         return
-    if _unopened_tasks(maker).count() >= settings.NEW_TASKS_AT_ONCE:
+    if _find_counted_tasks(maker).count() >= settings.NEW_TASKS_AT_ONCE:
         message = _(
             "You have %(number)d tasks without an opened round or an approval. Open or delete one "
             "first."
@@ -117,19 +122,19 @@ def _check_may_make(maker: User) -> None:
         raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
 
 
-def _unopened_tasks(maker: User) -> QuerySet[Task]:
+def _find_counted_tasks(maker: User) -> QuerySet[Task]:
     """Return the maker's tasks that count: those without an opened round, or awaiting approval."""
     # Where everybody may create tasks, only tasks without an opened round count.
-    counted = Q(pk__in=begun_tasks().values("pk"))
+    counted = Q(pk__in=find_unopened_tasks().values("pk"))
     if settings.NEW_TASKS != "everybody":
         counted |= Q(is_unapproved=True)
     return Task.objects.filter(counted, made_by=maker)
 
 
-def _bring_files(source: Source | None, task: Task) -> None:
+def _copy_files(source: Source | None, task: Task) -> None:
     """Copy the pictures and recordings of the examples from the source into the task."""
     if isinstance(source, Task):
-        for media in source.media.filter(digest__in=shown_digests(task.config)):
+        for media in source.media.filter(digest__in=list_example_digests(task.config)):
             with media.file.open() as file:
                 decoded_file = Decoded(file.read(), media.mime, media.about)
             store_decoded(task=task, decoded_file=decoded_file)
@@ -139,16 +144,16 @@ def _bring_files(source: Source | None, task: Task) -> None:
 
 
 @transaction.atomic
-def delete_begun_task(*, task: Task, actor: User) -> None:
+def delete_unopened_task(*, task: Task, actor: User) -> None:
     """Delete a task in which nobody can have written, with everything that was prepared in it.
 
     Locks its request for approval, then the task, as planning a round does. Raises Refused.
     """
     # Its request first, since a decision locks request and task in this order.
-    end_waiting(task, actor, TaskProposal.State.WITHDRAWN)
+    close_approval_request(task, actor, TaskProposal.State.WITHDRAWN)
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     message = _("Only an owner deletes a task, and only before a round was opened.")
-    if not (can_own(actor, locked) and begun_tasks().filter(pk=task.pk).exists()):
+    if not (can_own(actor, locked) and find_unopened_tasks().filter(pk=task.pk).exists()):
         raise Refused(message, code="begun")
     log(actor, "task.deleted", locked, name=locked.name)
     # The targets of planned rounds protect the targets of the task, which go with it.

@@ -9,9 +9,9 @@ from pathlib import Path
 from tasks.config.parsing import read_yaml
 from tasks.config.schema import TaskConfig
 from tasks.models import Task, TaskProposal, parsed_config
-from tasks.services import OFFICIAL, SCENES
+from tasks.services import OFFICIAL_FOLDER, SCENES_FILE
 
-GALLERY = Path(__file__).parent / "gallery"
+GALLERY_FOLDER = Path(__file__).parent / "gallery"
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ Source = Template | Task
 """What a task begins as."""
 
 
-def text_in(source: Source) -> str:
+def get_source_text(source: Source) -> str:
     """Return the configuration text of a template or a task."""
     if isinstance(source, Template):
         return source.text
     return source.config_text
 
 
-def kind_of(source: Source | None) -> str:
+def get_source_kind(source: Source | None) -> str:
     """Return the kind of a source in the form that drafts and proposals store; "" without one."""
     if source is None:
         return ""
@@ -56,23 +56,25 @@ def kind_of(source: Source | None) -> str:
 
 
 @cache
-def templates() -> Mapping[str, Template]:
+def load_templates() -> Mapping[str, Template]:
     """Return all templates by code: the official tasks first, then the gallery."""
     official = []
-    for file in sorted(OFFICIAL.glob("*/task.yaml")):
-        official.append(Template(file.parent.name, file.read_text(), _scenes(file.parent)))
-    others = [Template(file.stem, file.read_text()) for file in sorted(GALLERY.glob("*.yaml"))]
+    for file in sorted(OFFICIAL_FOLDER.glob("*/task.yaml")):
+        official.append(Template(file.parent.name, file.read_text(), _find_scenes(file.parent)))
+    others = [
+        Template(file.stem, file.read_text()) for file in sorted(GALLERY_FOLDER.glob("*.yaml"))
+    ]
     return {template.code: template for template in official + others}
 
 
-def _scenes(folder: Path) -> Path | None:
-    file = folder / SCENES
+def _find_scenes(folder: Path) -> Path | None:
+    file = folder / SCENES_FILE
     if file.exists():
         return file
     return None
 
 
-def renamed(text: str, name: str) -> str:
+def rename_config(text: str, name: str) -> str:
     """Return the configuration text with another task name.
 
     All other characters are unchanged. Raises ConfigError.

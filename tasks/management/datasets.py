@@ -12,8 +12,8 @@ from tasks.datasets.reading import RowsQuery, WrittenRows
 from tasks.datasets.spool import spool_rows
 
 FOLDER, HUB = "datasets", "hub"
-SOURCES = (FOLDER, HUB)
-NAMES = ("revision", "config", "split", "rows", "columns")
+DATASET_SOURCES = (FOLDER, HUB)
+ARGUMENT_NAMES = ("revision", "config", "split", "rows", "columns")
 
 
 def add_dataset_arguments(parser: ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def add_dataset_arguments(parser: ArgumentParser) -> None:
     about.add_argument("--rows", type=int, default=0, metavar="N", help="the first N alone")
     about.add_argument(
         "--columns",
-        type=_columns,
+        type=_parse_columns,
         default={},
         metavar="FIELD=COLUMN,...",
         help="the column that fills each field, and no others; default: all of them",
@@ -40,24 +40,26 @@ def is_dataset(options: Mapping[str, Any], besides: Collection[str] = ()) -> boo
     besides: dataset arguments that other sources accept, too. Raises CommandError if another
     dataset argument is given without a dataset.
     """
-    if options["source"] in SOURCES:
+    if options["source"] in DATASET_SOURCES:
         return True
-    for name in NAMES:
+    for name in ARGUMENT_NAMES:
         if options[name] and name not in besides:
             raise CommandError(f"--{name} goes with --from {FOLDER} or --from {HUB}.")
     return False
 
 
 @contextmanager
-def dataset_of(options: Mapping[str, Any], *, is_plain: bool) -> Iterator[tuple[WrittenRows, Path]]:
+def open_dataset(
+    options: Mapping[str, Any], *, is_plain: bool
+) -> Iterator[tuple[WrittenRows, Path]]:
     """Yield the rows that the arguments name, as `spool_rows` does. Raises FileError."""
-    arguments = {name: options[name] for name in NAMES}
+    arguments = {name: options[name] for name in ARGUMENT_NAMES}
     query = RowsQuery(where=options["file"], is_plain=is_plain, **arguments)
     with spool_rows(query, of_hub=options["source"] == HUB) as dataset:
         yield dataset
 
 
-def _columns(text: str) -> Mapping[str, str]:
+def _parse_columns(text: str) -> Mapping[str, str]:
     pairs = [pair.partition("=") for pair in text.split(",")]
     columns = {field.strip(): column.strip() for field, _, column in pairs}
     # A field that is named twice is one key, so there are fewer keys than pairs.

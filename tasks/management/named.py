@@ -13,14 +13,14 @@ def task_of(code: str) -> Task:
     raise CommandError(f"There is no task {code!r}. Tasks: {codes or 'none'}.")
 
 
-def no_round(task: Task, description: str) -> CommandError:
+def build_missing_round_error(task: Task, description: str) -> CommandError:
     """Return the error for a round that the task lacks."""
     numbers = ", ".join(f"{round.number} ({round.state})" for round in task.rounds.all())
     return CommandError(f"{task.code} has no {description}. Rounds: {numbers or 'none'}.")
 
 
-def round_of(task: Task, number: int) -> Round:
+def get_round(task: Task, number: int) -> Round:
     """Return the task's round with this number. Raises CommandError."""
     if round := task.rounds.select_related("task").filter(number=number).first():
         return round
-    raise no_round(task, f"round {number}")
+    raise build_missing_round_error(task, f"round {number}")

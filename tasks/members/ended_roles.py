@@ -6,7 +6,7 @@ from core.accounts.models import User
 from tasks.models import Task
 from tasks.permissions import READERS
 
-NOTES: list[Callable[[Task, User], None]] = []
+NOTE_HOOKS: list[Callable[[Task, User], None]] = []
 """Called with the task and the person; later stages add theirs when the site starts."""
 
 
@@ -18,5 +18,5 @@ def note_ended_readers(task: Task, roles: Mapping[User, tuple[str, str | None]])
     for user, (former, role) in roles.items():
         # Somebody who still reads labels in another role has nothing to note.
         if former in READERS and role not in READERS:
-            for note in NOTES:
+            for note in NOTE_HOOKS:
                 note(task, user)

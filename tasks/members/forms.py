@@ -4,7 +4,7 @@ from django import forms
 from django.utils.translation import gettext_lazy
 
 from core.mail.addresses import AddressField
-from tasks.members.invitation_services import LONGEST_DAYS
+from tasks.members.invitation_services import MAX_DAYS
 from tasks.models import TaskMember
 
 ROLES = [
@@ -51,5 +51,5 @@ class InvitationForm(RoleForm):
     """The fields of both kinds of invitations."""
 
     days = forms.IntegerField(
-        label=gettext_lazy("Days until it ends"), min_value=1, max_value=LONGEST_DAYS, initial=14
+        label=gettext_lazy("Days until it ends"), min_value=1, max_value=MAX_DAYS, initial=14
     )

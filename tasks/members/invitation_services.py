@@ -22,17 +22,17 @@ from core.periodic import tidied_daily
 from tasks.mails import addresses_to_invite, invitation_text, mail_invitation
 from tasks.members.ended_roles import note_ended_readers
 from tasks.models import Invitation, Task, TaskMember
-from tasks.permissions import OWNERS, check_colleagues, check_owns, role_of
+from tasks.permissions import OWNERS, check_colleagues, check_owner, role_of
 
-MOST_OPEN = 500
+MAX_OPEN = 500
 """Invitations of a task that are open at a time."""
-MOST_USES, LONGEST_DAYS = 1000, 90
-KEPT = timedelta(days=30)
+MAX_USES, MAX_DAYS = 1000, 90
+KEEP_PERIOD = timedelta(days=30)
 """So long an invitation stays on the owners' page after its end, with the address in it."""
 
 
 @transaction.atomic
-def invite(
+def send_invitations(
     *, task: Task, actor: User, role: str, addresses: Sequence[str], days: int
 ) -> list[Invitation]:
     """Mail each address its own link, which one person may accept within `days`.
@@ -49,18 +49,18 @@ def invite(
     now = timezone.now()
     # An earlier link ends, so that each address has one that works. One update on condition: a
     # link that is accepted at this moment is used or revoked, never both.
-    open_ones(task).filter(address__in=addresses).update(revoked_at=now)
+    find_open_invitations(task).filter(address__in=addresses).update(revoked_at=now)
     invitations = []
     for address in addresses:
         key = secrets.token_urlsafe(32)
-        invitations.append(_made(task, key, role=role, days=days, address=address))
+        invitations.append(_create_invitation(task, key, role=role, days=days, address=address))
         log(actor, "invitation.made", task, user=address, role=role)
         mail_invitation(address, partial(_write_mail, invitations[-1], key, actor))
     return invitations
 
 
 @transaction.atomic
-def make_link(
+def create_link(
     *, task: Task, actor: User, role: str, most: int, days: int
 ) -> tuple[Invitation, str]:
     """Create a link that up to `most` people may accept within `days`; return it with its URL.
@@ -73,26 +73,30 @@ def make_link(
         raise Invalid(
             _("A link for many makes nobody an owner. Invite owners by mail."), field="role"
         )
-    if not 1 <= most <= MOST_USES:
-        message = _("Choose a number from 1 to %(most)d.") % {"most": MOST_USES}
+    if not 1 <= most <= MAX_USES:
+        message = _("Choose a number from 1 to %(most)d.") % {"most": MAX_USES}
         raise Invalid(message, field="most")
     locked = _lock_owned(task, actor, 1)
     check_colleagues(locked, most)
     key = secrets.token_urlsafe(32)
-    invitation = _made(task, key, role=role, days=days, most=most)
+    invitation = _create_invitation(task, key, role=role, days=days, most=most)
     log(actor, "invitation.made", task, role=role, most=most)
-    return invitation, address_of(key)
+    return invitation, build_url(key)
 
 
 @transaction.atomic
-def revoke(*, invitation: Invitation, actor: User) -> None:
+def revoke_invitation(*, invitation: Invitation, actor: User) -> None:
     """Revoke an invitation. People who accepted it remain members. One update, no lock.
 
     Raises Refused.
     """
-    check_owns(actor, invitation.task)
+    check_owner(actor, invitation.task)
     # Logged only if this call ended it: a second click changes nothing.
-    if open_ones(invitation.task).filter(pk=invitation.pk).update(revoked_at=timezone.now()):
+    if (
+        find_open_invitations(invitation.task)
+        .filter(pk=invitation.pk)
+        .update(revoked_at=timezone.now())
+    ):
         about = {}
         if invitation.address:
             about = {"user": invitation.address}
@@ -107,7 +111,7 @@ def find_invitation(key: str) -> Invitation | None:
 
 
 @transaction.atomic
-def accept(*, key: str, user: User) -> Task:
+def accept_invitation(*, key: str, user: User) -> Task:
     """Make the person a member. The role counts at once, because they received the link.
 
     An existing member keeps their role and does not use up the invitation. Locks the invitation, so
@@ -141,7 +145,7 @@ def accept(*, key: str, user: User) -> Task:
     return invitation.task
 
 
-def open_ones(task: Task) -> QuerySet[Invitation]:
+def find_open_invitations(task: Task) -> QuerySet[Invitation]:
     """Return the task's invitations that can still be accepted."""
     now = timezone.now()
     return task.invitations.filter(revoked_at=None, ends_at__gt=now, uses__lt=F("most"))
@@ -153,27 +157,27 @@ def tidy_invitations(most: int) -> int:
 
     Their addresses are deleted with them.
     """
-    before = timezone.now() - KEPT
+    before = timezone.now() - KEEP_PERIOD
     over = Q(ends_at__lt=before) | Q(revoked_at__lt=before)
     return delete_some(Invitation.objects.filter(over), most)
 
 
-def address_of(key: str) -> str:
+def build_url(key: str) -> str:
     """Return the URL at which the invitation with this key is accepted."""
     return settings.SITE_URL + reverse("join", args=[key])
 
 
 def _lock_owned(task: Task, actor: User, more: int) -> Task:
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    check_owns(actor, locked)
+    check_owner(actor, locked)
     # Counted under the lock, so that two owners do not exceed it together.
-    if open_ones(locked).count() + more > MOST_OPEN:
+    if find_open_invitations(locked).count() + more > MAX_OPEN:
         words = _("A task has at most %(most)d open invitations. Revoke some first.")
-        raise Refused(words % {"most": MOST_OPEN}, code="cap")
+        raise Refused(words % {"most": MAX_OPEN}, code="cap")
     return locked
 
 
-def _made(task: Task, key: str, *, days: int, **values: object) -> Invitation:
+def _create_invitation(task: Task, key: str, *, days: int, **values: object) -> Invitation:
     ends_at = timezone.now() + timedelta(days=days)
     return Invitation.objects.create(task=task, digest=digest_of(key), ends_at=ends_at, **values)
 
@@ -186,6 +190,6 @@ def _write_mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str
     return invitation_text(
         invitation.task.name,
         opening=_("%(person)s invites you to the task “%(task)s”. Your role: %(role)s.") % task,
-        link=address_of(key),
+        link=build_url(key),
         validity=_("The link is yours alone. It works once, until %(day)s.") % {"day": day},
     )

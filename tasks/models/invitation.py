@@ -12,7 +12,7 @@ class Invitation(models.Model):
     role = models.CharField(max_length=10)
     address = models.EmailField(blank=True, help_text="It was mailed to; empty: a link for many.")
     digest = models.CharField(max_length=64, unique=True)
-    # `accept` looks a link up by the digest of its key, which is unique.
+    # `accept_invitation` looks a link up by the digest of its key, which is unique.
     most = models.PositiveIntegerField(default=1, help_text="So many people may accept it.")
     uses = models.PositiveIntegerField(default=0)
     made_at = models.DateTimeField(db_default=Now())

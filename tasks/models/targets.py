@@ -125,7 +125,7 @@ class ModelUse(models.Model):
 
     class Meta:
         constraints = [
-            # `_note` creates the row of the day without a lock, and then adds to it by an update.
+            # `_note_use` creates the row of the day without a lock, then adds to it by an update.
             models.UniqueConstraint(fields=["target", "round", "day"], name="modeluse_one_a_day"),
             models.UniqueConstraint(
                 # NULLs are never equal, so calls outside of rounds need a constraint of their own.

@@ -13,18 +13,18 @@ from django.db.models import QuerySet
 
 from tasks.models import Round, RoundTarget
 
-NAMES = {"INSERT": ("NEW",), "UPDATE": ("OLD", "NEW"), "DELETE": ("OLD",)}
-FIXED = """EXISTS (SELECT 1 FROM tasks_round WHERE id = {row}.round_id
+ROWS_BY_ACTION = {"INSERT": ("NEW",), "UPDATE": ("OLD", "NEW"), "DELETE": ("OLD",)}
+FIXED_CONDITION = """EXISTS (SELECT 1 FROM tasks_round WHERE id = {row}.round_id
     AND (opened_at IS NOT NULL OR state = 'released'))"""
-WORDS = "the targets of a round are fixed once it was opened"
-POSTGRES = f"""
+FIXED_MESSAGE = "the targets of a round are fixed once it was opened"
+POSTGRES_SQL = f"""
 CREATE OR REPLACE FUNCTION roundtarget_fixed() RETURNS trigger AS $$
 BEGIN
-    IF TG_OP <> 'INSERT' AND {FIXED.format(row="OLD")} THEN
-        RAISE EXCEPTION '{WORDS}' USING ERRCODE = 'integrity_constraint_violation';
+    IF TG_OP <> 'INSERT' AND {FIXED_CONDITION.format(row="OLD")} THEN
+        RAISE EXCEPTION '{FIXED_MESSAGE}' USING ERRCODE = 'integrity_constraint_violation';
     END IF;
-    IF TG_OP <> 'DELETE' AND {FIXED.format(row="NEW")} THEN
-        RAISE EXCEPTION '{WORDS}' USING ERRCODE = 'integrity_constraint_violation';
+    IF TG_OP <> 'DELETE' AND {FIXED_CONDITION.format(row="NEW")} THEN
+        RAISE EXCEPTION '{FIXED_MESSAGE}' USING ERRCODE = 'integrity_constraint_violation';
     END IF;
     RETURN COALESCE(NEW, OLD);
 END $$ LANGUAGE plpgsql;
@@ -41,13 +41,14 @@ def make_triggers(*, using: str, **signal: Any) -> None:
     drop_triggers(using=using)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(POSTGRES)
+            cursor.execute(POSTGRES_SQL)
             return
-        for action, rows in NAMES.items():
-            fixed = " OR ".join(FIXED.format(row=row) for row in rows)
+        for action, rows in ROWS_BY_ACTION.items():
+            fixed = " OR ".join(FIXED_CONDITION.format(row=row) for row in rows)
             statement = (
                 f"CREATE TRIGGER roundtarget_fixed_{action.lower()} BEFORE {action}"
-                f" ON tasks_roundtarget WHEN {fixed} BEGIN SELECT RAISE(ABORT, '{WORDS}'); END"
+                f" ON tasks_roundtarget WHEN {fixed} BEGIN"
+                f" SELECT RAISE(ABORT, '{FIXED_MESSAGE}'); END"
             )
             cursor.execute(statement)
 
@@ -59,13 +60,13 @@ def drop_triggers(*, using: str, **signal: Any) -> None:
         if connection.vendor == "postgresql":
             cursor.execute("DROP TRIGGER IF EXISTS roundtarget_fixed ON tasks_roundtarget")
             return
-        for action in NAMES:
+        for action in ROWS_BY_ACTION:
             statement = f"DROP TRIGGER IF EXISTS roundtarget_fixed_{action.lower()}"
             cursor.execute(statement)
 
 
 @contextmanager
-def lifted(rounds: QuerySet[Round]) -> Iterator[None]:
+def lift_triggers(rounds: QuerySet[Round]) -> Iterator[None]:
     """Allow the targets of these rounds to be deleted or replaced within the context.
 
     The rounds are marked as opened again afterwards. Call it in a transaction.

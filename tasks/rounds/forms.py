@@ -9,10 +9,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Round, Task
-from tasks.rounds.services import NO_CONTEXTS
+from tasks.rounds.services import NO_CONTEXTS_MESSAGE
 
-PAY = ("pay_example", "pay_validation", "pay_bonus")
-LABELS = {
+PAY_FIELDS = ("pay_example", "pay_validation", "pay_bonus")
+FIELD_LABELS = {
     "description": _("Description"),
     "rule": _("An example counts when it"),
     "show_target_name": _("Show target names"),
@@ -24,7 +24,7 @@ LABELS = {
     "pay_validation": _("Pay for a validation, in cents"),
     "pay_bonus": _("Bonus for a catch, in cents"),
 }
-TEXTS = {
+HELP_TEXTS = {
     "description": _("Markdown; people read it on the task's page."),
     "show_target_name": _("Otherwise people read Model A, Model B until the round closes."),
     "max_collected": _("The round closes at this number. Leave empty for no limit."),
@@ -73,10 +73,10 @@ class RoundForm(EndsAhead):
             "max_collected",
             "max_fooling",
             "max_spent",
-            *PAY,
+            *PAY_FIELDS,
         ]
-        help_texts = TEXTS
-        labels = LABELS
+        help_texts = HELP_TEXTS
+        labels = FIELD_LABELS
         widgets = {
             "description": forms.Textarea(attrs={"rows": 4}),
             "ends_at": forms.DateTimeInput(
@@ -92,7 +92,7 @@ class RoundForm(EndsAhead):
         earlier = task.rounds.select_related("task").order_by("number")
         choices["contexts_of"].queryset = earlier
         # Left empty they are 0, which `clean` fills in.
-        for name in PAY:
+        for name in PAY_FIELDS:
             self.fields[name].required = False
         if round.pk:
             earlier = earlier.filter(number__lt=round.number)
@@ -111,7 +111,7 @@ class RoundForm(EndsAhead):
 
     def _begin_as(self, last: Round) -> None:
         """Use the settings of the previous round as initial values."""
-        begun = {name: getattr(last, name) for name in ("rule", "show_target_name", *PAY)}
+        begun = {name: getattr(last, name) for name in ("rule", "show_target_name", *PAY_FIELDS)}
         begun["targets"] = [target.name for target in last.targets.all()]
         begun["parents"] = [last.number]
         if last.contexts.filter(is_retired=False).exists():
@@ -121,13 +121,13 @@ class RoundForm(EndsAhead):
     def clean_contexts_of(self) -> Round | None:
         source: Round | None = self.cleaned_data["contexts_of"]
         if source and not source.contexts.filter(is_retired=False).exists():
-            raise ValidationError(gettext(NO_CONTEXTS) % {"number": source.number})
+            raise ValidationError(gettext(NO_CONTEXTS_MESSAGE) % {"number": source.number})
         return source
 
     def clean(self) -> dict[str, Any]:
         super().clean()
         data = self.cleaned_data
-        return data | {name: data[name] or 0 for name in PAY if name in data}
+        return data | {name: data[name] or 0 for name in PAY_FIELDS if name in data}
 
     @property
     def plan(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from tasks.config.schema import TaskConfig
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Preparation:
     """What a round has: contexts to assign, targets, and people who may judge."""
 
     contexts: int
@@ -23,7 +23,7 @@ class Gap(NamedTuple):
     is_needed: bool
 
 
-def gaps(config: TaskConfig, prepared: Prepared) -> list[Gap]:
+def find_gaps(config: TaskConfig, prepared: Preparation) -> list[Gap]:
     """Return what is missing; what is required to open comes first.
 
     Authors do not judge their own examples, so one more person is needed than there are votes. In a

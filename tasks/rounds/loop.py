@@ -12,10 +12,10 @@ from core.accounts.services import log
 from core.errors import Refused
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.questions import has_examples
-from tasks.rounds.fixed import lifted
-from tasks.targets.ask_before_opening import Silent, ask_targets
-from tasks.targets.services import changed_target
-from tasks.targets.sources import outside_folder
+from tasks.rounds.fixed import lift_triggers
+from tasks.targets.ask_before_opening import SilentTargets, ask_targets
+from tasks.targets.services import store_target_changes
+from tasks.targets.sources import find_outside_folder
 
 State = Round.State
 
@@ -27,7 +27,7 @@ class RoundError(Refused):
     field = "state"
 
 
-def loop_of(round: Round) -> list[TargetModel]:
+def get_loop(round: Round) -> list[TargetModel]:
     """Return the round's current targets in order."""
     entries = RoundTarget.objects.filter(round=round).select_related("target")
     return [entry.target for entry in entries]
@@ -41,7 +41,7 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     """
     # A list, since it is compared and then written: the caller may give a generator.
     new_targets = list(targets)
-    before = loop_of(round)
+    before = get_loop(round)
     if new_targets == before:
         return {}
     if round.has_fixed_targets:
@@ -66,7 +66,7 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     return {"targets": {"before": [t.name for t in before], "after": [t.name for t in new_targets]}}
 
 
-def check_asked(targets: Sequence[TargetModel]) -> None:
+def check_unchanged(targets: Sequence[TargetModel]) -> None:
     """Raise RoundError if a target has changed since it answered. Locks the targets.
 
     The lock keeps each target the same model until the round is stored as opened.
@@ -95,15 +95,15 @@ def register_target(
     round, then the target. Raises Refused.
     """
     if "source" in fields:
-        fields["allowed_folder"] = outside_folder(fields["source"])
+        fields["allowed_folder"] = find_outside_folder(fields["source"])
     if round is not None:
         round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     target, created = task.targets.get_or_create(name=name, defaults=fields)
     noted: dict[str, Any] = {"fields": sorted(fields)}
     if not created:
-        target, noted = changed_target(target, fields)
+        target, noted = store_target_changes(target, fields)
     if round is not None:
-        joined = loop_of(round)
+        joined = get_loop(round)
         noted["round"] = str(round)
         if target not in joined:
             noted |= set_targets(round, [*joined, target])
@@ -124,7 +124,7 @@ def replace_target(
     try:
         # 1. Ask the new target, before any lock: it may take many seconds.
         version = ask_targets([new], round)[new.name]
-    except Silent as error:
+    except SilentTargets as error:
         raise Refused(str(error), code="fixed") from None
     with transaction.atomic():
         # 2. Under the lock check again: somebody may have written an example by now.
@@ -133,10 +133,10 @@ def replace_target(
         _check_replaceable(locked, old, new)
         entry = locked.round_targets.get(target=old)
         # 3. Exchange the target, for which the trigger on fixed targets is lifted.
-        with lifted(Round.objects.filter(pk=locked.pk)):
+        with lift_triggers(Round.objects.filter(pk=locked.pk)):
             RoundTarget.objects.filter(pk=entry.pk).update(target=new)
         # 4. Make sure that the new target is still what answered.
-        check_asked([new])
+        check_unchanged([new])
         entry.target = new
         # 5. Log both versions, so that a reader of the data knows what people could have met.
         last = old.versions.order_by("pk").last()

@@ -15,7 +15,7 @@ from tasks.models import Round
 from tasks.rounds.states import NEXT_STATES, TargetsLoading, set_round_state
 
 State = Round.State
-LONGEST = timedelta(hours=1)
+MAX_WAIT = timedelta(hours=1)
 """So long a round waits for its targets."""
 
 
@@ -28,16 +28,16 @@ def change_state(*, round: Round, state: str, actor: User | None) -> Round:
     try:
         return set_round_state(round=round, state=state, actor=actor)
     except TargetsLoading:
-        return _wait(round, actor)
+        return _store_waiting(round, actor)
 
 
 @transaction.atomic
-def _wait(round: Round, actor: User | None) -> Round:
+def _store_waiting(round: Round, actor: User | None) -> Round:
     """Record that the round is to be opened. Locks the round. A state set in between wins."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # Another owner may have moved the round by now; then there is nothing to wait for.
     if State.OPEN in NEXT_STATES[locked.state]:
-        # The time of the first request stays, since LONGEST is counted from it.
+        # The time of the first request stays, since MAX_WAIT is counted from it.
         locked.opening_since = locked.opening_since or timezone.now()
         locked.opening_note = ""
         locked.save(update_fields=["opening_since", "opening_note"])
@@ -47,11 +47,11 @@ def _wait(round: Round, actor: User | None) -> Round:
 
 def cancel_opening(*, round: Round, actor: User | None) -> None:
     """Cancel the opening of a round that waits for its targets. Locks the round."""
-    _end(round, None, "", actor)
+    _end_waiting(round, None, "", actor)
 
 
 @transaction.atomic
-def _end(round: Round, since: datetime | None, note: str, actor: User | None) -> None:
+def _end_waiting(round: Round, since: datetime | None, note: str, actor: User | None) -> None:
     """End the waiting that began at `since`; None for any. note: why the round was not opened."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # `since` names the waiting that this call is about: a newer one is left alone.
@@ -68,7 +68,7 @@ def _end(round: Round, since: datetime | None, note: str, actor: User | None) ->
 def open_waiting_rounds() -> int:
     """Open the rounds whose targets have finished loading; return how many.
 
-    A round that cannot be opened for another reason, or that has waited for LONGEST, stops
+    A round that cannot be opened for another reason, or that has waited for MAX_WAIT, stops
     waiting, and its page shows the reason.
     """
     opened = 0
@@ -84,9 +84,11 @@ def open_waiting_rounds() -> int:
             opened += 1
         except TargetsLoading:
             # 4. Still loading: try again at the next run, unless it took too long.
-            if timezone.now() - since > LONGEST:
-                _end(round, since, _("Its targets were still being loaded after an hour."), None)
+            if timezone.now() - since > MAX_WAIT:
+                _end_waiting(
+                    round, since, _("Its targets were still being loaded after an hour."), None
+                )
         except Refused as error:
             # 5. Refused for another reason: trying again would not help, so the page shows why.
-            _end(round, since, str(error), None)
+            _end_waiting(round, since, str(error), None)
     return opened

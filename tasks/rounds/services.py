@@ -16,12 +16,12 @@ from tasks.contexts.media.services import delete_unreferenced_file, list_context
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel, Task
 from tasks.permissions import can_own
-from tasks.rounds.fixed import lifted
+from tasks.rounds.fixed import lift_triggers
 from tasks.rounds.loop import set_targets
 from tasks.rounds.states import close_if_due
-from tasks.selectors import PLANNED
+from tasks.selectors import PLANNED_STATES
 
-NO_CONTEXTS = gettext_noop(
+NO_CONTEXTS_MESSAGE = gettext_noop(
     "Round %(number)d has no context to copy: all are retired, as those of imported history, or "
     "it has none."
 )
@@ -65,7 +65,9 @@ def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> No
     # Imported history has only retired contexts: they were written about elsewhere.
     if not source.contexts.filter(is_retired=False).exists():
         raise Refused(
-            _(NO_CONTEXTS) % {"number": source.number}, code="contexts_of", field="contexts_of"
+            _(NO_CONTEXTS_MESSAGE) % {"number": source.number},
+            code="contexts_of",
+            field="contexts_of",
         )
     rows = (
         {**context.fields, "tag": context.tag, "metadata": context.metadata}
@@ -114,13 +116,13 @@ def change_round(
 
 
 @transaction.atomic
-def use_where_missing(*, target: TargetModel, actor: User) -> Round | None:
+def add_where_missing(*, target: TargetModel, actor: User) -> Round | None:
     """Add a target to the first planned round without targets; return the round or None.
 
     Locks the planned rounds, so that only one of two targets is added, and none to a round that is
     being opened.
     """
-    planned = target.task.rounds.filter(state__in=PLANNED).order_by("number")
+    planned = target.task.rounds.filter(state__in=PLANNED_STATES).order_by("number")
     # Locked one after the other: of two targets that are registered at once, one joins the round,
     # and neither joins one that is being opened.
     for round in planned.select_for_update(of=("self",)):
@@ -149,7 +151,7 @@ def delete_round(*, round: Round, actor: User) -> None:
     fields = list(locked.contexts.values_list("fields", flat=True))
     try:
         # The trigger would refuse to delete the targets of a round that was opened once.
-        with lifted(Round.objects.filter(pk=locked.pk)):
+        with lift_triggers(Round.objects.filter(pk=locked.pk)):
             locked.delete()
     except ProtectedError:  # an example, or a dataset
         raise Refused(message, code="round") from None

@@ -15,10 +15,10 @@ from tasks.budgets import find_reached_limit
 from tasks.contexts.files import hash_context
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel
-from tasks.questions import used_of, writers
-from tasks.rounds.loop import RoundError, check_asked, loop_of
-from tasks.selectors import grace_end, still_writing
-from tasks.targets.ask_before_opening import Silent, ask_targets
+from tasks.questions import find_writers, get_used_budget
+from tasks.rounds.loop import RoundError, check_unchanged, get_loop
+from tasks.selectors import count_still_writing, find_grace_end
+from tasks.targets.ask_before_opening import SilentTargets, ask_targets
 
 State = Round.State
 NEXT_STATES: dict[str, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ NEXT_STATES: dict[str, tuple[str, ...]] = {
     State.CLOSED: (State.OPEN, State.RELEASED),
     State.RELEASED: (),
 }
-REACHED = {
+REACHED_MESSAGES = {
     "date": gettext_noop("Its end has come. Move the date first."),
     "collected": gettext_noop("It has all its tries. Raise the number first."),
     "fooling": gettext_noop("It has all its catches. Raise the number first."),
@@ -67,9 +67,9 @@ def set_round_state(
     targets: list[TargetModel] = []
     if state == State.OPEN:
         # 1. Ask the targets, before any lock: they may take many seconds.
-        targets, noted["targets"] = _asked_targets(round)
+        targets, noted["targets"] = _ask_targets(round)
     # 2. Take the step under the lock, and check again what may have changed since.
-    return _move(round, state, actor, noted, targets, waiting_since)
+    return _change_state(round, state, actor, noted, targets, waiting_since)
 
 
 def _check_step(round: Round, state: str) -> None:
@@ -78,21 +78,21 @@ def _check_step(round: Round, state: str) -> None:
         raise RoundError(_("A %(before)s round cannot become %(after)s.") % states)
 
 
-def _asked_targets(round: Round) -> tuple[list[TargetModel], dict[str, str]]:
+def _ask_targets(round: Round) -> tuple[list[TargetModel], dict[str, str]]:
     """Return the targets of a round that may open, and the version of each that answered."""
     now = Round.objects.select_related("task").get(pk=round.pk)
     _check_step(now, State.OPEN)
     with transaction.atomic():
         _check_can_open(now)  # said before anybody waits for a target
-    targets = loop_of(now)
+    targets = get_loop(now)
     try:
         return targets, ask_targets(targets, now)
-    except Silent as error:
+    except SilentTargets as error:
         raise (TargetsLoading if error.is_loading else RoundError)(str(error)) from None
 
 
 @transaction.atomic
-def _move(
+def _change_state(
     round: Round,
     state: str,
     actor: User | None,
@@ -113,18 +113,18 @@ def _move(
     if state == State.OPEN:
         _check_can_open(locked)
         # Another owner changed the loop while the targets were asked.
-        if {target.pk for target in targets} != {target.pk for target in loop_of(locked)}:
+        if {target.pk for target in targets} != {target.pk for target in get_loop(locked)}:
             raise RoundError(_("Its targets were changed at the same moment. Open it again."))
-        check_asked(targets)
+        check_unchanged(targets)
         # A round that is opened again keeps the time of its first opening.
         changes |= {"opened_at": locked.opened_at or timezone.now(), "writing_until": None}
     elif state == State.CLOSED:
         now = timezone.now()
         # For the log: how many people were in the middle of an example.
-        noted["writing"] = writers(locked, now).count()
-        changes |= {"closed_at": now, "writing_until": grace_end(locked, now)}
-    elif state == State.RELEASED and (people := still_writing(locked)):
-        raise RoundError(wait_for_writers(locked, people))
+        noted["writing"] = find_writers(locked, now).count()
+        changes |= {"closed_at": now, "writing_until": find_grace_end(locked, now)}
+    elif state == State.RELEASED and (people := count_still_writing(locked)):
+        raise RoundError(describe_wait(locked, people))
     for name, value in changes.items():
         setattr(locked, name, value)
     try:
@@ -137,7 +137,7 @@ def _move(
     return locked
 
 
-def wait_for_writers(round: Round, people: int) -> str:
+def describe_wait(round: Round, people: int) -> str:
     """Return a message that says how long a closed round waits for people who are writing."""
     return ngettext(
         "%(people)d person is still writing and may finish until %(time)s UTC. You can release "
@@ -148,7 +148,7 @@ def wait_for_writers(round: Round, people: int) -> str:
     ) % {"people": people, "time": f"{round.writing_until:%H:%M}"}
 
 
-def take_back_release(*, round: Round, actor: User | None) -> Round:
+def reopen_released_round(*, round: Round, actor: User | None) -> Round:
     """Move a released round back to closed. The caller locks the round and deletes the release."""
     round.state = State.CLOSED
     round.save(update_fields=["state"])
@@ -166,7 +166,7 @@ def close_if_due(*, round: Round) -> Round:
         return round
     # Without a lock: most calls find nothing to do. Whoever closes the round checks its state
     # again.
-    why = find_reached_limit(round.budget, used_of(round), timezone.now())
+    why = find_reached_limit(round.budget, get_used_budget(round), timezone.now())
     if why is None:
         return round
     try:
@@ -192,8 +192,8 @@ def _check_can_open(round: Round) -> None:
             store_contexts(round=round, rows=[{}], file_name="(no contexts)")
     if not round.contexts.filter(is_retired=False).exists():
         raise RoundError(_("The round has no contexts. Import some first."))
-    if why := find_reached_limit(round.budget, used_of(round), timezone.now()):
-        raise RoundError(" ".join((_("The round would close at once."), _(REACHED[why]))))
+    if why := find_reached_limit(round.budget, get_used_budget(round), timezone.now()):
+        raise RoundError(" ".join((_("The round would close at once."), _(REACHED_MESSAGES[why]))))
 
 
 @minutely(

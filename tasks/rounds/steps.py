@@ -53,7 +53,7 @@ STEPS = {
 }
 
 
-def state_of(action: str) -> Round.State | None:
+def find_state(action: str) -> Round.State | None:
     """Return the state that an action in a URL leads to, or None."""
     for state, step in STEPS.items():
         if step.action == action:
@@ -61,16 +61,16 @@ def state_of(action: str) -> Round.State | None:
     return None
 
 
-def step_to(state: Round.State, round: Round) -> Step:
+def build_step(state: Round.State, round: Round) -> Step:
     """Return the translated step to a state, with the round's number in its button."""
     step = STEPS[state]
     return Step(step.action, _(step.button) % {"number": round.number}, _(step.effect))
 
 
-def next_steps(round: Round) -> dict[Round.State, Step]:
+def list_next_steps(round: Round) -> dict[Round.State, Step]:
     """Return the possible steps of the round by the state to which each leads."""
     return {
-        State(state): step_to(State(state), round)
+        State(state): build_step(State(state), round)
         for state in NEXT_STATES[round.state]
         if state in STEPS
     }

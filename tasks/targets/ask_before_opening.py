@@ -9,13 +9,13 @@ from django.utils.translation import gettext as _
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Prediction
-from tasks.targets.send_test import NoAnswer, answer_to, asking, note_test
+from tasks.targets.send_test import NoAnswer, ask_target, note_test, reserve_place
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 PLAIN_TEXT = "This is an example."
 
 
-def sample_of(task: Task, round: Round | None = None) -> dict[str, Any]:
+def build_sample(task: Task, round: Round | None = None) -> dict[str, Any]:
     """Return the values of a good example, over a context of the round or the latest context."""
     rounds = [round] if round else task.rounds.all()
     # A context of the latest round: it is the most like what people will be given.
@@ -28,7 +28,7 @@ def sample_of(task: Task, round: Round | None = None) -> dict[str, Any]:
     return {**(example.input if example else {}), **(context.fields if context else {})}
 
 
-class Silent(Exception):
+class SilentTargets(Exception):
     """Raised if targets gave no usable answer; the message names them with the reason.
 
     is_loading: whether all of them are only busy, as while a model is being loaded.
@@ -46,7 +46,7 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
     asked, and the versions are "". Call it outside transactions: it may take TEST_SECONDS. Raises
     Silent.
     """
-    inputs = _inputs(round)
+    inputs = _build_inputs(round)
     if not targets or inputs is None:
         return {target.name: "" for target in targets}
     # 1. Check every budget first: a target that may not be asked ends the opening before calls
@@ -57,52 +57,52 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
         try:
             check_budget(payer)
         except SpentError as error:
-            raise Silent(f"{target.name}: {error}") from None
+            raise SilentTargets(f"{target.name}: {error}") from None
 
     def answer(target: TargetModel) -> Prediction | NoAnswer:
         try:
-            return answer_to(target, inputs)
+            return ask_target(target, inputs)
         except NoAnswer as error:
             return error
 
     try:
         # 2. Ask all at once, so that the slowest one decides how long it takes.
-        with asking(), ThreadPoolExecutor(len(targets)) as pool:
+        with reserve_place(), ThreadPoolExecutor(len(targets)) as pool:
             results = list(zip(targets, pool.map(answer, targets), strict=True))
     except NoAnswer as error:
-        raise Silent(error.detail) from None
+        raise SilentTargets(error.detail) from None
     # 3. Count what was spent, also on failures.
     note_uses(payers, [result.usage for _target, result in results])
     # 4. Store what came back, and refuse if any target failed.
-    return _versions(results)
+    return _store_results(results)
 
 
-def _versions(results: Sequence[tuple[TargetModel, Prediction | NoAnswer]]) -> dict[str, str]:
+def _store_results(results: Sequence[tuple[TargetModel, Prediction | NoAnswer]]) -> dict[str, str]:
     """Store each target's result, and return the versions. Raises Silent."""
     versions, failures, reasons = {}, [], set()
     for target, result in results:
         note_test(target, result)
         if isinstance(result, NoAnswer):
-            failures.append(_words(target, result))
+            failures.append(_describe_failure(target, result))
             reasons.add(result.reason)
         else:
             versions[target.name] = str(result.fingerprint.get("digest", ""))
     if failures:
-        raise Silent(" ".join(failures), is_loading=reasons == {"busy"})
+        raise SilentTargets(" ".join(failures), is_loading=reasons == {"busy"})
     return versions
 
 
-def _words(target: TargetModel, error: NoAnswer) -> str:
+def _describe_failure(target: TargetModel, error: NoAnswer) -> str:
     values = {"target": target.name, "why": str(error), "detail": error.more}
     # Translators: target: a model; why, detail: whole sentences
     return _("%(target)s: %(why)s %(detail)s") % values
 
 
-def _inputs(round: Round) -> Mapping[str, Any] | None:
-    return filled(round.task, sample_of(round.task, round))
+def _build_inputs(round: Round) -> Mapping[str, Any] | None:
+    return fill_inputs(round.task, build_sample(round.task, round))
 
 
-def filled(task: Task, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def fill_inputs(task: Task, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return what models read of an example, with plain text for missing texts.
 
     None if another field has no value.

@@ -30,8 +30,8 @@ from tasks.targets.endpoints.base import (
     misconfigured,
 )
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
-from tasks.targets.endpoints.registry import build
-from tasks.targets.endpoints.transport import Transport, origin, parse_url
+from tasks.targets.endpoints.registry import build_endpoint
+from tasks.targets.endpoints.transport import Transport, get_origin, parse_url
 from tasks.targets.services import note_version
 
 INFO_SECONDS = 3.0
@@ -39,12 +39,12 @@ SERVER_KEY = "model-server"
 """The purpose of the key that proves to our model server who asks."""
 CHAT_OPTIONS = ("model", "max_tokens", "seed", "structured")
 """What of a chat target's options holds whatever it is asked."""
-_built = lru_cache(maxsize=256)(build)
-CONVERSING = ("http", "openai_chat", "scripted")
+_built = lru_cache(maxsize=256)(build_endpoint)
+CONVERSING_ADAPTERS = ("http", "openai_chat", "scripted")
 """Adapters that can send a conversation."""
 
 
-def endpoint_of(target: TargetModel) -> Endpoint:
+def get_endpoint(target: TargetModel) -> Endpoint:
     """Return the target's endpoint. Equal settings share one object and its connections.
 
     Raises EndpointError(misconfigured).
@@ -53,10 +53,10 @@ def endpoint_of(target: TargetModel) -> Endpoint:
     answer = config.component(config.answer_field)
     is_span, converses = answer.type == "span", config.kind == "arena"
     # Other adapters send named fields and no list of messages.
-    if converses and target.adapter not in CONVERSING:
-        names = ", ".join(CONVERSING)
+    if converses and target.adapter not in CONVERSING_ADAPTERS:
+        names = ", ".join(CONVERSING_ADAPTERS)
         raise misconfigured(f"{target.adapter} sends no conversation; use one of: {names}.")
-    own = _own_model(target)
+    own = _get_own_model_options(target)
     how = EndpointConfig(
         url=target.base_url,
         fields=config.model_fields,
@@ -65,18 +65,18 @@ def endpoint_of(target: TargetModel) -> Endpoint:
         answer=answer,
         media=config.media_fields,
         kind=QA_KIND if is_span else CHAT if converses else "remote",
-        secret=secret_of(target),
+        secret=get_secret(target),
         options={
             **own,
             **target.options,
             **({"passage_field": answer.reference} if is_span else {}),
         },
-        **_reached(target, target.base_url),
+        **_get_access_settings(target, target.base_url),
     )
     return _built(target.adapter, how)
 
 
-def messages_of(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
+def build_messages(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
     """Return a conversation as chat messages: the earlier turns, then the prompt."""
     roles = ("user", "assistant")
     messages = []
@@ -87,7 +87,7 @@ def messages_of(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str,
     return messages
 
 
-def chooser_endpoint(
+def build_chooser_endpoint(
     target: TargetModel,
     fields: tuple[str, ...],
     *,
@@ -101,10 +101,10 @@ def chooser_endpoint(
     by: a transport that carries the calls, without the target's secret. Raises
     EndpointError(misconfigured).
     """
-    return _asked_otherwise(target, fields, prompt, by, output=output, labels=labels)
+    return _build_endpoint(target, fields, prompt, by, output=output, labels=labels)
 
 
-def writer_endpoint(
+def build_writer_endpoint(
     target: TargetModel, *, reads: str, output: str, prompt: str, by: Transport | None = None
 ) -> Endpoint:
     """Return an endpoint that uses a target's chat model to write a text, with another prompt.
@@ -113,17 +113,17 @@ def writer_endpoint(
     EndpointError(misconfigured).
     """
     answer = Component(name=output, type="long_text")
-    return _asked_otherwise(target, (reads,), prompt, by, output=output, answer=answer)
+    return _build_endpoint(target, (reads,), prompt, by, output=output, answer=answer)
 
 
-def _asked_otherwise(
+def _build_endpoint(
     target: TargetModel,
     fields: tuple[str, ...],
     prompt: str,
     by: Transport | None,
     **answer: Any,
 ) -> Endpoint:
-    own = _own_model(target)
+    own = _get_own_model_options(target)
     options = {}
     for name in CHAT_OPTIONS:
         if name in target.options:
@@ -131,10 +131,10 @@ def _asked_otherwise(
     how = EndpointConfig(
         url=target.base_url,
         fields=fields,
-        secret=None if by else secret_of(target),
+        secret=None if by else get_secret(target),
         # Its own prompt and format do not come along, and the same text gets the same answer.
         options={**own, **options, "instructions": prompt, "temperature": 0},
-        **_reached(target, target.base_url),
+        **_get_access_settings(target, target.base_url),
         **answer,
     )
     if by:
@@ -143,7 +143,7 @@ def _asked_otherwise(
     return _built(target.adapter, how)
 
 
-def generator_fields(config: TaskConfig) -> tuple[str, ...]:
+def list_generator_fields(config: TaskConfig) -> tuple[str, ...]:
     """Return the fields that a generator reads besides `goal`: all texts of the context."""
     names = []
     for component in config.context:
@@ -152,7 +152,7 @@ def generator_fields(config: TaskConfig) -> tuple[str, ...]:
     return tuple(names)
 
 
-def generator_endpoint(generator: Generator) -> Endpoint:
+def get_generator_endpoint(generator: Generator) -> Endpoint:
     """Return the generator's endpoint. Equal settings share one object; the goal is a sentence.
 
     Raises EndpointError(misconfigured).
@@ -160,17 +160,17 @@ def generator_endpoint(generator: Generator) -> Endpoint:
     config = generator.task.config
     how = EndpointConfig(
         url=generator.url,
-        fields=(*generator_fields(config), "goal"),
+        fields=(*list_generator_fields(config), "goal"),
         output=config.text_field,
         kind=GENERATOR,
-        secret=secret_of(generator),
+        secret=get_secret(generator),
         options={**generator.options},
-        **_reached(generator, generator.url),
+        **_get_access_settings(generator, generator.url),
     )
     return _built(generator.adapter, how)
 
 
-def secret_of(target: TargetModel | Generator) -> str | None:
+def get_secret(target: TargetModel | Generator) -> str | None:
     """Return the target's bearer token, from the environment or as its editors entered it, or None.
 
     Raises EndpointError(misconfigured).
@@ -183,38 +183,38 @@ def secret_of(target: TargetModel | Generator) -> str | None:
         raise misconfigured("Its secret cannot be read any more. Enter it again.") from None
 
 
-def _reached(row: TargetModel | Generator, url: str) -> dict[str, Any]:
+def _get_access_settings(row: TargetModel | Generator, url: str) -> dict[str, Any]:
     """Return the allowed private hosts and, for our model server, the proof of who is asking.
 
     The proof names the task, so that whatever address an owner enters reaches only the task's
     targets. Raises EndpointError(misconfigured).
     """
     hosts = tuple(settings.TARGET_PRIVATE_HOSTS)
-    own = origin(parse_url(settings.MODEL_SERVER_URL))
+    own = get_origin(parse_url(settings.MODEL_SERVER_URL))
     # Only our own model server gets the proof. Elsewhere it would be handed to a stranger.
-    if origin(parse_url(url)) != own:
+    if get_origin(parse_url(url)) != own:
         return {"allow_private_hosts": hosts}
     prover = Prover(derived_keys(SERVER_KEY)[0], row.task_id or 0)  # 0: it is not stored
     return {"allow_private_hosts": (*hosts, own[1]), "prover": prover}
 
 
-def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
+def find_version_id(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
     """Return the id of the TargetVersion that answered, cached for an hour.
 
     Call it outside transactions: an unknown digest costs one call to the target.
     """
     digest = hashlib.sha256(str(fingerprint.get("digest")).encode()).hexdigest()
     key = f"version:{target.pk}:{digest}"
-    return int(cache.get_or_set(key, lambda: _version(target, fingerprint).pk, 3600) or 0)
+    return int(cache.get_or_set(key, lambda: _find_version(target, fingerprint).pk, 3600) or 0)
 
 
-def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
+def _find_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
     """Return the row of the version that answered. A new row has all that the target reports."""
     version = target.versions.filter(digest=str(fingerprint.get("digest"))).first()
     if version:
         return version
     try:
-        whole = endpoint_of(target).info(deadline_seconds=INFO_SECONDS).fingerprint
+        whole = get_endpoint(target).info(deadline_seconds=INFO_SECONDS).fingerprint
     except EndpointError:
         whole = fingerprint
     # The server may have got another model between the answer and this question.
@@ -222,7 +222,7 @@ def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersi
     return note_version(target, {**whole, **fingerprint} if same else fingerprint)
 
 
-def spec_of(target: TargetModel) -> ModelSpec:
+def build_spec(target: TargetModel) -> ModelSpec:
     """Return the spec with which our model server loads a target without a URL."""
     serving: dict[str, Any] = {}
     for name, value in target.serving.items():
@@ -241,7 +241,7 @@ def spec_of(target: TargetModel) -> ModelSpec:
     )
 
 
-def serving_of(
+def build_serving_settings(
     config: TaskConfig, *, backend: str = "onnx", precision: str = "fp32"
 ) -> dict[str, Any]:
     """Return the settings with which our model server loads a task's model.
@@ -256,7 +256,7 @@ def serving_of(
     }
 
 
-def _own_model(target: TargetModel) -> dict[str, str]:
+def _get_own_model_options(target: TargetModel) -> dict[str, str]:
     """Return the extra options of a language model on our model server: its name.
 
     Raises EndpointError(misconfigured).
@@ -270,7 +270,7 @@ def _own_model(target: TargetModel) -> dict[str, str]:
 
 
 @contextmanager
-def _registered() -> Iterator[QuerySet[TargetModel]]:
+def _query_registered() -> Iterator[QuerySet[TargetModel]]:
     """Yield the targets that our model server serves, and close the database connection afterwards.
 
     Raises NotKnownError if the database is unavailable or has no tables yet, as before `setup`.
@@ -285,31 +285,31 @@ def _registered() -> Iterator[QuerySet[TargetModel]]:
             connection.close()
 
 
-def registered_spec(name: str) -> ModelSpec | None:
+def find_registered_spec(name: str) -> ModelSpec | None:
     """Return the spec of the registered target with this name, or None. Raises NotKnownError.
 
     name: `TASK/NAME` for the target of the task with this id; a name alone for the oldest target
     with that name.
     """
     task, _, own = name.rpartition("/")
-    with _registered() as targets:
+    with _query_registered() as targets:
         named = targets.filter(name=own).order_by("pk")
         target = (named.filter(task=int(task)) if task.isdecimal() else named).first()
         if target:
-            return spec_of(target)
+            return build_spec(target)
         return None
 
 
-def registered_names() -> list[str]:
+def list_registered_names() -> list[str]:
     """Return the names of all targets that our model server serves. Raises NotKnownError.
 
     Targets of several tasks may share a name. The later ones are listed as `TASK/NAME`.
     """
-    with _registered() as targets:
+    with _query_registered() as targets:
         seen: set[str] = set()
         names = []
         for name, task in targets.order_by("pk").values_list("name", "task"):
-            # The oldest one keeps the short name, as `registered_spec` finds it.
+            # The oldest one keeps the short name, as `find_registered_spec` finds it.
             names.append(f"{task}/{name}" if name in seen else name)
             seen.add(name)
         return names

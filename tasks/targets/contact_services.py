@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from tasks.models import Generator, TargetModel
 from tasks.targets.endpoints.base import Prediction, Reason
-from tasks.targets.endpoints.live import COUNTED
-from tasks.targets.endpoints.server_words import readable
+from tasks.targets.endpoints.live import COUNTED_REASONS
+from tasks.targets.endpoints.server_words import clean_message
 
-LONGEST = 500
-UNKNOWN = {"contact_at": None, "contact_reason": "", "contact_detail": ""}
+MAX_DETAIL_CHARS = 500
+UNKNOWN_CONTACT = {"contact_at": None, "contact_reason": "", "contact_detail": ""}
 """The columns of what was not asked since its settings changed."""
 
 
@@ -28,9 +28,9 @@ class Contact(NamedTuple):
         return not self.reason
 
 
-def answer_contact(answer: Prediction) -> Contact:
+def build_contact(answer: Prediction) -> Contact:
     """Return the contact for an answer, without anything that looks like a key."""
-    return Contact("", readable(json.dumps(dict(answer.output), ensure_ascii=False)))
+    return Contact("", clean_message(json.dumps(dict(answer.output), ensure_ascii=False)))
 
 
 def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
@@ -38,7 +38,7 @@ def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
     columns = {
         "contact_at": timezone.now(),
         "contact_reason": contact.reason,
-        "contact_detail": contact.words[:LONGEST],
+        "contact_detail": contact.words[:MAX_DETAIL_CHARS],
     }
     rows: QuerySet[TargetModel] | QuerySet[Generator] = type(row)._default_manager.all()
     # The condition is part of the update: an answer from an old address must not be shown for a
@@ -48,7 +48,7 @@ def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
             setattr(row, name, value)
 
 
-def note_lasting(row: TargetModel | Generator, contact: Contact) -> None:
+def note_lasting_contact(row: TargetModel | Generator, contact: Contact) -> None:
     """Store a contact as `note_contact` does, except a failure that concerns only this text."""
-    if contact.is_answer or contact.reason in COUNTED:
+    if contact.is_answer or contact.reason in COUNTED_REASONS:
         note_contact(row, contact)

@@ -14,22 +14,22 @@ from core.periodic import each_sweep
 from tasks.mails import mail_members
 from tasks.models import TargetFailure, TargetModel, Task
 from tasks.permissions import EDITORS
-from tasks.targets.connect import secret_of
+from tasks.targets.connect import get_secret
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.send_test import without_secret
+from tasks.targets.send_test import mask_secret
 
-FORGOTTEN = timedelta(hours=24)
-TOLD_AFTER = 3
-AGAIN_AFTER = timedelta(hours=24)
+FORGET_AFTER = timedelta(hours=24)
+FAILURES_TO_MAIL = 3
+MAIL_AGAIN_AFTER = timedelta(hours=24)
 
 
 def note_failure(target: TargetModel, error: EndpointError) -> None:
     """Count a failure. The count restarts after a day without failures. One update, no lock."""
     now = timezone.now()
-    detail = without_secret(secret_of(target), str(error))[:500]
+    detail = mask_secret(get_secret(target), str(error))[:500]
     # 1. Make sure of the row. Two threads may create it at once, and one gets the other's.
     TargetFailure.objects.get_or_create(target=target, defaults={"last_at": now, "since": now})
-    was_long_ago = Q(last_at__lt=now - FORGOTTEN)
+    was_long_ago = Q(last_at__lt=now - FORGET_AFTER)
     # 2. Count in the database, since many people may see the same failure at once.
     TargetFailure.objects.filter(target=target).update(
         count=Case(When(was_long_ago, then=Value(1)), default=F("count") + 1),
@@ -40,36 +40,38 @@ def note_failure(target: TargetModel, error: EndpointError) -> None:
     )
 
 
-def failing(task: Task) -> Sequence[TargetFailure]:
+def find_failures(task: Task) -> Sequence[TargetFailure]:
     """Return the failures of the task's targets within the last day, latest first."""
     failures = TargetFailure.objects.filter(
-        target__task=task, last_at__gte=timezone.now() - FORGOTTEN
+        target__task=task, last_at__gte=timezone.now() - FORGET_AFTER
     )
     return list(failures.select_related("target").order_by("-last_at"))
 
 
 @each_sweep(why="Owners hear when a target keeps failing.")
-def tell_failures() -> int:
+def mail_failures() -> int:
     """Mail owners and editors about failing targets, once a day per target; return how many.
 
     Called by the sweep. No lock: of several sweeps, only the one whose update succeeds sends mail.
     """
     now = timezone.now()
-    untold = _untold(now).select_related("target__task")
-    return sum(_tell(failure, now) for failure in untold)
+    untold = _find_unmailed(now).select_related("target__task")
+    return sum(_mail_failure(failure, now) for failure in untold)
 
 
-def _untold(now: datetime):  # type: ignore[no-untyped-def]
+def _find_unmailed(now: datetime):  # type: ignore[no-untyped-def]
     # A wrong setting never mends itself. Other failures may be over after a minute.
-    mended_only_by_owners = Q(reason="misconfigured") | Q(count__gte=TOLD_AFTER)
-    fresh = Q(told_at=None) | Q(told_at__lt=now - AGAIN_AFTER)
-    return TargetFailure.objects.filter(mended_only_by_owners, fresh, last_at__gte=now - FORGOTTEN)
+    mended_only_by_owners = Q(reason="misconfigured") | Q(count__gte=FAILURES_TO_MAIL)
+    fresh = Q(told_at=None) | Q(told_at__lt=now - MAIL_AGAIN_AFTER)
+    return TargetFailure.objects.filter(
+        mended_only_by_owners, fresh, last_at__gte=now - FORGET_AFTER
+    )
 
 
 @transaction.atomic
-def _tell(failure: TargetFailure, now: datetime) -> bool:
+def _mail_failure(failure: TargetFailure, now: datetime) -> bool:
     # The condition is part of the update: of several sweepers one hits the row, and only it mails.
-    if not _untold(now).filter(pk=failure.pk).update(told_at=now):
+    if not _find_unmailed(now).filter(pk=failure.pk).update(told_at=now):
         return False
     target, task = failure.target, failure.target.task
     values = {"target": target.name, "task": task.name, "count": failure.count}

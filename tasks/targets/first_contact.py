@@ -6,22 +6,27 @@ from typing import Any
 from core.accounts.models import User
 from core.web.throttles import is_used_up
 from tasks.models import Generator, TargetModel
-from tasks.targets.ask_before_opening import PLAIN_TEXT, filled, sample_of
+from tasks.targets.ask_before_opening import PLAIN_TEXT, build_sample, fill_inputs
 from tasks.targets.connect import (
-    endpoint_of,
-    generator_endpoint,
-    generator_fields,
-    secret_of,
+    get_endpoint,
+    get_generator_endpoint,
+    get_secret,
+    list_generator_fields,
 )
-from tasks.targets.contact_services import Contact, answer_contact, note_contact, note_lasting
+from tasks.targets.contact_services import (
+    Contact,
+    build_contact,
+    note_contact,
+    note_lasting_contact,
+)
 from tasks.targets.endpoints.base import Endpoint, EndpointError
-from tasks.targets.send_test import NoAnswer, asking, paid_answer, without_secret
-from tasks.targets.spending_services import Metered, Payer
+from tasks.targets.send_test import NoAnswer, ask_within_budget, mask_secret, reserve_place
+from tasks.targets.spending_services import MeteredEndpoint, Payer
 
 CONTACT_SECONDS = 10.0
-PASSING = ("down", "slow", "busy")
+PASSING_REASONS = ("down", "slow", "busy")
 """What our own model server may be while it starts or loads a model."""
-GOAL = "Write one short example."
+SAMPLE_GOAL = "Write one short example."
 
 
 def contact_target(target: TargetModel, actor: User | None) -> Contact | None:
@@ -30,12 +35,12 @@ def contact_target(target: TargetModel, actor: User | None) -> Contact | None:
     A task whose example needs more than texts asks only for the target's description. Counts
     against the person's limit on tests. Call it outside transactions: it may take CONTACT_SECONDS.
     """
-    return _contact(target, actor, lambda: _ask_target(target))
+    return _store_contact(target, actor, lambda: _ask_target(target))
 
 
 def contact_generator(generator: Generator, actor: User | None) -> Contact | None:
     """Ask a generator for a text, as `contact_target` asks a target."""
-    return _contact(generator, actor, lambda: _ask_generator(generator))
+    return _store_contact(generator, actor, lambda: _ask_generator(generator))
 
 
 def contact_chat(
@@ -50,20 +55,20 @@ def contact_chat(
     if not target.url or is_used_up("test", actor.pk):
         return None
     try:
-        endpoint = Metered(build(), Payer(target))
-        with asking():
+        endpoint = MeteredEndpoint(build(), Payer(target))
+        with reserve_place():
             [answer] = endpoint.predict([inputs], deadline_seconds=CONTACT_SECONDS)
-        words = without_secret(secret_of(target), answer_contact(answer).words)
+        words = mask_secret(get_secret(target), build_contact(answer).words)
         contact = Contact("", words)
     except NoAnswer:  # others wait for models that hang
         return None
     except EndpointError as error:
-        contact = failed_contact(target, error)
-    note_lasting(target, contact)
+        contact = build_failed_contact(target, error)
+    note_lasting_contact(target, contact)
     return contact
 
 
-def _contact(
+def _store_contact(
     row: TargetModel | Generator, actor: User | None, ask: Callable[[], Contact]
 ) -> Contact | None:
     # Counted together with tests, so that saving a target again and again asks no more often.
@@ -71,51 +76,51 @@ def _contact(
         return None
     contact = ask()
     # While our own model server starts or loads, silence says nothing about the settings.
-    if row.url or contact.reason not in PASSING:
+    if row.url or contact.reason not in PASSING_REASONS:
         note_contact(row, contact)
     return contact
 
 
 def _ask_target(target: TargetModel) -> Contact:
-    inputs = filled(target.task, sample_of(target.task))
+    inputs = fill_inputs(target.task, build_sample(target.task))
     try:
         if inputs is not None:
-            return answer_contact(paid_answer(target, inputs, seconds=CONTACT_SECONDS))
-        with asking():
-            name = endpoint_of(target).info(deadline_seconds=CONTACT_SECONDS).name
+            return build_contact(ask_within_budget(target, inputs, seconds=CONTACT_SECONDS))
+        with reserve_place():
+            name = get_endpoint(target).info(deadline_seconds=CONTACT_SECONDS).name
     except NoAnswer as error:
         return Contact(error.reason, error.detail)
     except EndpointError as error:
-        return failed_contact(target, error)
+        return build_failed_contact(target, error)
     return Contact("", name)
 
 
 def _ask_generator(generator: Generator) -> Contact:
     task = generator.task
-    sample = sample_of(task)
-    inputs = {name: sample.get(name, PLAIN_TEXT) for name in generator_fields(task.config)}
+    sample = build_sample(task)
+    inputs = {name: sample.get(name, PLAIN_TEXT) for name in list_generator_fields(task.config)}
     try:
-        endpoint = generator_endpoint(generator)
-        with asking():
+        endpoint = get_generator_endpoint(generator)
+        with reserve_place():
             [answer] = endpoint.predict(
-                [{**inputs, "goal": GOAL}], deadline_seconds=CONTACT_SECONDS
+                [{**inputs, "goal": SAMPLE_GOAL}], deadline_seconds=CONTACT_SECONDS
             )
-        contact = answer_contact(answer)
+        contact = build_contact(answer)
     except NoAnswer as error:
         return Contact(error.reason, error.detail)
     except EndpointError as error:
-        return failed_contact(generator, error)
-    return Contact("", without_secret(secret_of(generator), contact.words))
+        return build_failed_contact(generator, error)
+    return Contact("", mask_secret(get_secret(generator), contact.words))
 
 
-def failed_contact(row: TargetModel | Generator, error: EndpointError) -> Contact:
+def build_failed_contact(row: TargetModel | Generator, error: EndpointError) -> Contact:
     """Return the contact for a failure, without the secret."""
-    return Contact(error.reason, without_secret(_secret_of(row), str(error)))
+    return Contact(error.reason, mask_secret(_read_secret(row), str(error)))
 
 
-def _secret_of(row: TargetModel | Generator) -> str | None:
+def _read_secret(row: TargetModel | Generator) -> str | None:
     """Return the secret; None if it cannot be decrypted, which the failure then reports."""
     try:
-        return secret_of(row)
+        return get_secret(row)
     except EndpointError:
         return None

@@ -9,16 +9,16 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core.web.refusals import as_form_error
-from tasks.line_files import unstorable
+from tasks.line_files import find_unstorable
 from tasks.models import Generator, TargetModel
-from tasks.targets.ask_before_opening import sample_of
-from tasks.targets.connect import endpoint_of, generator_endpoint, spec_of
+from tasks.targets.ask_before_opening import build_sample
+from tasks.targets.connect import build_spec, get_endpoint, get_generator_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS
-from tasks.targets.gpus import gpus_problem
+from tasks.targets.gpus import find_gpus_problem
 from tasks.targets.services import check_same_model
 
-GENERATORS = ("openai_chat", "http", "scripted")
+GENERATOR_ADAPTERS = ("openai_chat", "http", "scripted")
 """Adapters that can generate text."""
 
 
@@ -32,7 +32,7 @@ class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
         value = self.cleaned_data[name] or {}
         if not isinstance(value, dict):
             raise ValidationError(gettext('Write keys and values, such as {"model": "x"}.'))
-        if reason := unstorable(value):
+        if reason := find_unstorable(value):
             raise ValidationError(gettext("It holds %(reason)s.") % {"reason": reason})
         return value
 
@@ -68,7 +68,7 @@ class TargetForm(_EndpointForm):
 
     def clean_gpus(self) -> int:
         gpus = int(self.cleaned_data["gpus"])
-        if problem := gpus_problem(gpus, settings.EVALUATION_GPUS):
+        if problem := find_gpus_problem(gpus, settings.EVALUATION_GPUS):
             raise ValidationError(gettext(problem))
         if gpus and self.cleaned_data.get("url"):
             raise ValidationError(gettext("What answers at an address has its own machine."))
@@ -80,12 +80,12 @@ class TargetForm(_EndpointForm):
     def check_endpoint(self) -> None:
         try:
             # Building the spec checks the names of its keys, which a mapping of JSON does not.
-            spec_of(self.instance)
+            build_spec(self.instance)
         except TypeError as error:  # the words of a missing or unknown keyword
             words = str(error).removeprefix("ModelSpec.__init__() ")
             message = gettext("The model server cannot read this: %(reason)s.")
             self.add_error("serving", message % {"reason": words})
-        endpoint_of(self.instance)
+        get_endpoint(self.instance)
         if before := TargetModel.objects.filter(pk=self.instance.pk).first():
             with as_form_error(self):
                 check_same_model(before, self.cleaned_data)
@@ -112,7 +112,7 @@ class SettingsForm(TargetForm):
 class GeneratorForm(_EndpointForm):
     """A form for a generator, whose adapter checks it. The admin chooses its own fields."""
 
-    adapter = forms.ChoiceField(choices=[(name, name) for name in GENERATORS])
+    adapter = forms.ChoiceField(choices=[(name, name) for name in GENERATOR_ADAPTERS])
     url = forms.URLField(max_length=500, assume_scheme="https")
 
     class Meta:
@@ -120,7 +120,7 @@ class GeneratorForm(_EndpointForm):
         fields = ("name", "adapter", "url", "options", "secret_env")
 
     def check_endpoint(self) -> None:
-        generator_endpoint(self.instance)
+        get_generator_endpoint(self.instance)
 
 
 class InputForm(forms.Form):
@@ -128,7 +128,7 @@ class InputForm(forms.Form):
 
     def __init__(self, target: TargetModel, *args: Any, **kwargs: Any) -> None:
         config = target.task.config
-        kwargs["initial"] = sample_of(target.task)
+        kwargs["initial"] = build_sample(target.task)
         super().__init__(*args, **kwargs)
         for name in config.model_fields:
             component = config.component(name)

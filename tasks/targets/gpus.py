@@ -3,7 +3,7 @@
 from core.text.words import gettext_noop
 
 
-def gpus_problem(gpus: int, site_has: int) -> str:
+def find_gpus_problem(gpus: int, site_has: int) -> str:
     """Return why a model cannot have this number of GPUs; "" if it can."""
     if gpus and not site_has:
         return gettext_noop("This site has no GPU.")

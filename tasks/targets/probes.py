@@ -8,15 +8,15 @@ from django.core.cache import cache
 
 from core.periodic import minutely
 from tasks.models import Round, TargetModel
-from tasks.targets.ask_before_opening import filled, sample_of
-from tasks.targets.connect import endpoint_of
+from tasks.targets.ask_before_opening import build_sample, fill_inputs
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError, Usage
-from tasks.targets.endpoints.live import Breaker, ended_pauses
-from tasks.targets.send_test import NoAnswer, answer_to
+from tasks.targets.endpoints.live import Breaker, find_ended_pauses
+from tasks.targets.send_test import NoAnswer, ask_target
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 PROBE_SECONDS = 5.0
-AT_ONCE = 8
+MAX_PARALLEL = 8
 
 
 class Probe(NamedTuple):
@@ -34,21 +34,21 @@ def probe_paused_targets() -> int:
     """Ask each target of an open round whose pause is over; return how many answer again.
 
     Breakers are shared only through `CACHE_URL`; without it a process knows only its own. Call it
-    outside transactions: it may take PROBE_SECONDS for each AT_ONCE targets.
+    outside transactions: it may take PROBE_SECONDS for each MAX_PARALLEL targets.
     """
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
     # 1. Find the targets whose pause is over: only these may be asked again.
-    due = ended_pauses(cache, [str(pk) for pk in targets.values_list("pk", flat=True)])
+    due = find_ended_pauses(cache, [str(pk) for pk in targets.values_list("pk", flat=True)])
     # 2. Leave out those whose budget is spent: silence would say nothing about them.
     probes = []
     for target in targets.filter(pk__in=due).select_related("task"):
         if _is_affordable(target):
-            probes.append(Probe(target, filled(target.task, sample_of(target.task))))
+            probes.append(Probe(target, fill_inputs(target.task, build_sample(target.task))))
     if not probes:
         return 0
     # 3. Ask some at once, so that one that hangs does not delay the others.
-    with ThreadPoolExecutor(min(AT_ONCE, len(probes))) as pool:
-        answers = list(pool.map(_ask, probes))
+    with ThreadPoolExecutor(min(MAX_PARALLEL, len(probes))) as pool:
+        answers = list(pool.map(_probe_target, probes))
     # 4. Count what was spent, also on failures.
     usages = [usage for _is_back, usage in answers]
     note_uses([Payer(probe.target) for probe in probes], usages)
@@ -64,7 +64,7 @@ def _is_affordable(target: TargetModel) -> bool:
     return True
 
 
-def _ask(probe: Probe) -> tuple[bool, Usage | None]:
+def _probe_target(probe: Probe) -> tuple[bool, Usage | None]:
     """Ask one target through its breaker; return whether it answered, and the call's usage."""
     target, breaker = probe.target, Breaker(cache, str(probe.target.pk))
     try:
@@ -74,9 +74,9 @@ def _ask(probe: Probe) -> tuple[bool, Usage | None]:
     usage = None
     try:
         if probe.inputs is None:
-            endpoint_of(target).info(deadline_seconds=PROBE_SECONDS)
+            get_endpoint(target).info(deadline_seconds=PROBE_SECONDS)
         else:
-            usage = answer_to(target, probe.inputs, seconds=PROBE_SECONDS).usage
+            usage = ask_target(target, probe.inputs, seconds=PROBE_SECONDS).usage
     except NoAnswer as error:
         breaker.failed(EndpointError(error.detail, reason=error.reason))
         return False, error.usage

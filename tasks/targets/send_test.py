@@ -10,16 +10,16 @@ from core.files.places import without_places
 from core.outside import Hanging, Places
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import TargetModel
-from tasks.targets.connect import endpoint_of, messages_of, secret_of
-from tasks.targets.contact_services import Contact, answer_contact, note_lasting
+from tasks.targets.connect import build_messages, get_endpoint, get_secret
+from tasks.targets.contact_services import Contact, build_contact, note_lasting_contact
 from tasks.targets.endpoints.base import EndpointError, Prediction, Reason, Usage
-from tasks.targets.endpoints.server_words import without_copies
+from tasks.targets.endpoints.server_words import mask_copies
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 TEST_SECONDS = 20.0
-TOO_MANY = "Others are testing targets that do not answer. Try again in a minute."
+TOO_MANY_MESSAGE = "Others are testing targets that do not answer. Try again in a minute."
 _places = Places()  # of threads that wait for a test
-REASONS: Mapping[Reason, str] = {
+REASON_MESSAGES: Mapping[Reason, str] = {
     "down": "The target cannot be reached.",
     "slow": "The target did not answer in time.",
     "busy": "The target is busy and asked to be left alone for a moment.",
@@ -39,7 +39,7 @@ class NoAnswer(Exception):
     """Raised if a target gave no usable answer. detail, usage: those of the EndpointError."""
 
     def __init__(self, reason: Reason, detail: str, usage: Usage | None = None) -> None:
-        super().__init__(REASONS[reason])
+        super().__init__(REASON_MESSAGES[reason])
         self.reason, self.detail, self.usage = reason, detail, usage
 
     @property
@@ -49,7 +49,7 @@ class NoAnswer(Exception):
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def reserve_place() -> Iterator[None]:
     """Take one of the few places for requests that wait for a model outside a round.
 
     Raises NoAnswer if none is free.
@@ -60,13 +60,13 @@ def asking() -> Iterator[None]:
         with _places.take():
             yield
     except Hanging:
-        raise NoAnswer("busy", TOO_MANY) from None
+        raise NoAnswer("busy", TOO_MANY_MESSAGE) from None
 
 
 def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
-    """Return the answer of `paid_answer`, and store the result with the target. Raises NoAnswer."""
+    """Return the answer of `ask_within_budget`, and store it at the target. Raises NoAnswer."""
     try:
-        answer = paid_answer(target, inputs)
+        answer = ask_within_budget(target, inputs)
     except NoAnswer as error:
         note_test(target, error)
         raise
@@ -74,18 +74,18 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
     return answer
 
 
-def paid_answer(
+def ask_within_budget(
     target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
 ) -> Prediction:
-    """Return the answer of `answer_to` within the target's budgets. Raises NoAnswer.
+    """Return the answer of `ask_target` within the target's budgets. Raises NoAnswer.
 
     The use is counted outside rounds.
     """
     payer, usage = Payer(target), None
     try:
         check_budget(payer)
-        with asking():
-            answer = answer_to(target, inputs, seconds=seconds)
+        with reserve_place():
+            answer = ask_target(target, inputs, seconds=seconds)
         usage = answer.usage
     except SpentError as error:
         raise NoAnswer(error.reason, str(error)) from None
@@ -101,12 +101,12 @@ def paid_answer(
 def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
     """Store the result of a test, except a failure that concerns only this text."""
     if isinstance(result, Prediction):
-        note_lasting(target, answer_contact(result))
+        note_lasting_contact(target, build_contact(result))
     else:
-        note_lasting(target, Contact(result.reason, result.detail))
+        note_lasting_contact(target, Contact(result.reason, result.detail))
 
 
-def answer_to(
+def ask_target(
     target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
 ) -> Prediction:
     """Return the target's answer to one example, with any copy of its secret removed.
@@ -116,23 +116,23 @@ def answer_to(
     # Read in the `try`: a secret that cannot be decrypted is a failure of the target, too.
     secret = None
     if target.task.config.kind == "arena":
-        inputs = {"messages": messages_of((), str(inputs["messages"]))}
+        inputs = {"messages": build_messages((), str(inputs["messages"]))}
     try:
-        secret = secret_of(target)
+        secret = get_secret(target)
         read = prepare_for_models(target.task.config, target.task, inputs)
-        answer = endpoint_of(target).predict([read], deadline_seconds=seconds)[0]
+        answer = get_endpoint(target).predict([read], deadline_seconds=seconds)[0]
     except EndpointError as error:
-        detail = without_secret(secret, str(error))
+        detail = mask_secret(secret, str(error))
         raise NoAnswer(error.reason, detail, error.usage) from None
     # A target may repeat how it was asked, and its answer is shown to people and stored.
     output, fingerprint = (
-        without_secret(secret, answer.output),
-        without_secret(secret, answer.fingerprint),
+        mask_secret(secret, answer.output),
+        mask_secret(secret, answer.fingerprint),
     )
     return replace(answer, output=output, fingerprint=fingerprint)
 
 
-def in_words(answer: Prediction) -> dict[str, Any]:
+def format_answer(answer: Prediction) -> dict[str, Any]:
     """Return the texts that pages show for an answer."""
 
     def text(value: Any) -> str:
@@ -146,15 +146,15 @@ def in_words(answer: Prediction) -> dict[str, Any]:
     }
 
 
-def without_secret(secret: str | None, value: Any) -> Any:
+def mask_secret(secret: str | None, value: Any) -> Any:
     """Return a JSON value with [secret] for the secret and … for folders of this server."""
     if isinstance(value, Mapping):
         cleaned = {}
         for name, item in value.items():
-            cleaned[without_secret(secret, name)] = without_secret(secret, item)
+            cleaned[mask_secret(secret, name)] = mask_secret(secret, item)
         return cleaned
     if isinstance(value, list | tuple):
-        return [without_secret(secret, item) for item in value]
+        return [mask_secret(secret, item) for item in value]
     if not isinstance(value, str):
         return value
-    return without_places(without_copies(secret, value))
+    return without_places(mask_copies(secret, value))

@@ -23,24 +23,24 @@ from tasks.models import (
     TargetVersion,
     Task,
 )
-from tasks.permissions import fixed_settings
-from tasks.targets.contact_services import UNKNOWN
-from tasks.targets.endpoints.openai_chat import SPENDING
+from tasks.permissions import list_fixed_settings
+from tasks.targets.contact_services import UNKNOWN_CONTACT
+from tasks.targets.endpoints.openai_chat import SPENDING_OPTIONS
 from tasks.targets.sources import with_allowed_folder
 
-IDENTITY = (
+IDENTITY_FIELDS = (
     "adapter",
     "source",
     "revision",
     "options",
     "serving",
 )  # of a model: an address may change
-OF_TARGETS = (TargetVersion, TargetFailure, ModelUse)
+DEPENDENT_MODELS = (TargetVersion, TargetFailure, ModelUse)
 """What goes with a target."""
 
-SENT_TO = ("adapter", "url", "options", "secret_env")
+ADDRESS_FIELDS = ("adapter", "url", "options", "secret_env")
 """Where a target's secret goes, and how."""
-ASKED_BY = {"sealed_secret"}.union(SENT_TO, IDENTITY)
+REQUEST_FIELDS = {"sealed_secret"}.union(ADDRESS_FIELDS, IDENTITY_FIELDS)
 """Settings whose change makes what is known of the last contact out of date."""
 
 
@@ -54,7 +54,7 @@ def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetM
     _check_settings(actor, None, fields, "target")
     checked = with_allowed_folder(actor, task, fields)
     # 2. Encrypt the secret, if there is one.
-    values = _sealed(TargetModel(), checked)
+    values = _seal_secret(TargetModel(), checked)
     # 3. Store it. The unique name decides between two editors who add one of the same name.
     target, created = task.targets.get_or_create(name=fields["name"], defaults=values)
     if not created:
@@ -75,7 +75,7 @@ def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]
     locked = _locked_target(target)
     _check_settings(actor, locked, fields, "target")
     checked = with_allowed_folder(actor, target.task, fields, before=locked.source)
-    changed, noted = changed_target(target, checked)
+    changed, noted = store_target_changes(target, checked)
     log(actor, "target.changed", changed, **noted)
     return changed
 
@@ -92,7 +92,7 @@ def delete_target(*, target: TargetModel, actor: User) -> None:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: locked})
         # What only describes the target goes with it. Anything else is a record of what it
         # answered.
-        if relation.related_model not in OF_TARGETS and rows.exists():
+        if relation.related_model not in DEPENDENT_MODELS and rows.exists():
             message = _("%(target)s is in use, or was. It stays, for what it answered.")
             raise Refused(message % {"target": target.name}, code="target")
     log(actor, "target.deleted", locked)
@@ -103,7 +103,7 @@ def _locked_target(target: TargetModel) -> TargetModel:
     return TargetModel.objects.select_for_update(of=("self",), no_key=True).get(pk=target.pk)
 
 
-def changed_target(
+def store_target_changes(
     target: TargetModel, fields: Mapping[str, Any]
 ) -> tuple[TargetModel, dict[str, Any]]:
     """Store other settings of the target; return it and what to log. Locks it, as opening does.
@@ -117,7 +117,7 @@ def changed_target(
     noted = {}
     if moved:
         noted = {"url": {"before": locked.url, "after": fields["url"]}}
-    changes = _sealed(locked, fields)
+    changes = _seal_secret(locked, fields)
     changed = changed_fields(locked, changes)
     _forget_contact(locked, changed)
     return locked, {"fields": changed, **noted}
@@ -125,12 +125,12 @@ def changed_target(
 
 def _forget_contact(row: TargetModel | Generator, changed: Iterable[str]) -> None:
     """Delete the last contact if a changed setting affects how the model is asked."""
-    if not set(changed).isdisjoint(ASKED_BY):
+    if not set(changed).isdisjoint(REQUEST_FIELDS):
         # Otherwise pages would show that the new address answers.
-        changed_fields(row, UNKNOWN)
+        changed_fields(row, UNKNOWN_CONTACT)
 
 
-def _sealed(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _seal_secret(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with an encrypted secret.
 
     Without a new secret, the old one is cleared if the address or the way of asking changes.
@@ -143,7 +143,10 @@ def _sealed(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[
         return {**settings, "sealed_secret": encrypt(fields["secret"])}
     # An editor who does not know the secret could otherwise have it sent to an address of their
     # own.
-    if any(settings.get(name, getattr(target, name)) != getattr(target, name) for name in SENT_TO):
+    if any(
+        settings.get(name, getattr(target, name)) != getattr(target, name)
+        for name in ADDRESS_FIELDS
+    ):
         settings["sealed_secret"] = ""
     return settings
 
@@ -153,7 +156,7 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
 
     Otherwise the round's examples, written against one model, would be shown with another.
     """
-    another = _made_another(target, fields)
+    another = _find_identity_changes(target, fields)
     if not another:
         return
     # Rounds of imported history are released without ever having been open here.
@@ -167,15 +170,15 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
         raise Refused(words % values, code="target")
 
 
-def _made_another(target: TargetModel, fields: Mapping[str, Any]) -> list[str]:
+def _find_identity_changes(target: TargetModel, fields: Mapping[str, Any]) -> list[str]:
     """Return the names of the new settings that would make the target another model.
 
     An address may change, and a folder may move as long as it keeps its last name.
     """
-    before = {name: getattr(target, name) for name in IDENTITY}
+    before = {name: getattr(target, name) for name in IDENTITY_FIELDS}
     changed = []
-    for n in IDENTITY:
-        if _shown(n, fields.get(n, before[n])) != _shown(n, before[n]):
+    for n in IDENTITY_FIELDS:
+        if _strip_spending(n, fields.get(n, before[n])) != _strip_spending(n, before[n]):
             changed.append(n)
     # A folder that was moved keeps its last name, and is still the same model.
     if "source" in changed and _last_name(fields["source"]) == _last_name(target.source):
@@ -186,12 +189,12 @@ def _made_another(target: TargetModel, fields: Mapping[str, Any]) -> list[str]:
     return changed
 
 
-def _shown(name: str, value: Any) -> Any:
+def _strip_spending(name: str, value: Any) -> Any:
     """Return a setting without prices and budgets, which do not affect answers."""
     if name != "options":
         return value
     kept_options = dict(value)
-    for key in SPENDING:
+    for key in SPENDING_OPTIONS:
         kept_options.pop(key, None)
     return kept_options
 
@@ -226,7 +229,7 @@ def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Gene
     generator = Generator.objects.filter(task=task).first()
     # Compared with an empty one where there is none yet, so that everything counts as changed.
     before = generator or Generator(task=task)
-    settings = _sealed(before, fields)
+    settings = _seal_secret(before, fields)
     changes = {}
     for name, v in settings.items():
         if getattr(before, name) != v:
@@ -252,7 +255,7 @@ def remove_generator(*, task: Task, actor: User) -> None:
 def _check_settings(
     actor: User, target: TargetModel | Generator | None, fields: Mapping[str, Any], code: str
 ) -> None:
-    if fixed := [name for name in fixed_settings(actor, target) if name in fields]:
+    if fixed := [name for name in list_fixed_settings(actor, target) if name in fields]:
         words = _(
             "You cannot set %(names)s: a name stays, and only an administrator ties a secret to an "
             "address."

@@ -19,7 +19,7 @@ from serving.spec import HUB_ID, PACKAGE
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_review
 
-TRAINED = "targets"
+TRAINED_FOLDER = "targets"
 """The folder below MODELS_HOME in which each task's trained models lie."""
 
 
@@ -40,9 +40,9 @@ def with_allowed_folder(
     if source == before:
         return {**fields}
     if actor.is_superuser:
-        return {**fields, "allowed_folder": outside_folder(source)}
+        return {**fields, "allowed_folder": find_outside_folder(source)}
     # A source that the person knows from another target may be used again, folders included.
-    copied = _copied(actor, source)
+    copied = _find_copied_target(actor, source)
     if copied is None and not _is_open(task, source):
         words = _(
             "Enter a hub id such as org/name, or package:NAME. Only an administrator registers "
@@ -52,19 +52,19 @@ def with_allowed_folder(
     return {**fields, "allowed_folder": copied.allowed_folder if copied else ""}
 
 
-def outside_folder(source: str) -> str:
+def find_outside_folder(source: str) -> str:
     """Return a source that is a folder outside the models' folder; "" for other sources."""
-    is_elsewhere = os.path.isabs(source) and resolve_below(source, _home()) is None
+    is_elsewhere = os.path.isabs(source) and resolve_below(source, _get_home()) is None
     if is_elsewhere:
         return source
     return ""
 
 
-def _home() -> str:
+def _get_home() -> str:
     return str(settings.MODELS_HOME)
 
 
-def _copied(actor: User, source: str) -> TargetModel | None:
+def _find_copied_target(actor: User, source: str) -> TargetModel | None:
     """Return a target with this source that the person may see, or None."""
     rows = TargetModel.objects.filter(url="", source=source).exclude(source="")
     targets = rows.select_related("task").order_by("-allowed_folder", "pk")
@@ -77,12 +77,12 @@ def _is_open(task: Task, source: str) -> bool:
         return True
     if HUB_ID.fullmatch(source) and not {".", ".."} & set(source.partition("@")[0].split("/")):
         return True
-    folder, home = resolve_below(source, _home()), Path(os.path.realpath(_home()))
+    folder, home = resolve_below(source, _get_home()), Path(os.path.realpath(_get_home()))
     if folder is None:
         return False
     # Below `targets` each task has a folder of trained models, named by its code.
     first, *rest = folder.relative_to(home).parts
-    if first == TRAINED and rest[:1] != [task.code]:
+    if first == TRAINED_FOLDER and rest[:1] != [task.code]:
         return False
     # Another task's folder, or one around or inside it, would let an owner read its model.
     others = TargetModel.objects.filter(url="", source__startswith="/").exclude(task=task)

@@ -10,11 +10,11 @@ from django.db.models import F, Q, QuerySet, Sum
 
 from core.days import today
 from tasks.models import ModelUse, Round, TargetModel, Task
-from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, summed
-from tasks.targets.endpoints.live import LeftAlone
+from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, sum_usages
+from tasks.targets.endpoints.live import TargetNotAsked
 
 MILLION = 1_000_000
-BUDGETS = ["requests_a_day", "requests_a_round", "tokens_a_day", "tokens_a_round"]
+BUDGET_OPTIONS = ["requests_a_day", "requests_a_round", "tokens_a_day", "tokens_a_round"]
 
 
 class Payer(NamedTuple):
@@ -24,7 +24,7 @@ class Payer(NamedTuple):
     round_id: int | None = None
 
 
-class SpentError(LeftAlone):
+class SpentError(TargetNotAsked):
     """Raised if the target's budget of calls or tokens is used up, so that it is not asked."""
 
 
@@ -33,15 +33,17 @@ def check_budget(payer: Payer) -> None:
 
     Concurrent calls may exceed it by one each. Without a budget nothing is read.
     """
-    for error in spent([payer.target], payer.round_id).values():
+    for error in find_spent_targets([payer.target], payer.round_id).values():
         raise error
 
 
-def spent(targets: Iterable[TargetModel], round_id: int | None = None) -> dict[int, SpentError]:
+def find_spent_targets(
+    targets: Iterable[TargetModel], round_id: int | None = None
+) -> dict[int, SpentError]:
     """Return, by target id, why targets may not be asked in a round or outside all rounds."""
     limited = {}
     for target in targets:
-        if not target.options.keys().isdisjoint(BUDGETS):
+        if not target.options.keys().isdisjoint(BUDGET_OPTIONS):
             limited[target.pk] = target.options
     # Most targets have no budget, and then nothing is read.
     if not limited:
@@ -63,13 +65,13 @@ def spent(targets: Iterable[TargetModel], round_id: int | None = None) -> dict[i
     sums: dict[Any, Any] = {row["target"]: row for row in used}
     errors = {}
     for pk, options in limited.items():
-        for name in BUDGETS:  # of several the last one is named: tokens before requests
+        for name in BUDGET_OPTIONS:  # of several the last one is named: tokens before requests
             if name in options and sums.get(pk, {}).get(name, 0) >= options[name]:
-                errors[pk] = _used_up(name, now)
+                errors[pk] = _build_spent_error(name, now)
     return errors
 
 
-def _used_up(name: str, now: datetime) -> SpentError:
+def _build_spent_error(name: str, now: datetime) -> SpentError:
     midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
     wait = None
     if name.endswith("day"):
@@ -81,10 +83,10 @@ def note_uses(payers: Iterable[Payer], usages: Iterable[Usage | None]) -> None:
     """Count the usages of calls, each with one update and no lock. None is not counted."""
     for payer, usage in zip(payers, usages, strict=True):
         if usage:
-            _note(payer, usage)
+            _note_use(payer, usage)
 
 
-def _note(payer: Payer, usage: Usage) -> None:
+def _note_use(payer: Payer, usage: Usage) -> None:
     options = payer.target.options
     price_in, price_out = options.get("price_in", 0), options.get("price_out", 0)
     where: dict[str, Any] = {"target": payer.target, "round_id": payer.round_id}
@@ -99,7 +101,7 @@ def _note(payer: Payer, usage: Usage) -> None:
     )
 
 
-class Metered:
+class MeteredEndpoint:
     """A wrapper of a target's endpoint that checks the budgets and counts each call."""
 
     def __init__(self, endpoint: Endpoint, payer: Payer) -> None:
@@ -117,7 +119,7 @@ class Metered:
         try:
             check_budget(self._payer)
             predictions = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
-            usage = summed(prediction.usage for prediction in predictions)
+            usage = sum_usages(prediction.usage for prediction in predictions)
         except EndpointError as error:
             usage = error.usage
             raise
@@ -129,17 +131,17 @@ class Metered:
         return predictions
 
 
-def used_in(round: Round) -> list[dict[str, Any]]:
+def sum_uses_in_round(round: Round) -> list[dict[str, Any]]:
     """Return the use in a round by target: name, requests, tokens_in, tokens_out, cost."""
-    return _by_target(round.model_uses.all())
+    return _sum_by_target(round.model_uses.all())
 
 
-def used_outside(task: Task) -> list[dict[str, Any]]:
-    """Return the use outside all rounds, as `used_in`: battles, evaluations, judges, tests."""
-    return _by_target(ModelUse.objects.filter(target__task=task, round=None))
+def sum_uses_outside(task: Task) -> list[dict[str, Any]]:
+    """Return the use by target outside all rounds: battles, evaluations, judges, tests."""
+    return _sum_by_target(ModelUse.objects.filter(target__task=task, round=None))
 
 
-def _by_target(uses: QuerySet[ModelUse]) -> list[dict[str, Any]]:
+def _sum_by_target(uses: QuerySet[ModelUse]) -> list[dict[str, Any]]:
     sums = {f"{n}_": Sum(n) for n in ("requests", "tokens_in", "tokens_out", "cost")}
     rows = uses.values(name=F("target__name")).order_by("name").annotate(**sums)
     return [{name.rstrip("_"): value for name, value in row.items()} for row in rows]

@@ -6,33 +6,33 @@ from itertools import islice
 from typing import Any
 
 from tasks.models import Context, TargetModel, Task
-from tasks.targets.ask_before_opening import filled
+from tasks.targets.ask_before_opening import fill_inputs
 from tasks.targets.endpoints.base import Prediction
-from tasks.targets.send_test import NoAnswer, answer_to, asking, note_test
+from tasks.targets.send_test import NoAnswer, ask_target, note_test, reserve_place
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
-TEXTS = 3
-Answered = tuple[Mapping[str, Any], Prediction | NoAnswer]
+TEXT_COUNT = 3
+AnsweredText = tuple[Mapping[str, Any], Prediction | NoAnswer]
 
 
-def samples(task: Task) -> list[Mapping[str, Any]]:
+def build_samples(task: Task) -> list[Mapping[str, Any]]:
     """Return at most three inputs for models, first from good examples, then from contexts."""
     # Good examples come first: the task's owners chose them.
     examples = [{**example.context, **example.input} for example in task.config.examples.good]
     contexts = Context.objects.filter(round__task=task, is_retired=False).order_by("pk")
     candidates = examples
-    candidates += [context.fields for context in contexts[:TEXTS]]
+    candidates += [context.fields for context in contexts[:TEXT_COUNT]]
     candidates.append({})  # for a task without contexts
-    inputs = (filled(task, example) for example in candidates)
-    return list(islice((example for example in inputs if example is not None), TEXTS))
+    inputs = (fill_inputs(task, example) for example in candidates)
+    return list(islice((example for example in inputs if example is not None), TEXT_COUNT))
 
 
-def ask_three(target: TargetModel) -> list[Answered]:
+def ask_three_texts(target: TargetModel) -> list[AnsweredText]:
     """Return the target's answers to `samples`, asked at once within the target's budgets.
 
     Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer if a budget is used up.
     """
-    texts, payer = samples(target.task), Payer(target)
+    texts, payer = build_samples(target.task), Payer(target)
     try:
         check_budget(payer)
     except SpentError as error:
@@ -40,11 +40,11 @@ def ask_three(target: TargetModel) -> list[Answered]:
 
     def answer(inputs: Mapping[str, Any]) -> Prediction | NoAnswer:
         try:
-            return answer_to(target, inputs)
+            return ask_target(target, inputs)
         except NoAnswer as error:
             return error
 
-    with asking(), ThreadPoolExecutor(TEXTS) as pool:
+    with reserve_place(), ThreadPoolExecutor(TEXT_COUNT) as pool:
         results = list(pool.map(answer, texts))
     note_uses([payer] * len(results), [result.usage for result in results])
     answers = [result for result in results if isinstance(result, Prediction)]

@@ -216,7 +216,7 @@ def test_a_test_tells_the_answer(editor, nli):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("reason", send_test.REASONS)
+@pytest.mark.parametrize("reason", send_test.REASON_MESSAGES)
 def test_a_test_that_fails_says_why_in_the_admins_words(editor, nli, reason):
     target = scripted_target(nli, fail=reason)
     response = send(editor, target)
@@ -224,7 +224,7 @@ def test_a_test_that_fails_says_why_in_the_admins_words(editor, nli, reason):
     assert response.json()["answer"] is None
     failure = response.json()["failure"]
     assert failure.pop("detail")
-    assert failure == {"reason": reason, "message": send_test.REASONS[reason]}
+    assert failure == {"reason": reason, "message": send_test.REASON_MESSAGES[reason]}
 
 
 def test_a_target_that_cannot_be_built_any_more_is_misconfigured(editor, nli):
@@ -245,7 +245,7 @@ class Repeating:
 def test_a_test_is_sent_outside_transactions_and_never_tells_the_secret(
     editor, secret, monkeypatch
 ):
-    monkeypatch.setattr(send_test, "endpoint_of", lambda target: Repeating())
+    monkeypatch.setattr(send_test, "get_endpoint", lambda target: Repeating())
     response = editor.post(
         f"{URL}{secret.pk}/test/", {"inputs": INPUTS}, HTTP_IDEMPOTENCY_KEY="once"
     )

@@ -6,11 +6,11 @@ import pytest
 
 from core.accounts.models import LogEntry, confirm_address
 from tasks.models import Task, TaskMember
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scripted_target
 
 URL = "/api/v1/tasks/"
-TEXT = (OFFICIAL / "nli" / "task.yaml").read_text()
+TEXT = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text()
 OLD = """
 context:
 - {name: context, type: string}
@@ -105,7 +105,9 @@ def test_a_task_says_what_it_asks(anybody, nli):
     assert task["role"] is None
 
 
-@pytest.mark.parametrize("code", [folder.parent.name for folder in OFFICIAL.glob("*/task.yaml")])
+@pytest.mark.parametrize(
+    "code", [folder.parent.name for folder in OFFICIAL_FOLDER.glob("*/task.yaml")]
+)
 def test_every_kind_of_task_can_be_told(anybody, db, code):
     task = TaskFactory(code=code)
     told = anybody.get(f"{URL}{code}/").json()

@@ -28,9 +28,9 @@ from evaluation.submissions.teams.services import invite_member, make_team
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
 from tasks.members.assignments.services import set_assignments
-from tasks.members.invitation_services import make_link
+from tasks.members.invitation_services import create_link
 from tasks.models import ContextBatch, Round, Task, TaskMember
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support import media
 from tests.support.boards import fill_board, measured
 from tests.support.campaigns import open_campaign
@@ -46,7 +46,7 @@ from tests.support.judging import answered, write
 from tests.support.training_pages import REPORT
 from validation.decisions.consensus_rows import derive_all
 
-CONFIG = (OFFICIAL / "nli" / "task.yaml").read_text() + "\nprograms: {judge: true}\n"
+CONFIG = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text() + "\nprograms: {judge: true}\n"
 SCOPES = [scope.value for scope in ApiToken.Scope]
 
 
@@ -78,7 +78,7 @@ def make_world() -> World:
     TaskMember.objects.create(task=task, user=owner, role="owner")
     reader = UserFactory(email="reader@example.com")
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
-    link, _url = make_link(task=task, actor=owner, role="judge", most=2, days=1)
+    link, _url = create_link(task=task, actor=owner, role="judge", most=2, days=1)
     (assignment,) = set_assignments(task=task, actor=owner, kind="write", people=[], amount=50)
     for number in (1, 2):
         task.config_versions.create(number=number, text=CONFIG, actor=owner)

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tasks.making.outline import data_of
+from tasks.making.outline import parse_data
 from tasks.models import Task, TaskDraft
 from tests.browser.conftest import audit
 from tests.support.factories import UserFactory
@@ -40,7 +40,7 @@ def add(page, label, kind, place):
 
 
 def order():
-    data = data_of(TaskDraft.objects.get().text)
+    data = parse_data(TaskDraft.objects.get().text)
     return [[one["name"] for one in data.get(place, ())] for place in ("context", "input")]
 
 

@@ -5,10 +5,10 @@ import pytest
 from core.accounts.models import confirm_address
 from core.errors import Refused
 from tasks.making.draft_services import begin_draft, change_draft
-from tasks.making.outline import data_of
-from tasks.making.proposal_services import ask_approval, decide_proposal
+from tasks.making.outline import parse_data
+from tasks.making.proposal_services import decide_proposal, request_approval
 from tasks.making.services import make_task
-from tasks.making.templates import templates
+from tasks.making.templates import load_templates
 from tasks.models import Task, TaskDraft, TaskProposal
 from tests.support.factories import UserFactory
 from tests.support.races import races
@@ -25,10 +25,10 @@ def test_a_proposal_is_decided_once(at_once, settings, answers):
     for _ in REPEATS:
         proposer = UserFactory()
         confirm_address(proposer)
-        source = templates()["entities"]
+        source = load_templates()["entities"]
         task = make_task(maker=proposer, code=f"mine-{proposer.pk}", name="Mine", source=source)
         about = {"goal": "x", "people": "y", "show": False}
-        proposal = ask_approval(task=task, actor=proposer, **about)
+        proposal = request_approval(task=task, actor=proposer, **about)
 
         def decide(approve, proposal=proposal):
             try:
@@ -51,7 +51,7 @@ def test_a_proposal_is_decided_once(at_once, settings, answers):
 def test_many_tabs_do_not_begin_more_than_a_person_may(at_once, settings):
     """Lock: the maker, in `make_own_task`."""
     settings.NEW_TASKS, settings.NEW_TASKS_AT_ONCE = "everybody", 2
-    source = templates()["entities"]
+    source = load_templates()["entities"]
     for _ in REPEATS:
         maker = UserFactory()
         confirm_address(maker)
@@ -70,9 +70,9 @@ def test_many_tabs_do_not_begin_more_than_a_person_may(at_once, settings):
 
 
 def test_a_task_is_asked_for_once(at_once, settings):
-    """Lock: the request, in `ask_approval`; also one that was declined before."""
+    """Lock: the request, in `request_approval`; also one that was declined before."""
     settings.NEW_TASKS = "approval"
-    source, owner = templates()["entities"], UserFactory()
+    source, owner = load_templates()["entities"], UserFactory()
     confirm_address(owner)
     for repeat in REPEATS:
         settings.NEW_TASKS_AT_ONCE = repeat + 1
@@ -83,7 +83,7 @@ def test_a_task_is_asked_for_once(at_once, settings):
 
         def ask(number, task=task):
             try:
-                return ask_approval(task=task, actor=owner, goal=str(number), people="y")
+                return request_approval(task=task, actor=owner, goal=str(number), people="y")
             except Refused as error:
                 return error.code
 
@@ -122,4 +122,4 @@ def test_two_steps_at_once_are_both_kept(at_once, settings):
             keys,
         )
         draft.refresh_from_db()
-        assert data_of(draft.text).keys() == {"version", *keys}
+        assert parse_data(draft.text).keys() == {"version", *keys}

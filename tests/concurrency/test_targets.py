@@ -10,7 +10,7 @@ from core.errors import Refused
 from tasks.models import ModelUse, Round, TargetModel, TaskMember
 from tasks.rounds import services, states
 from tasks.rounds.loop import replace_target
-from tasks.rounds.services import change_round, delete_round, use_where_missing
+from tasks.rounds.services import add_where_missing, change_round, delete_round
 from tasks.rounds.states import set_round_state
 from tasks.targets.ask_before_opening import ask_targets
 from tasks.targets.endpoints.base import Usage
@@ -54,7 +54,7 @@ def test_a_secret_never_goes_where_an_editor_says(at_once):
 
 
 def test_a_round_opens_with_the_target_that_answered(at_once, monkeypatch):
-    """Lock: the targets, in `check_asked`; who changes one looks then whether a round is open."""
+    """Lock: the targets, in `check_unchanged`; a change of one looks afterwards for open rounds."""
     round = RoundFactory(task=TaskFactory(code="nli"), state="ready")
     ContextFactory(round=round)
     target = scripted_target(round, label="neutral")
@@ -121,7 +121,7 @@ def test_a_target_is_replaced_once(at_once):
 
 
 def test_of_many_new_targets_one_joins_the_planned_round(at_once):
-    """Lock: the planned rounds, in `use_where_missing`."""
+    """Lock: the planned rounds, in `add_where_missing`."""
     boss, task = UserFactory(is_superuser=True), TaskFactory(code="nli")
     for number in REPEATS:
         round = RoundFactory(task=task, number=number + 1, state="draft")
@@ -129,7 +129,7 @@ def test_of_many_new_targets_one_joins_the_planned_round(at_once):
             TargetModel.objects.create(task=round.task, name=f"t{number}-{n}", adapter="scripted")
             for n in range(4)
         ]
-        joined = at_once(lambda target: use_where_missing(target=target, actor=boss), fresh)
+        joined = at_once(lambda target: add_where_missing(target=target, actor=boss), fresh)
         assert sum(one is not None for one in joined) == 1
         assert round.round_targets.count() == 1
 

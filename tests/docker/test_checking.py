@@ -9,7 +9,7 @@ import pytest
 from evaluation.isolation.inference.precheck import main
 from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, list_ours
 from evaluation.isolation.sandbox.images import has_image
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.live import wait_until
 from tests.support.serving_models import tiny_model
 
@@ -30,7 +30,7 @@ def check(tmp_path, capsys):
     inputs = tmp_path / "five.jsonl"
     row = {"inputs": {"premise": "One.", "hypothesis": "It."}}
     inputs.write_text(5 * (json.dumps(row) + "\n"))
-    asked = ["--config", str(OFFICIAL / "nli" / "task.yaml"), "--inputs", str(inputs)]
+    asked = ["--config", str(OFFICIAL_FOLDER / "nli" / "task.yaml"), "--inputs", str(inputs)]
 
     def check(model):
         code = main([str(model), *asked, "--runner", "docker"])

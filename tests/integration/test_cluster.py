@@ -32,7 +32,7 @@ from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingRepo
 from evaluation.training.trainer import Here, Trainer
 from serving.spec import ModelSpec
 from tasks.models import TargetModel
-from tasks.targets.endpoints.transport import CAREFUL
+from tasks.targets.endpoints.transport import RETRY_CAREFUL
 from tests.support.cluster import LIMITS, Nodes, dies_once, nodes, waiting
 from tests.support.evaluations import accepted_model, nli_rows, queued_run, set_version
 from tests.support.factories import TaskFactory
@@ -154,7 +154,7 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
             allowed=False,
             secret=None,
             payload=asked | {"temperature": 0},
-            retry=CAREFUL,
+            retry=RETRY_CAREFUL,
         )
         (choice,) = json.loads(reply.body)["choices"]
         assert choice["message"]["content"] == "correct"

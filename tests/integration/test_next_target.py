@@ -18,7 +18,7 @@ from django.utils import timezone
 from evaluation import jobs
 from evaluation.models import TrainingRun
 from tasks.models import TargetModel, TaskMember
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tests.support.factories import UserFactory
 from tests.support.programs import ROOT, Process
 from tests.support.training_data import nli_task, release
@@ -127,7 +127,7 @@ def test_from_the_button_to_a_served_target(owner, task, queue, home, monkeypatc
         row = {"premise": "It rained all day.", "hypothesis": "The sun shone."}
         assert server.call("/models/stronger/predict", {"inputs": row})[0] == 403
         monkeypatch.setattr(settings, "MODEL_SERVER_URL", f"http://127.0.0.1:{server.port}")
-        endpoint = endpoint_of(TargetModel.objects.get(name="stronger"))
+        endpoint = get_endpoint(TargetModel.objects.get(name="stronger"))
         (answer,) = endpoint.predict([row], deadline_seconds=60)
         assert set(answer.prob) == set(run.report["labels"])
         assert endpoint.info(deadline_seconds=60).name == "stronger"

@@ -9,8 +9,8 @@ import pytest
 
 from tasks.config.checks import find_contradictions
 from tasks.config.loading import dump_config, load_config
-from tasks.making.templates import GALLERY
-from tasks.services import OFFICIAL
+from tasks.making.templates import GALLERY_FOLDER
+from tasks.services import OFFICIAL_FOLDER
 from tests.api.conftest import api_of  # noqa: F401 - a fixture
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.judging import write
@@ -73,7 +73,9 @@ def test_nobody_asks_whether_the_word_that_was_told_is_correct(as_alice, example
     assert Validation.objects.get().verdict == "incorrect"
 
 
-@pytest.mark.parametrize("path", [*OFFICIAL.glob("*/task.yaml"), *GALLERY.glob("*.yaml")], ids=str)
+@pytest.mark.parametrize(
+    "path", [*OFFICIAL_FOLDER.glob("*/task.yaml"), *GALLERY_FOLDER.glob("*.yaml")], ids=str
+)
 def test_judges_of_no_task_that_is_shipped_see_more_than_is_judged(path):
     config = load_config(path.read_text())
     may = {*config.model_fields, *config.target_fields} - {"note"}

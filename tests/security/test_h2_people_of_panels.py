@@ -32,8 +32,8 @@ from leaderboard.arena.battles.turn_services import begin_turn
 from leaderboard.models import Battle
 from tasks import permissions
 from tasks.models import TaskMember
-from tasks.selectors import listed_tasks
-from tasks.services import account_of
+from tasks.selectors import find_visible_tasks
+from tasks.services import find_account
 from tests.support.api_routes import address_of, routes, world  # noqa: F401
 from tests.support.arenas import make_arena
 from tests.support.campaigns import agree, open_campaign, take_part
@@ -178,7 +178,7 @@ def test_services_refuse_other_tasks(world, me):
     asked = [one for one in asked if not one.endswith("_tasks") and one != "can_make_tasks"]
     assert asked
     assert not any(getattr(permissions, one)(me.user, world.task) for one in asked)
-    assert [one.code for one in listed_tasks(me.user)] == ["sentiment"]
+    assert [one.code for one in find_visible_tasks(me.user)] == ["sentiment"]
     until = timezone.now() + timedelta(hours=1)
     JudgeLease.objects.create(
         example=others, validator=me, leased_at=timezone.now(), until=until, takes_place=False
@@ -202,7 +202,7 @@ def test_services_refuse_other_tasks(world, me):
 def test_no_owner_lets_them_in(world, me):
     """Nobody names them by the address that they have without knowing; a role reads nothing."""
     with pytest.raises(Refused):
-        account_of(me.user.email)
+        find_account(me.user.email)
     TaskMember.objects.create(task=world.task, user=me.user, role="owner")
     assert not permissions.can_read(me.user, world.task)
     assert not permissions.can_own(me.user, world.task)

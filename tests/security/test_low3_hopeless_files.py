@@ -25,7 +25,7 @@ KINDS = {
 def few(monkeypatch):
     """A small number of problems ends it, as 50,000 do."""
     for module in (line_files, files, parsing):
-        monkeypatch.setattr(module, "MOST_PROBLEMS", 100)
+        monkeypatch.setattr(module, "MAX_PROBLEMS", 100)
 
 
 class Lines:

@@ -31,7 +31,7 @@ from tasks.contexts.files import summarise_file
 from tasks.contexts.media.decoding import BadMedia, decode_picture
 from tasks.datasets.tables import iter_rows
 from tasks.formats import FORMATS
-from tasks.formats.reading import lines_of
+from tasks.formats.reading import iter_record_lines
 from tasks.line_files import BadRow, FileError, LineError
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.archives import tar_of, zip_of
@@ -99,7 +99,10 @@ READERS = {
     "parquet": (parquet(), lambda path: list(iter_rows("a.parquet", path.open("rb"), {}))),
     "arrow": (arrow(), lambda path: list(iter_rows("a.arrow", path.open("rb"), {}))),
     "rows": (LINES, lambda path: list(iter_rows("a.jsonl", path.open("rb"), {}))),
-    "layout": (zip_of({"a.json": LINES}), lambda path: list(lines_of(path, FORMATS["squad"]))),
+    "layout": (
+        zip_of({"a.json": LINES}),
+        lambda path: list(iter_record_lines(path, FORMATS["squad"])),
+    ),
     "config": (b"name: a\nb: [c, {d: e}]\n", lambda path: load_config(path.read_text("latin-1"))),
     "picture": (png(), lambda path: decode_picture(path.read_bytes())),
 }

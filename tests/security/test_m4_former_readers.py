@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotation.models import ShownExample
 from core.accounts.services import annotator_of
 from core.accounts.tokens import digest_of
-from tasks.members.invitation_services import accept
+from tasks.members.invitation_services import accept_invitation
 from tasks.models import Invitation, TaskMember
 from tasks.services import set_role
 from tests.support.factories import UserFactory
@@ -81,5 +81,5 @@ def test_an_invitation_takes_nobody_back_to_judging(nli, reader):
     key = "a-key-of-some-letters"
     ends_at = timezone.now() + timedelta(days=1)
     Invitation.objects.create(task=nli.task, role="judge", digest=digest_of(key), ends_at=ends_at)
-    accept(key=key, user=reader)
+    accept_invitation(key=key, user=reader)
     assert handed_out(reader, nli.task) is None

@@ -25,12 +25,12 @@ from tasks.models import Generator, TargetModel, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.targets.connect import (
     SERVER_KEY,
-    chooser_endpoint,
-    endpoint_of,
-    generator_endpoint,
-    registered_names,
-    registered_spec,
-    spec_of,
+    build_chooser_endpoint,
+    build_spec,
+    find_registered_spec,
+    get_endpoint,
+    get_generator_endpoint,
+    list_registered_names,
 )
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.battles import task as arena  # noqa: F401
@@ -156,7 +156,7 @@ def test_what_an_owner_may_have_is_taken(owner, nli, others, home):
         target = TargetModel.objects.get(name=f"new-{number}")
         assert (target.source, target.allowed_folder) == (source, "")
     for name in ("new-2", "new-3", "new-4"):
-        assert open_folder(registered_spec(name)).labels == tuple(LABELS)
+        assert open_folder(find_registered_spec(name)).labels == tuple(LABELS)
 
 
 def test_an_administrator_names_any_folder_and_its_copies_load(owner, nli, home, alice):
@@ -165,11 +165,11 @@ def test_an_administrator_names_any_folder_and_its_copies_load(owner, nli, home,
     alice.save()
     assert owner.post(PAGE, _form(outside)).status_code == 302
     assert TargetModel.objects.get().allowed_folder == outside
-    assert open_folder(registered_spec("mine")).labels == tuple(LABELS)
+    assert open_folder(find_registered_spec("mine")).labels == tuple(LABELS)
     alice.is_superuser = False
     alice.save()
     assert owner.post(PAGE, _form(outside, name="copy")).status_code == 302
-    assert open_folder(registered_spec("copy")).labels == tuple(LABELS)
+    assert open_folder(find_registered_spec("copy")).labels == tuple(LABELS)
 
 
 @pytest.mark.parametrize("key", ["below", "task", "source", "name"])
@@ -183,10 +183,10 @@ def test_the_model_server_looks_again_and_says_one_sentence(nli, home):
     """Rows of any origin, and links that were changed after the check."""
     inside = _model(home / "inside")
     target = register_target(task=nli.task, name="mine", source=str(inside))
-    assert open_folder(spec_of(target)).labels == tuple(LABELS)
+    assert open_folder(build_spec(target)).labels == tuple(LABELS)
     (home / "swapped").symlink_to(inside)
     target.source = str(home / "swapped")
-    assert open_folder(spec_of(target))
+    assert open_folder(build_spec(target))
     (home / "swapped").unlink()
     (home / "swapped").symlink_to("/etc")
     (home / "empty").mkdir()
@@ -201,10 +201,10 @@ def test_the_model_server_looks_again_and_says_one_sentence(nli, home):
         target.source = source
         if source == "tests/web":
             target.revision = "a" * 40  # a hub id, though such a folder is where the site runs
-            assert spec_of(target).below
+            assert build_spec(target).below
             continue
         with pytest.raises(MisconfiguredError) as error:
-            open_folder(spec_of(target))
+            open_folder(build_spec(target))
         said.add(str(error.value))
     assert len(said) == 1
 
@@ -235,7 +235,7 @@ def server(settings, tmp_path, nli):
     other = TaskFactory(code="other", config_text=nli.task.config_text)
     for task, name in ((nli.task, "ours"), (other, "theirs")):
         register_target(task=task, name=name, source="org/name")
-    specs = {name: registered_spec(name) for name in registered_names()}
+    specs = {name: find_registered_spec(name) for name in list_registered_names()}
     registry = Loaded(specs.get, specs.keys, tmp_path)
     for name in specs:
         wait_for(registry, name)
@@ -247,7 +247,7 @@ def server(settings, tmp_path, nli):
 
 def _name(task, url, **fields):
     target = TargetModel(task=task, name="mine", url=url, **fields)
-    return endpoint_of(target).info(deadline_seconds=5).name
+    return get_endpoint(target).info(deadline_seconds=5).name
 
 
 def _failure(task, url):
@@ -257,8 +257,10 @@ def _failure(task, url):
 
 
 def test_a_task_asks_its_own_targets_by_any_of_their_addresses(nli, server):
-    assert endpoint_of(TargetModel.objects.get(name="ours")).info(deadline_seconds=5).name == "ours"
-    assert endpoint_of(TargetModel.objects.get(name="theirs")).info(deadline_seconds=5)
+    assert (
+        get_endpoint(TargetModel.objects.get(name="ours")).info(deadline_seconds=5).name == "ours"
+    )
+    assert get_endpoint(TargetModel.objects.get(name="theirs")).info(deadline_seconds=5)
     assert _name(nli.task, f"http://127.0.0.1:{server}/models/ours") == "ours"
     assert _name(nli.task, f"http://127.0.0.1:{server}/models/ours/") == "ours"
 
@@ -291,10 +293,10 @@ def test_chat_doors_ask_no_other_tasks_model(nli, server):
         chat = TargetModel(task=nli.task, name="x", adapter="openai_chat", **about)
         asked = {"output": "v", "labels": ("yes", "no"), "prompt": "Judge."}
         doors = [
-            (endpoint_of(chat), {"premise": "a", "hypothesis": "b"}),
-            (generator_endpoint(Generator(task=nli.task, name="g", **about)),
+            (get_endpoint(chat), {"premise": "a", "hypothesis": "b"}),
+            (get_generator_endpoint(Generator(task=nli.task, name="g", **about)),
              {"premise": "a", "goal": "b"}),
-            (chooser_endpoint(chat, ("premise",), **asked), {"premise": "a"}),
+            (build_chooser_endpoint(chat, ("premise",), **asked), {"premise": "a"}),
         ]  # fmt: skip
         for endpoint, row in doors:
             with pytest.raises(EndpointError) as error:

@@ -28,7 +28,7 @@ from evaluation.runs.chat.settings import settings_for
 from evaluation.submissions.services import submit_model
 from leaderboard.models import Contestant
 from tasks.models import RoundTarget, TargetModel, Task
-from tasks.targets.connect import chooser_endpoint, endpoint_of, messages_of
+from tasks.targets.connect import build_chooser_endpoint, build_messages, get_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.battles import battle_arena, send
 from tests.support.evaluations import set_version
@@ -206,7 +206,7 @@ def test_a_person_writes_against_it(server: Server, key: str, figures: Figures) 
         assert example or attempt.failure in ("unmatched", "unfinished")
 
     def ask(number: int) -> str | None:
-        messages = endpoint_of(target).asked({**context.fields, "hypothesis": texts[number]})
+        messages = get_endpoint(target).asked({**context.fields, "hypothesis": texts[number]})
         return label_by_hand(server, messages, "label", labels)
 
     count_same(figures, server, "live target", ours, ask)
@@ -222,12 +222,12 @@ def test_a_battle_shows_what_both_write(server: Server, key: str, figures: Figur
     turn = send(task, annotator_of(UserFactory()), prompt)
     assert turn.state == "done", turn.failure
     replies = list(turn.replies.order_by("side"))
-    endpoints = [endpoint_of(turn.battle.contestant(one.side).target) for one in replies]
-    asked = [one.asked({"messages": messages_of([], prompt)}) for one in endpoints]
+    endpoints = [get_endpoint(turn.battle.contestant(one.side).target) for one in replies]
+    asked = [one.asked({"messages": build_messages([], prompt)}) for one in endpoints]
     texts = [one.text for one in replies]
     count_same(figures, server, "battle", texts, lambda n: text_by_hand(server, asked[n]))
     heard: list[str] = []
-    endpoints[0].write({"messages": messages_of([], prompt)}, heard.append, deadline_seconds=600)
+    endpoints[0].write({"messages": build_messages([], prompt)}, heard.append, deadline_seconds=600)
     assert len(heard) > 1  # it was streamed
 
 
@@ -241,7 +241,7 @@ def test_it_judges_free_answers(server: Server, key: str, figures: Figures) -> N
     ask_llm_judge(judge.pk)
     judge.refresh_from_db()
     fields = (*task.config.model_fields, ANSWER)
-    reads = chooser_endpoint(target, fields, output="verdict", labels=VERDICTS, prompt=prompt)
+    reads = build_chooser_endpoint(target, fields, output="verdict", labels=VERDICTS, prompt=prompt)
     said = dict(judge.verdicts.values_list("key", "is_correct"))
     judged = [one.question for one in judged_by_people(task)]
 
@@ -268,7 +268,7 @@ def test_a_conversation_goes_on(server: Server, key: str, figures: Figures) -> N
     ok(client.post(TALK_URL, {**sent, "talk": 3, "how": "wrong"}, **HTMX))
     example = Example.objects.get()
     talk = example.inputs["talk"]
-    reads, passage = endpoint_of(target), example.context.fields
+    reads, passage = get_endpoint(target), example.context.fields
     texts = [talk[1]["text"], example.target_outputs.get().output["reply"]]
 
     def ask(number: int) -> str:
@@ -296,7 +296,7 @@ def test_a_text_that_is_too_long_is_told_apart(server: Server, key: str) -> None
     if server.name not in ("llama_cpp", "vllm"):
         pytest.skip("it refuses no length")
     task = TaskFactory(code="sentiment")
-    endpoint = endpoint_of(target_on(server, task, key))
+    endpoint = get_endpoint(target_on(server, task, key))
     (field,) = task.config.model_fields
     with pytest.raises(EndpointError) as caught:
         endpoint.predict([{field: TOO_LONG}], deadline_seconds=60)
@@ -309,7 +309,7 @@ def test_wrong_settings_are_not_the_texts_fault(server: Server, key: str) -> Non
 
     def reason(target: TargetModel) -> str:
         with pytest.raises(EndpointError) as caught:
-            endpoint_of(target).predict([{field: "Fine."}], deadline_seconds=60)
+            get_endpoint(target).predict([{field: "Fine."}], deadline_seconds=60)
         return str(caught.value.reason)
 
     if server.name != "llama_cpp":  # which answers by whatever name
@@ -328,4 +328,4 @@ def test_an_address_may_be_cut_or_whole(server: Server, key: str, wrong: str) ->
     (field,) = task.config.model_fields
     # An answer of no label is one, too: the server was found.
     with suppress_unmatched():
-        endpoint_of(target).predict([{field: REVIEWS[0]}], deadline_seconds=600)
+        get_endpoint(target).predict([{field: REVIEWS[0]}], deadline_seconds=600)

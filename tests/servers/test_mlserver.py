@@ -10,7 +10,7 @@ import pytest
 
 from annotation.models import Example
 from tasks.models import RoundTarget, TargetModel
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.factories import ContextFactory, RoundFactory, UserFactory
 from tests.support.other_servers import HOME, Server, running_mlserver
@@ -101,7 +101,7 @@ def test_a_person_writes_against_it(server: Server, target: TargetModel, figures
 
 def test_a_batch_is_one_request(server: Server, target: TargetModel) -> None:
     inputs = [{"premise": "x", "hypothesis": text} for text in TEXTS]
-    answers = endpoint_of(target).predict(inputs, deadline_seconds=60)
+    answers = get_endpoint(target).predict(inputs, deadline_seconds=60)
     assert [one.output["label"] for one in answers] == by_hand(server, TEXTS)
 
 
@@ -109,7 +109,7 @@ def test_a_batch_is_one_request(server: Server, target: TargetModel) -> None:
 def test_the_whole_address_is_understood(server: Server, target: TargetModel, route: str) -> None:
     target.url = server.url + route
     inputs = [{"premise": "x", "hypothesis": TEXTS[0]}]
-    (answer,) = endpoint_of(target).predict(inputs, deadline_seconds=60)
+    (answer,) = get_endpoint(target).predict(inputs, deadline_seconds=60)
     assert [answer.output["label"]] == by_hand(server, TEXTS[:1])
 
 
@@ -117,5 +117,5 @@ def test_the_whole_address_is_understood(server: Server, target: TargetModel, ro
 def test_wrong_settings_are_not_the_texts_fault(target: TargetModel, wrong: dict) -> None:
     target.options = OPTIONS | wrong
     with pytest.raises(EndpointError) as caught:
-        endpoint_of(target).predict([{"premise": "x", "hypothesis": "y"}], deadline_seconds=60)
+        get_endpoint(target).predict([{"premise": "x", "hypothesis": "y"}], deadline_seconds=60)
     assert caught.value.reason in ("misconfigured", "rubbish")

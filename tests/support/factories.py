@@ -6,7 +6,7 @@ from factory.django import DjangoModelFactory
 from core.accounts.models import Annotator, User
 from tasks.contexts.files import hash_context
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 
 PASSWORD = "correct horse battery"
 
@@ -41,7 +41,9 @@ class TaskFactory(DjangoModelFactory):
         model = Task
 
     code = "nli"
-    config_text = factory.LazyAttribute(lambda t: (OFFICIAL / t.code / "task.yaml").read_text())
+    config_text = factory.LazyAttribute(
+        lambda t: (OFFICIAL_FOLDER / t.code / "task.yaml").read_text()
+    )
     name = factory.LazyAttribute(lambda t: t.code)
 
 

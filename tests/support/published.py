@@ -1,12 +1,12 @@
 """Files in published layouts, for the tests of `tasks.formats`."""
 
 from tasks.formats import FORMATS
-from tasks.formats.reading import lines_of
+from tasks.formats.reading import iter_record_lines
 
 
 def read(path, name):
     """The rows of a file, and (place, reason) of what is wrong."""
-    lines = [*lines_of(path, FORMATS[name])]
+    lines = [*iter_record_lines(path, FORMATS[name])]
     return [one.row for one in lines if one.row], [(o.place, o.wrong) for o in lines if o.wrong]
 
 

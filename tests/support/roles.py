@@ -7,7 +7,7 @@ from django.db import transaction
 from annotation.models import Example
 from core.accounts.services import annotator_of
 from tasks.models import Task, TaskMember
-from tasks.roles import May, roles_that
+from tasks.roles import May, find_roles_with
 from tests.support.factories import UserFactory
 from tests.support.snapshots import compare_with_file
 from validation.consensus.consensus import Vote
@@ -17,7 +17,7 @@ from validation.judging.blind_services import begin_blind
 from validation.models import Validation
 
 ROLES = [role.value for role in TaskMember.Role]
-READ = roles_that(May.READ)
+READ = find_roles_with(May.READ)
 TOLD = "told to readers alone"
 HEAD = " " * 5 + " ".join(f"{role:9}" for role in ROLES)
 

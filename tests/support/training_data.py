@@ -10,8 +10,8 @@ from evaluation.dataset_releases.build import Options
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import Round, TargetModel, Task
 from tasks.rounds.loop import register_target
-from tasks.services import OFFICIAL
-from tasks.targets.connect import serving_of
+from tasks.services import OFFICIAL_FOLDER
+from tasks.targets.connect import build_serving_settings
 from tests.support.factories import RoundFactory, TaskFactory
 from tests.support.serving_models import tiny_model
 
@@ -31,7 +31,7 @@ def tiny_target(round: Round, folder: Path, name: str = "tiny") -> TargetModel:
         name=name,
         round=round,
         source=str(source),
-        serving=serving_of(round.task.config),
+        serving=build_serving_settings(round.task.config),
     )
 
 
@@ -40,7 +40,7 @@ def release(
 ) -> Dataset:
     """A finished dataset of seed rows, sizes by split; the first rows of train are withdrawn."""
     dataset = Dataset.objects.create(round=round, version=version, state=Dataset.State.DONE)
-    with (OFFICIAL / "nli" / "seed.jsonl").open() as file:
+    with (OFFICIAL_FOLDER / "nli" / "seed.jsonl").open() as file:
         rows = [json.loads(line) for line in file][:: -max(1, 2700 // sum(sizes))]
     named = zip(("train", "dev", "test"), sizes, strict=True)
     splits = [split for split, size in named for _ in range(size)]

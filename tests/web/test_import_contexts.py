@@ -12,7 +12,7 @@ from core.accounts.services import annotator_of
 from core.errors import Refused
 from tasks.contexts.services import import_contexts, preview_contexts, undo_import
 from tasks.models import Context, ContextBatch, Round
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.factories import RoundFactory
 
 
@@ -41,7 +41,7 @@ def test_new_contexts_are_stored_once(nli, file):
 
 
 def test_an_official_file_is_accepted_unchanged(nli):
-    path = OFFICIAL / "nli" / "contexts.jsonl"
+    path = OFFICIAL_FOLDER / "nli" / "contexts.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     run("nli", path)
     imported = Context.objects.filter(batch__isnull=False)

@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 
 from annotation.models import Example
 from core.accounts.services import annotator_of
-from tasks.formats import TOOLS
-from tasks.formats.base import KEPT
+from tasks.formats import TOOL_FORMATS
+from tasks.formats.base import ROW_KEY
 from tasks.models import TargetModel, Task, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, importing
 from tests.support.field_walk import TEXT, Walk, kinds_in, opened
@@ -124,7 +124,7 @@ def told(round):
     ]
 
 
-@pytest.mark.parametrize("tool", [name for name, form in TOOLS.items() if not form.needs])
+@pytest.mark.parametrize("tool", [name for name, form in TOOL_FORMATS.items() if not form.needs])
 def test_what_goes_out_comes_back(tool, db, anli, tmp_path):
     run(anli, "--from", "anli", "--task", "pairs", "--create", "--policy", "at-least:2")
     task = Task.objects.get()
@@ -138,7 +138,7 @@ def test_what_goes_out_comes_back(tool, db, anli, tmp_path):
     assert TargetModel.objects.count() == 2  # the models of R1 and R2, none of them twice
 
 
-@pytest.mark.parametrize("tool", [name for name, form in TOOLS.items() if not form.needs])
+@pytest.mark.parametrize("tool", [name for name, form in TOOL_FORMATS.items() if not form.needs])
 def test_corrections_and_metadata_come_back(tool, db, tmp_path):
     row = {
         "task": "free", "round": 1, "uid": "f1", "context": {"passage": "Ada wrote it in 1843."},
@@ -184,7 +184,7 @@ def test_every_type_of_field_is_read_in_every_tool(place, db, alice, settings, t
         record = record[0] if isinstance(record, list) else record
         shown = record.get("data") or record.get("fields") or record["text"]
         beside = record.get("data") or record.get("metadata") or record
-        kept = json.loads(beside[KEPT])
+        kept = json.loads(beside[ROW_KEY])
         assert {**kept["context"], **kept["input"]} == given
         assert kept["author_label"] == "yes"
         assert [vote["label"] for vote in kept["validations"]] == ["yes"]
@@ -353,4 +353,4 @@ def test_a_value_of_null_goes_out_as_nothing(db, tmp_path):
     run(path, "--from", "label_studio", "--task", "tone", "--create")
     assert json.loads(exported("tone", 1, "doccano"))["text"] == "The soup was warm."
     [task] = json.loads(exported("tone", 1, "label_studio"))
-    assert {*task["data"]} == {"text", KEPT}
+    assert {*task["data"]} == {"text", ROW_KEY}

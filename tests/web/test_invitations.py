@@ -138,7 +138,7 @@ def test_what_is_over_lets_nobody_in_and_tells_nothing(owner, mailed, bob, nli):
         "used",
         "revoked",
     ]
-    services.revoke(invitation=ended, actor=User.objects.get(email="alice@example.com"))
+    services.revoke_invitation(invitation=ended, actor=User.objects.get(email="alice@example.com"))
     assert LogEntry.objects.filter(action="invitation.revoked").count() == 1
 
 
@@ -166,15 +166,17 @@ def test_the_services_refuse_by_themselves(owner, alice, bob, nli, monkeypatch):
     told = {"task": nli.task, "days": 1}
     for role, most in (("owner", 1), ("judge", 0), ("judge", 1001)):
         with pytest.raises(Invalid):
-            services.make_link(**told, actor=alice, role=role, most=most)
-    made, _url = services.make_link(**told, actor=alice, role="judge", most=1)
+            services.create_link(**told, actor=alice, role=role, most=most)
+    made, _url = services.create_link(**told, actor=alice, role="judge", most=1)
     with pytest.raises(Refused):
-        services.make_link(**told, actor=bob, role="judge", most=1)
+        services.create_link(**told, actor=bob, role="judge", most=1)
     with pytest.raises(Refused):
-        services.revoke(invitation=made, actor=bob)
-    monkeypatch.setattr(services, "MOST_OPEN", 2)
+        services.revoke_invitation(invitation=made, actor=bob)
+    monkeypatch.setattr(services, "MAX_OPEN", 2)
     with pytest.raises(Refused):
-        services.invite(**told, actor=alice, role="judge", addresses=[CARLA, "d@example.com"])
+        services.send_invitations(
+            **told, actor=alice, role="judge", addresses=[CARLA, "d@example.com"]
+        )
     assert Invitation.objects.get() == made
 
 

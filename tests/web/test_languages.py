@@ -144,7 +144,7 @@ def test_the_api_answers_in_english_and_its_docs_do_not(as_alice, esperanto):
 
 def test_an_error_of_ours_is_told_in_ones_language(client, esperanto, monkeypatch):
     client.raise_request_exception = False
-    monkeypatch.setattr("dynabench.pages.listed_tasks", lambda user: 1 / 0)
+    monkeypatch.setattr("dynabench.pages.find_visible_tasks", lambda user: 1 / 0)
     page = client.get("/", **EO)
     assert page.status_code == 500
     assert '<html lang="eo">' in page.text

@@ -36,7 +36,7 @@ from dynabench.webhooks.services import create_webhook
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.services import set_weekly_goal
 from tasks.models import TaskDraft, TaskMember
-from tasks.selectors import targets_of
+from tasks.selectors import list_targets
 from tasks.services import change_members
 from tasks.targets.endpoints.base import Prediction
 from tests.support.factories import PASSWORD, UserFactory, scripted_target
@@ -366,7 +366,7 @@ def test_an_answer_that_comes_after_its_author_left_is_not_stored(alice, nli):
     )
     services.delete_person(user=alice)
     prediction = Prediction(output={"label": "entailment"}, prob=None, seconds=0.1, fingerprint={})
-    answers = {"targets": targets_of(nli), "predictions": [prediction]}
+    answers = {"targets": list_targets(nli), "predictions": [prediction]}
     assert finish_attempt(attempt=attempt, **answers) is None
     assert not Example.objects.exists()
 

@@ -11,10 +11,10 @@ from django.test import Client
 from core.accounts.models import LogEntry, confirm_address
 from core.errors import Refused
 from tasks.config.loading import check_config
-from tasks.making.services import begun_tasks, delete_begun_task, make_task
-from tasks.making.templates import GALLERY, renamed, templates
+from tasks.making.services import delete_unopened_task, find_unopened_tasks, make_task
+from tasks.making.templates import GALLERY_FOLDER, load_templates, rename_config
 from tasks.models import SIMULATED, Media, Round, Task, TaskMember
-from tasks.services import OFFICIAL, install_official_tasks
+from tasks.services import OFFICIAL_FOLDER, install_official_tasks
 from tests.support.factories import UserFactory
 from tests.support.new_tasks import NEW, ada, as_ada  # noqa: F401
 
@@ -27,12 +27,12 @@ def _everybody(settings):
 
 
 def make(maker, code="mine", template="entities", name="Mine"):
-    return make_task(maker=maker, code=code, name=name, source=templates()[template])
+    return make_task(maker=maker, code=code, name=name, source=load_templates()[template])
 
 
-@pytest.mark.parametrize("code", templates())
+@pytest.mark.parametrize("code", load_templates())
 def test_every_template_is_a_configuration(code):
-    config, problems = check_config(templates()[code].text)
+    config, problems = check_config(load_templates()[code].text)
     assert config
     assert config.summary
     assert config.instructions
@@ -40,11 +40,11 @@ def test_every_template_is_a_configuration(code):
 
 
 def test_all_templates_have_codes_of_their_own():
-    files = [*OFFICIAL.glob("*/task.yaml"), *GALLERY.iterdir()]
-    assert len(templates()) == len(files)
+    files = [*OFFICIAL_FOLDER.glob("*/task.yaml"), *GALLERY_FOLDER.iterdir()]
+    assert len(load_templates()) == len(files)
 
 
-@pytest.mark.parametrize("code", templates())
+@pytest.mark.parametrize("code", load_templates())
 def test_every_template_becomes_a_private_task_of_its_maker(as_ada, ada, code):
     page = as_ada.get(f"/new/template/{code}/")
     assert page.status_code == 200
@@ -62,7 +62,9 @@ def test_every_template_becomes_a_private_task_of_its_maker(as_ada, ada, code):
         assert Client().get(path).status_code in (302, 404), path
 
 
-@pytest.mark.parametrize("code", [c for c, t in templates().items() if t.config.kind != "arena"])
+@pytest.mark.parametrize(
+    "code", [c for c, t in load_templates().items() if t.config.kind != "arena"]
+)
 @pytest.mark.parametrize("page", ["write", "judge"])
 def test_every_template_shows_what_people_will_see(as_ada, code, page):
     response = as_ada.get(f"/new/template/{code}/preview/", {"page": page})
@@ -75,7 +77,7 @@ def test_the_gallery_lists_templates_and_what_one_edits(as_ada, ada, nli, qa):
     TaskMember.objects.create(task=qa.task, user=ada, role="reviewer")
     TaskMember.objects.create(task=nli.task, user=ada, role="editor")
     page = as_ada.get("/new/").text
-    assert all(f'href="/new/template/{code}/"' in page for code in templates())
+    assert all(f'href="/new/template/{code}/"' in page for code in load_templates())
     assert 'href="/new/task/nli/"' in page
     assert 'href="/new/task/qa/"' not in page
     assert as_ada.get("/new/task/nli/").status_code == 200
@@ -91,7 +93,7 @@ def test_a_copy_brings_the_pictures_of_its_examples(ada):
     copy = make_task(maker=ada, code="copy", name="Copy", source=vqa)
     assert copy.media.filter(is_used=True).count() == 3
     assert {m.digest for m in copy.media.all()} <= {m.digest for m in vqa.media.all()}
-    drawn = make_task(maker=ada, code="drawn", name="Drawn", source=templates()["vqa"])
+    drawn = make_task(maker=ada, code="drawn", name="Drawn", source=load_templates()["vqa"])
     assert drawn.media.filter(is_used=True).count() == 3
 
 
@@ -175,11 +177,11 @@ def test_what_was_begun_can_be_deleted_by_its_owner_alone(as_ada, ada, as_alice,
 def test_where_somebody_may_have_written_nothing_is_deleted(as_ada, ada, nli):
     TaskMember.objects.create(task=nli.task, user=ada, role="owner")
     assert as_ada.post("/own/nli/delete/").url == "/own/nli/"
-    assert nli.task not in begun_tasks()
+    assert nli.task not in find_unopened_tasks()
     nli.delete()
     nli.task.snapshots.create(number=1, table={}, sha256="a" * 64)
     with pytest.raises(Refused):
-        delete_begun_task(task=nli.task, actor=ada)
+        delete_unopened_task(task=nli.task, actor=ada)
     assert Task.objects.get() == nli.task
 
 
@@ -192,7 +194,7 @@ def test_where_somebody_may_have_written_nothing_is_deleted(as_ada, ada, nli):
     ],
 )
 def test_only_the_name_changes(text, expected):
-    assert renamed(text, "A: b") == expected
+    assert rename_config(text, "A: b") == expected
 
 
 def test_rows_to_be_judged_fit_the_template_for_judging(as_alice, ada, tmp_path):

@@ -27,7 +27,7 @@ from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.events import happened
 from dynabench.webhooks.models import Delivery, Webhook
 from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
-from tasks.members.invitation_services import invite
+from tasks.members.invitation_services import send_invitations
 from tasks.models import Invitation, TaskMember
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.factories import PASSWORD, ContextFactory, UserFactory
@@ -251,7 +251,7 @@ def test_an_address_refuses_invitations(nli, owner, client, django_capture_on_co
     def invited():
         with django_capture_on_commit_callbacks(execute=True):
             asked = {"role": "judge", "addresses": ["New@example.com"], "days": 7}
-            invite(task=nli.task, actor=owner, **asked)
+            send_invitations(task=nli.task, actor=owner, **asked)
         return len(mail.outbox)
 
     assert invited() == 1
@@ -299,7 +299,7 @@ def test_one_class_makes_a_notice_at_every_door(nli, owner, as_alice):
     now = timezone.now()
     asked = {"role": "judge", "addresses": ["new@example.com"], "days": 2}
     with example_of("Add a notice"):
-        invite(task=nli.task, actor=owner, **asked)
+        send_invitations(task=nli.task, actor=owner, **asked)
         renew_notices()
         assert open_ones() == [("unused", 0, {"count": 1})]
         [notice] = as_alice.get(PAGE).context["notices"]

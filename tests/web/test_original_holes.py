@@ -30,9 +30,9 @@ from evaluation.isolation.sandbox.limits import Limits
 from evaluation.models import Score, Submission
 from tasks.models import Round, TargetModel, Task
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
-from tasks.targets.endpoints.client import SHARED
-from tasks.targets.endpoints.registry import build
-from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
+from tasks.targets.endpoints.client import SHARED_TRANSPORT
+from tasks.targets.endpoints.registry import build_endpoint
+from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT, parse_url
 from tests.api.world import SCOPES, make_world
 from tests.support.api_routes import address_of, routes
 from tests.support.factories import PASSWORD, scripted_target
@@ -159,9 +159,9 @@ def test_s3_what_people_send_never_becomes_sql(world, owners):
 )
 def test_s4_no_address_leads_inside(address):
     with pytest.raises(EndpointError) as refused:
-        SHARED.request(
+        SHARED_TRANSPORT.request(
             "GET", parse_url(address), seconds=5, max_bytes=99, allowed=False, secret=None,
-            payload=None, retry=IDEMPOTENT,
+            payload=None, retry=RETRY_IDEMPOTENT,
         )  # fmt: skip
     assert refused.value.reason == "misconfigured"
 
@@ -321,7 +321,7 @@ def test_s11_a_name_in_a_text_imports_nothing(world, owners):
         model = {"kind": "image", "name": "x", "source": f"a@sha256:{'0' * 64}", "adapter": name}
         assert owners.post(f"{V1}tasks/nli/models/", model).status_code == 422, name
         with pytest.raises(EndpointError, match="Unknown adapter"):
-            build(name, EndpointConfig(url="http://x", fields=("text",), output="label"))
+            build_endpoint(name, EndpointConfig(url="http://x", fields=("text",), output="label"))
 
 
 def test_s12_a_lost_password_is_replaced_by_a_link_and_never_sent(client, alice):

@@ -4,7 +4,7 @@ import pytest
 
 from core.accounts.models import LogEntry
 from tasks.models import Context, Generator, Round, TargetModel, TaskMember
-from tasks.targets.connect import secret_of
+from tasks.targets.connect import get_secret
 from tests.support.factories import ContextFactory, RoundFactory, scripted_target
 
 ALL = "/own/nli/rounds/1/contexts/all/"
@@ -79,11 +79,11 @@ def test_an_editor_gives_the_task_a_generator_and_takes_it_away(as_, nli):
     assert (made.name, made.secret_env) == ("muse", "")
     editor.post(url, {**form, "secret": "s3cret"})
     editor.post(url, form)
-    assert secret_of(Generator.objects.get()) == "s3cret"
+    assert get_secret(Generator.objects.get()) == "s3cret"
     assert "s3cret" not in editor.get(url).text
     editor.post(url, {**form, "name": "other", "url": "https://new.test/v1"})
     made.refresh_from_db()
-    assert secret_of(made) is None
+    assert get_secret(made) is None
     assert (made.name, made.url) == ("muse", "https://new.test/v1")
     editor.post(url, {"remove": "1"})
     assert not Generator.objects.exists()

@@ -9,7 +9,7 @@ import pytest
 
 from tasks.contexts import uploads
 from tasks.making.services import make_task
-from tasks.making.templates import templates
+from tasks.making.templates import load_templates
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, decide_many, write
@@ -33,7 +33,7 @@ CASES = [  # model, tag, what people say
 def task(ada, settings, tmp_path, monkeypatch):
     settings.NEW_TASKS = "everybody"
     monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
-    return make_task(maker=ada, code="sums", name="Sums", source=templates()["judging"])
+    return make_task(maker=ada, code="sums", name="Sums", source=load_templates()["judging"])
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from annotation.models import Assignment, Example
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
 from tasks.models import Round, TargetModel, TaskMember
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.factories import (
     ContextFactory,
     RoundFactory,
@@ -217,7 +217,7 @@ def test_a_draft_takes_the_contexts_of_an_earlier_round(editor, nli):
 
 
 def test_only_what_belongs_to_the_task_can_be_chosen(editor, nli):
-    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    text = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text()
     foreign = RoundFactory(task=TaskFactory(code="foreign", config_text=text), number=9)
     ContextFactory(round=foreign)
     target = scripted_target(foreign)

@@ -7,7 +7,7 @@ from core.accounts.models import LogEntry, confirm_address
 from core.web import throttles
 from tasks.making.services import make_own_task
 from tasks.models import Round, TargetModel, Task, TaskMember
-from tasks.targets.connect import secret_of
+from tasks.targets.connect import get_secret
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import answered, write
@@ -66,9 +66,9 @@ def test_a_secret_is_stored_encrypted_never_shown_and_goes_nowhere_else(as_alice
 
     def secret(**changes):
         assert as_alice.post(page, {**remote, **changes}).status_code == 302
-        return secret_of(TargetModel.objects.get())
+        return get_secret(TargetModel.objects.get())
 
-    assert (secret_of(target), "s3cret" in target.sealed_secret) == ("s3cret", False)
+    assert (get_secret(target), "s3cret" in target.sealed_secret) == ("s3cret", False)
     for shown in (page, TARGETS, "/own/nli/log/", "/api/v1/tasks/nli/target-models/"):
         text = as_alice.get(shown).text
         assert "s3cret" not in text
@@ -81,7 +81,7 @@ def test_a_secret_is_stored_encrypted_never_shown_and_goes_nowhere_else(as_alice
     assert secret(forget_secret="on") is None
     TargetModel.objects.update(sealed_secret="of another key")
     with pytest.raises(EndpointError):
-        secret_of(TargetModel.objects.get())
+        get_secret(TargetModel.objects.get())
     assert as_alice.post(f"{page}test/", INPUT).context["failure"]
     assert "failure" in as_alice.post(f"{page}health/").context["answered"][0]
     assert secret(secret="again") == "again"

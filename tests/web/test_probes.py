@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from tasks.models import ModelUse, Round, TargetModel
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.live import FAILURES_TO_OPEN, Breaker, open_breakers
+from tasks.targets.endpoints.live import FAILURES_TO_OPEN, Breaker, find_open_breakers
 from tasks.targets.probes import probe_paused_targets
 from tests.support.factories import RoundFactory, scripted_target
 
@@ -17,7 +17,7 @@ def fail(target):
 
 
 def is_open(target):
-    return bool(open_breakers(cache, [str(target.pk)]))
+    return bool(find_open_breakers(cache, [str(target.pk)]))
 
 
 def test_who_answers_again_and_who_does_not(nli):

@@ -12,7 +12,7 @@ from leaderboard.people.activity import team_week, weeks_of
 from leaderboard.people.badges import badges_of
 from leaderboard.people.standings import standings
 from tasks.models import Round, TaskMember
-from tasks.questions import used_of
+from tasks.questions import get_used_budget
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.task_reports import report
@@ -82,7 +82,7 @@ def test_a_preview_rates_people_and_changes_all(mixed):
 
 def test_budgets_are_used_up_by_people(mixed):
     Round.objects.update(max_collected=3, max_fooling=3, max_spent=1)
-    assert used_of(Round.objects.get()) == (2, 2, 12)
+    assert get_used_budget(Round.objects.get()) == (2, 2, 12)
     numbers = round_numbers(mixed)[mixed.pk]
     assert (numbers["collected"], numbers["by_programs"]) == (2, 2)
 

@@ -13,10 +13,10 @@ from core.errors import Refused
 from dynabench.communities.models import Community, CommunityProposal
 from dynabench.communities.services import ask_to_join
 from evaluation.models import CustomMetric
-from tasks.making.proposal_services import ask_approval
-from tasks.members.invitation_services import accept, invite, make_link
+from tasks.making.proposal_services import request_approval
+from tasks.members.invitation_services import accept_invitation, create_link, send_invitations
 from tasks.models import Task, TaskMember, TaskProposal
-from tasks.permissions import MOST_COLLEAGUES
+from tasks.permissions import MAX_COLLEAGUES
 from tasks.rounds.states import set_round_state
 from tasks.services import change_members, change_task
 from tests.support.campaigns import open_campaign
@@ -131,18 +131,18 @@ def test_no_door_shows_it_or_recruits_people(task, ada, as_ada, boss):
 
 
 def test_few_colleagues_join_before_it_is_approved(task, ada, settings):
-    addresses = [f"c{number}@example.com" for number in range(MOST_COLLEAGUES - 3)]
+    addresses = [f"c{number}@example.com" for number in range(MAX_COLLEAGUES - 3)]
     about = {"task": task, "actor": ada, "role": "annotator", "days": 3}
-    invite(addresses=addresses, **about)
+    send_invitations(addresses=addresses, **about)
     with pytest.raises(Refused):
-        make_link(most=3, **about)
-    _made, url = make_link(most=1, **about)
-    accept(key=url.rsplit("/", 2)[-2], user=UserFactory())
+        create_link(most=3, **about)
+    _made, url = create_link(most=1, **about)
+    accept_invitation(key=url.rsplit("/", 2)[-2], user=UserFactory())
     change_members(
         task=task, actor=ada, added=[TaskMember(task=task, user=UserFactory(), role="judge")]
     )
     for more in (
-        lambda: invite(addresses=["late@example.com"], **about),
+        lambda: send_invitations(addresses=["late@example.com"], **about),
         lambda: change_members(
             task=task, actor=ada, added=[TaskMember(task=task, user=UserFactory(), role="judge")]
         ),
@@ -150,7 +150,7 @@ def test_few_colleagues_join_before_it_is_approved(task, ada, settings):
         with pytest.raises(Refused):
             more()
     settings.NEW_TASKS = "everybody"
-    make_link(most=100, **about)
+    create_link(most=100, **about)
 
 
 def test_a_request_waits_where_owners_and_administrators_see_it(
@@ -162,7 +162,7 @@ def test_a_request_waits_where_owners_and_administrators_see_it(
     for path in (OWN, f"{OWN}access/"):
         assert as_ada.get(path).context["approval"] == asked
     with suppress(Refused):
-        ask_approval(task=task, actor=asked.proposer, goal="x", people="y")
+        request_approval(task=task, actor=asked.proposer, goal="x", people="y")
         raise AssertionError("it waits already")
     CommunityProposal.objects.create(proposer=asked.proposer, name="B", slug="b", goal="x")
     metric = CustomMetric.objects.create(task=task, name="m", number=1)

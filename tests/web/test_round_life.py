@@ -15,9 +15,9 @@ from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
 from core.errors import Refused
 from tasks.models import Round
-from tasks.questions import used_of, writers
+from tasks.questions import find_writers, get_used_budget
 from tasks.rounds.states import close_due_rounds, close_if_due, set_round_state
-from tasks.selectors import still_writing
+from tasks.selectors import count_still_writing
 from tests.support.factories import RoundFactory, scripted_target
 from tests.support.writing import open_form
 from validation.consensus.consensus import Vote
@@ -58,15 +58,15 @@ def test_a_round_in_which_nobody_writes_closes_at_once(nli, alice):
 def test_saving_or_sending_lately_is_writing(nli, alice, bob):
     first, second = (assign(annotator=annotator_of(who), round=nli) for who in (alice, bob))
     idle()
-    assert not writers(nli, timezone.now())
+    assert not find_writers(nli, timezone.now())
     Assignment.objects.filter(pk=first.pk).update(draft_saved_at=timezone.now())
-    assert [row.pk for row in writers(nli, timezone.now())] == [first.pk]
+    assert [row.pk for row in find_writers(nli, timezone.now())] == [first.pk]
     for _ in range(2):
         key = "a" * 31 + str(_)
         begin_attempt(annotator=second.annotator, assignment=second, key=key, inputs={"x": str(_)})
-    assert {row.pk for row in writers(nli, timezone.now())} == {first.pk, second.pk}
+    assert {row.pk for row in find_writers(nli, timezone.now())} == {first.pk, second.pk}
     Assignment.objects.update(left_at=timezone.now())
-    assert not writers(nli, timezone.now())
+    assert not find_writers(nli, timezone.now())
 
 
 def test_who_has_read_the_verdict_and_typed_nothing_since_is_not_waited_for(
@@ -74,13 +74,13 @@ def test_who_has_read_the_verdict_and_typed_nothing_since_is_not_waited_for(
 ):
     send(as_alice, "One statement.")
     (mine,) = Assignment.objects.filter(annotator=annotator_of(alice), left_at=None)
-    assert not writers(nli, timezone.now())
+    assert not find_writers(nli, timezone.now())
     save_draft(assignment=mine, inputs={"hypothesis": "A second one, half"})
-    assert [row.pk for row in writers(nli, timezone.now())] == [mine.pk]
+    assert [row.pk for row in find_writers(nli, timezone.now())] == [mine.pk]
     send(as_alice, "A second one, wholly typed.")
     assign(annotator=annotator_of(bob), round=nli)
     closed = close(nli)
-    assert still_writing(closed) == 1  # Bob alone
+    assert count_still_writing(closed) == 1  # Bob alone
     Assignment.objects.filter(annotator=annotator_of(bob)).update(left_at=timezone.now())
     assert set_round_state(round=closed, state="released", actor=alice).state == "released"
 
@@ -178,10 +178,10 @@ def test_release_waits_for_those_who_write(nli, alice):
 def test_a_release_waits_no_longer_than_people_write(as_alice, nli, target, alice):
     form = open_form(as_alice, text="I was at it.")
     closed = close(nli)
-    assert still_writing(closed) == 1
+    assert count_still_writing(closed) == 1
     as_alice.post(URL, form, **HTMX)
     closed.refresh_from_db()
-    assert (closed.is_being_written, still_writing(closed)) == (True, 0)
+    assert (closed.is_being_written, count_still_writing(closed)) == (True, 0)
     assert set_round_state(round=closed, state="released", actor=alice).state == "released"
 
 
@@ -278,7 +278,7 @@ def test_votes_cost_money(nli, alice, crowd):
     Round.objects.update(max_spent=120, pay_example=50, pay_validation=10, pay_bonus=40)
     judged(nli, alice, *crowd)
     nli.refresh_from_db()
-    assert used_of(nli) == (1, 1, 3)
+    assert get_used_budget(nli) == (1, 1, 3)
     assert nli.state == "closed"
     assert LogEntry.objects.get(action="round.closed").data["reason"] == "money"
 

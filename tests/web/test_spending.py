@@ -12,7 +12,13 @@ from tasks.rounds.loop import register_target
 from tasks.targets.endpoints.base import Usage
 from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.services import check_same_model
-from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses, used_in
+from tasks.targets.spending_services import (
+    Payer,
+    SpentError,
+    check_budget,
+    note_uses,
+    sum_uses_in_round,
+)
 from tests.support.owner_pages import busy  # noqa: F401
 
 NOON = "2026-03-01T12:00:00Z"
@@ -96,7 +102,7 @@ def test_the_dashboard_shows_what_calls_cost(as_alice, busy):  # noqa: F811
     prices = {"price_in": 2_000_000}
     target = TargetModel.objects.create(task=busy.task, name="chat", options=prices)
     note(RoundTarget(round=busy, target=target), 3, 4)
-    assert used_in(busy)[0]["cost"] == pytest.approx(6)
+    assert sum_uses_in_round(busy)[0]["cost"] == pytest.approx(6)
     page = as_alice.get(reverse("own:dashboard", args=[busy.task.code]))
     assert "Calls of chat" in page.text
     assert "6.00" in page.text

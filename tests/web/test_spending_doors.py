@@ -15,7 +15,7 @@ from evaluation.training.next_target import _ask_old_model
 from evaluation.training.trainer import Here
 from leaderboard.models import Battle, Contestant
 from tasks.models import ModelUse, RoundTarget, TargetModel
-from tasks.targets.ask_before_opening import Silent, ask_targets
+from tasks.targets.ask_before_opening import SilentTargets, ask_targets
 from tasks.targets.send_test import NoAnswer, send_test
 from tests.support.battles import battle_arena, send
 from tests.support.chat_server import chat_server
@@ -77,7 +77,7 @@ def send_a_test(target):
 
 
 def open_round(target):
-    with suppress(Silent):
+    with suppress(SilentTargets):
         ask_targets([target], target.rounds.get())
 
 

@@ -11,7 +11,7 @@ from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, Suggestion
 from core.accounts.services import annotator_of
 from tasks.models import Round
-from tasks.targets.connect import generator_endpoint
+from tasks.targets.connect import get_generator_endpoint
 from tasks.targets.endpoints import live
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
@@ -210,7 +210,7 @@ def test_it_is_asked_outside_of_any_transaction_for_context_and_goal_alone(
     client.post("/t/sentiment/write/support/", form)
     ((one, inputs, in_transaction),) = seen
     assert (one, in_transaction) == (asked, False)
-    endpoint = generator_endpoint(one)
+    endpoint = get_generator_endpoint(one)
     sent = endpoint._config.select(inputs)
     goal = round.task.config.goal.text.replace("{label}", "negative")
     assert sent == {"prompt": "The soup was warm.", "goal": goal}

@@ -10,7 +10,7 @@ from django.utils import timezone
 from tasks.models import TargetFailure, TargetModel, TaskMember
 from tasks.targets.endpoints import live
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.failures import failing, note_failure, tell_failures
+from tasks.targets.failures import find_failures, mail_failures, note_failure
 from tests.support.factories import scripted_target
 from tests.support.writing import open_form
 
@@ -36,7 +36,7 @@ def fail(target, reason="down", words="as told"):
 def told(capture):
     mail.outbox.clear()
     with capture(execute=True), transaction.atomic():
-        tell_failures()
+        mail_failures()
     return [one.to for one in mail.outbox]
 
 
@@ -77,11 +77,11 @@ def test_a_target_that_is_left_alone_keeps_what_it_said(as_alice, nli, target, m
 def test_failures_are_forgotten_after_a_day(target):
     fail(target)
     fail(target, words="the last")
-    assert [(one.count, one.detail) for one in failing(target.task)] == [(2, "the last")]
+    assert [(one.count, one.detail) for one in find_failures(target.task)] == [(2, "the last")]
     TargetFailure.objects.update(last_at=timezone.now() - timedelta(hours=25))
-    assert failing(target.task) == []
+    assert find_failures(target.task) == []
     fail(target)
-    assert [one.count for one in failing(target.task)] == [1]
+    assert [one.count for one in find_failures(target.task)] == [1]
 
 
 def test_a_secret_is_not_kept(target, monkeypatch):

@@ -11,7 +11,7 @@ from serving.errors import ServingError, UnknownError
 from serving.registry import ModelRegistry
 from tasks.models import TargetModel, TaskMember
 from tasks.rounds.loop import register_target
-from tasks.targets.connect import registered_names, registered_spec
+from tasks.targets.connect import find_registered_spec, list_registered_names
 from tasks.targets.services import add_target
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 
@@ -99,18 +99,18 @@ def test_a_training_takes_a_name_that_is_free_in_its_task(tasks):
 def registry(tasks, tmp_path):
     for number, task in enumerate(tasks):
         TargetModel.objects.create(task=task, name="mine", source=f"model-{number}", **SERVED)
-    registry = ModelRegistry(registered_spec, registered_names, tmp_path / "cache")
+    registry = ModelRegistry(find_registered_spec, list_registered_names, tmp_path / "cache")
     yield registry
     registry.close()
 
 
 def test_the_model_server_knows_targets_of_one_name_apart(registry, tasks, monkeypatch):
     first, second = tasks
-    assert registered_names() == ["mine", f"{second.pk}/mine"]
-    sources = [registered_spec(f"{task.pk}/mine").source for task in tasks]
+    assert list_registered_names() == ["mine", f"{second.pk}/mine"]
+    sources = [find_registered_spec(f"{task.pk}/mine").source for task in tasks]
     assert sources == ["model-0", "model-1"]
-    assert registered_spec("mine").source == "model-0"  # for who names no task
-    assert registered_spec("0/mine") is None
+    assert find_registered_spec("mine").source == "model-0"  # for who names no task
+    assert find_registered_spec("0/mine") is None
     loaded = []
     monkeypatch.setattr(registry, "_load", lambda entry: loaded.append(entry.spec.source))
     for task in tasks:

@@ -8,7 +8,7 @@ import pytest
 
 from annotation.models import Assignment, Example
 from tasks.making.services import make_task
-from tasks.making.templates import templates
+from tasks.making.templates import load_templates
 from tests.support import media
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.new_tasks import ada  # noqa: F401
@@ -17,7 +17,7 @@ from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 from validation.models import Validation
 
-CODES = [code for code, one in templates().items() if one.config.kind != "arena"]
+CODES = [code for code, one in load_templates().items() if one.config.kind != "arena"]
 
 
 def wrong_answer(config, context, inputs):
@@ -57,7 +57,7 @@ def typed(config, form, context, inputs):
 @pytest.mark.parametrize("code", CODES)
 def test_a_template_is_opened_written_and_judged(settings, ada, own_storage, code):
     settings.NEW_TASKS = "everybody"
-    task = make_task(maker=ada, code="mine", name="Mine", source=templates()[code])
+    task = make_task(maker=ada, code="mine", name="Mine", source=load_templates()[code])
     # A scripted model tells no secret, so what fooled nobody is judged, too.
     task.config_text = re.sub(r"judge_not_fooled: [\d.]+", "judge_not_fooled: 1", task.config_text)
     task.is_visible = True

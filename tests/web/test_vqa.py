@@ -21,7 +21,7 @@ from tasks.contexts.scenes.scene import describe_scene, make_scenes
 from tasks.models import Context, Media, Round, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
-from tasks.services import OFFICIAL, SCENES, _install
+from tasks.services import OFFICIAL_FOLDER, SCENES_FILE, _install
 from tests.support.factories import UserFactory
 from tests.support.judging import judge
 from tests.support.model_server import serving, wait_for
@@ -29,8 +29,8 @@ from tests.support.writing import ok, open_form, signed_in
 from tests.web.conftest import HTMX
 from validation.models import Consensus
 
-FOLDER = OFFICIAL / "vqa"
-ASKED = json.loads((FOLDER / SCENES).read_text())
+FOLDER = OFFICIAL_FOLDER / "vqa"
+ASKED = json.loads((FOLDER / SCENES_FILE).read_text())
 URL = "/t/vqa/write/"
 
 
@@ -45,7 +45,7 @@ def task(db, settings, tmp_path):
     folder.mkdir()
     text = (FOLDER / "task.yaml").read_text()
     (folder / "task.yaml").write_text(re.sub(r"digest: (\w{32})(\w{32})", r"digest: \2\1", text))
-    (folder / SCENES).write_text(json.dumps({**ASKED, "count": 6}))
+    (folder / SCENES_FILE).write_text(json.dumps({**ASKED, "count": 6}))
     return _install(folder)
 
 

@@ -8,7 +8,7 @@ from core.errors import Refused
 from tasks.mails import mail_members
 from tasks.models import TaskMember
 from tasks.permissions import can_edit, can_own, can_read, can_see, role_of
-from tasks.roles import May, allowed
+from tasks.roles import May, get_permissions
 from tasks.services import change_members
 from tests.support.factories import PASSWORD
 
@@ -45,7 +45,7 @@ def test_a_role_waits_for_its_address(client, owner, somebody, nli, role):
     assert "/t/nli/" not in client.get("/").text
     EmailAddress.objects.filter(user=somebody).update(verified=True)
     assert role_of(somebody, nli.task) == role
-    writes = May.WRITE in allowed(role, is_visible=False)
+    writes = May.WRITE in get_permissions(role, is_visible=False)
     statuses = [client.get(page).status_code for page in pages[:2]]
     assert statuses == [200, 200 if writes else 403]
 

@@ -19,7 +19,7 @@ from core.telemetry import tracing
 from core.telemetry.logs import JsonLines, pseudonym
 from serving.registry import ModelRegistry
 from tasks.models import TargetModel
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.factories import scripted_target
 from tests.support.live import ROOT
@@ -131,7 +131,7 @@ def test_a_trace_goes_from_the_page_over_the_model_to_the_store(
         settings.MODEL_SERVER_URL = f"http://127.0.0.1:{port}"
         unknown = TargetModel(task=nli.task, name="unknown", source="org/name")
         with tracing.span("ask ours"), pytest.raises(EndpointError):
-            endpoint_of(unknown).predict([{"premise": "a", "hypothesis": "b"}], deadline_seconds=9)
+            get_endpoint(unknown).predict([{"premise": "a", "hypothesis": "b"}], deadline_seconds=9)
     tracing._provider.shutdown()  # which sends what waits
     by_name = {one.name: one for one in collector}
     page = by_name["POST /t/<slug:code>/write/"]

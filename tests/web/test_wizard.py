@@ -23,16 +23,16 @@ from tasks.config.loading import load_config
 from tasks.config_changes import hash_text
 from tasks.making.draft_services import draft_text
 from tasks.making.outline import (
-    PLACES,
-    completed,
-    data_of,
-    fields_in,
-    get,
+    PLACE_PATHS,
+    complete_data,
+    find_hidden_paths,
+    format_data,
+    get_fields,
+    get_value,
     is_mirror,
-    not_shown,
-    text_of,
+    parse_data,
 )
-from tasks.making.templates import templates
+from tasks.making.templates import load_templates
 from tasks.models import Task, TaskDraft, TaskMember, TaskProposal
 from tests.support.factories import UserFactory
 from tests.support.new_tasks import ada, as_ada  # noqa: F401
@@ -157,7 +157,9 @@ def test_fields_move_by_arrows_and_by_dragging_and_stay_where_they_cannot_go(as_
         steps.post("fields/", label=label, type=kind, place=place)
 
     def order():
-        return [[f["name"] for f in data_of(steps.text).get(p, ())] for p in ("context", "input")]
+        return [
+            [f["name"] for f in parse_data(steps.text).get(p, ())] for p in ("context", "input")
+        ]
 
     assert steps.post("fields/change/", do="down:input:0").url.endswith("?at=input-1-down")
     assert order() == [["a"], ["c", "b"]]
@@ -181,17 +183,17 @@ def test_steps_lose_nothing_and_name_what_is_wrong(as_ada):
     assert steps.post("limits/", go="goal").status_code == 422
     back = steps.post("words/", instructions="1. **Look**\r\n2. Write", go="goal")
     assert back.url == f"{steps.url}goal/"
-    assert data_of(steps.text)["instructions"] == "1. **Look**\n2. Write"
+    assert parse_data(steps.text)["instructions"] == "1. **Look**\n2. Write"
     lines = "France: 3114\n\nUK: 116 123, samaritans.org: free"
     assert steps.post("words/", help_lines="Call somebody.", warning="W").status_code == 422
     assert steps.post("words/", help_lines=lines).status_code == 422  # of a warning alone
     steps.post("words/", instructions="1. **Look**\n2. Write", warning="Harsh.", help_lines=lines)
-    support = data_of(steps.text)["content_warning"]["support"]
+    support = parse_data(steps.text)["content_warning"]["support"]
     assert [one["region"] for one in support] == ["France", "UK"]
     assert steps.get("words/").text.count("UK: 116 123, samaritans.org: free") == 1
     typed = steps.post("fields/", label="Half", type="text", place="input", go="judging")
     assert typed.url == f"{steps.url}judging/"
-    assert data_of(steps.text)["input"][0]["name"] == "half"
+    assert parse_data(steps.text)["input"][0]["name"] == "half"
     assert steps.post("fields/", label="", go="later").url == "/new/"
     assert "half" not in as_ada.get("/new/").text
     finish = steps.post("finish/", name="", code="my-code", go="goal")
@@ -214,28 +216,30 @@ def sent_back(form):
     return {name: one for name, one in values.items() if one not in (None, False)}
 
 
-@pytest.mark.parametrize("code", [c for c, t in templates().items() if t.config.kind != "arena"])
+@pytest.mark.parametrize(
+    "code", [c for c, t in load_templates().items() if t.config.kind != "arena"]
+)
 def test_every_step_of_every_template_keeps_what_it_says(code):
-    data = data_of(templates()[code].text)
+    data = parse_data(load_templates()[code].text)
     for step in FORMS.values():
         form = step(data, sent_back(step(data)))
         assert form.is_valid(), form.errors
         form.write(data)
-    for place, path in PLACES.items():
-        for index, held in enumerate(get(data, path, ())):
+    for place, path in PLACE_PATHS.items():
+        for index, held in enumerate(get_value(data, path, ())):
             if is_mirror(data, place, {"name": held} if isinstance(held, str) else held):
                 continue
             form = FieldForm(data, place, index, sent_back(FieldForm(data, place, index)))
             assert form.is_valid(), form.errors
-            if rows := label_rows(fields_in(data, place)[index], form.rows):
+            if rows := label_rows(get_fields(data, place)[index], form.rows):
                 sent = sent_back(rows.management_form)
                 for row in rows:
                     sent |= sent_back(row)
-                rows = label_rows(fields_in(data, place)[index], form.rows, sent)
+                rows = label_rows(get_fields(data, place)[index], form.rows, sent)
                 assert rows.is_valid(), rows.errors
-                write_labels(fields_in(data, place)[index], form.rows, rows)
+                write_labels(get_fields(data, place)[index], form.rows, rows)
             form.write(data)
-    assert load_config(text_of(completed(data))) == templates()[code].config
+    assert load_config(format_data(complete_data(data))) == load_templates()[code].config
 
 
 def test_what_judges_see_of_a_field_is_said_in_its_form_and_goes_when_it_moves(as_ada):
@@ -243,13 +247,15 @@ def test_what_judges_see_of_a_field_is_said_in_its_form_and_goes_when_it_moves(a
     steps.post("fields/", label="Why", type="text", place="input")
     said = {"was": "why", "name": "why", "label": "Why", "type": "text", "place": "input"}
     steps.post("fields/input/0/", **said, judges_see="no", judges_label="Reason")
-    assert data_of(steps.text)["input"][0].items() >= {
+    assert parse_data(steps.text)["input"][0].items() >= {
         ("judges_see", False),
         ("judges_label", "Reason"),
     }
     assert 'value="no" selected' in steps.get("fields/input/0/").text
     steps.post("fields/input/0/", **said | {"place": "create"}, judges_see="no", judges_label="R")
-    assert not {"judges_see", "judges_label"} & data_of(steps.text)["metadata"]["create"][0].keys()
+    assert (
+        not {"judges_see", "judges_label"} & parse_data(steps.text)["metadata"]["create"][0].keys()
+    )
 
 
 def test_both_answers_of_judges_have_words_or_none(as_ada):
@@ -258,7 +264,7 @@ def test_both_answers_of_judges_have_words_or_none(as_ada):
     sent |= {"question": "Was it told?", "correct": "No"}
     assert steps.post("judging/", **sent).status_code == 422
     assert steps.post("judging/", **sent, incorrect="Yes").status_code == 302
-    said = data_of(steps.text)["validation"]
+    said = parse_data(steps.text)["validation"]
     assert (said["question"], said["answers"]) == (
         "Was it told?",
         {"correct": "No", "incorrect": "Yes"},
@@ -307,7 +313,7 @@ def test_a_task_is_changed_by_the_same_steps(as_ada, ada, nli):
     as_ada.post("/own/nli/config/steps/")
     as_ada.post("/own/nli/config/steps/")
     steps = Steps(as_ada)
-    assert "training_rows" in not_shown(data_of(steps.text))
+    assert "training_rows" in find_hidden_paths(parse_data(steps.text))
     assert "training_rows" in steps.get("goal/").text
     sent = {b.name: b.value() for b in steps.get("goal/").context["form"] if b.value()}
     steps.post("goal/", **{**sent, "name": "Another name"})

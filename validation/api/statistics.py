@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from core.web.api import versioned
 from tasks.access import find_task
 from tasks.models import Round, Task
-from tasks.selectors import known_rounds
+from tasks.selectors import find_known_rounds
 from validation.rates.terms import TERMS
 from validation.statistics.cache import kept_report
 
@@ -97,7 +97,7 @@ class TaskStatistics(APIView):
         As `manage.py task_report --json` does.
         """
         task = find_task(request, code)
-        return _report(request, task, known_rounds(task, planned=False).order_by("number"))
+        return _report(request, task, find_known_rounds(task, planned=False).order_by("number"))
 
 
 class RoundStatistics(APIView):
@@ -107,7 +107,7 @@ class RoundStatistics(APIView):
     def get(self, request: Request, code: str, number: int) -> Response:
         """Return every number of one round."""
         task = find_task(request, code)
-        round = get_object_or_404(known_rounds(task, planned=False), number=number)
+        round = get_object_or_404(find_known_rounds(task, planned=False), number=number)
         return _report(request, task, [round])
 
 

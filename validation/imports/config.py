@@ -7,8 +7,8 @@ from typing import Any
 
 from core.text.words import label_text
 from tasks.config.loading import dump_config, load_config
-from tasks.formats.base import UNKNOWN, Terms
-from tasks.services import title_of
+from tasks.formats.base import UNKNOWN_TERMS, Terms
+from tasks.services import derive_title
 from validation.consensus.consensus import Policy
 from validation.imports.columns import titled
 
@@ -32,7 +32,7 @@ def created_config(
     talks: Container[str] = (),
     about_model: bool = False,
     is_free: bool = False,
-    terms: Terms = UNKNOWN,
+    terms: Terms = UNKNOWN_TERMS,
 ) -> str:
     """Write a configuration in YAML, whose answers are in the field `label`.
 
@@ -51,7 +51,7 @@ def created_config(
     about_model = about_model and not is_choice
     config: dict[str, Any] = {
         "version": 1,
-        "name": title_of(code),
+        "name": derive_title(code),
         "goal": {"text": "Write an example that the model gets wrong"},
         "context": [
             {**field, "type": "chat"} if field["name"] in talks else field

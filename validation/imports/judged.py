@@ -14,7 +14,7 @@ from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, OtherFields
 from tasks.contexts.files import Summary
 from tasks.contexts.services import read_untrusted_file
-from tasks.formats.base import UNKNOWN, Line, Terms, digest_of
+from tasks.formats.base import UNKNOWN_TERMS, RecordLine, Terms, hash_record
 from tasks.line_files import FileError
 from tasks.models import Round
 from tasks.permissions import is_blind_owner
@@ -74,7 +74,7 @@ def preview_rows(
 
 
 def store_rows(
-    *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN
+    *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN_TERMS
 ) -> Stored:
     """Store the good rows of a preview, and queue them for judges. Raises Refused.
 
@@ -99,9 +99,9 @@ def store_rows(
     return stored
 
 
-def _told(summary: Summary, config: TaskConfig) -> Iterator[Line]:
+def _told(summary: Summary, config: TaskConfig) -> Iterator[RecordLine]:
     for row in summary.rows:
-        yield Line(str(row.line), b"", _row(row.values, config))
+        yield RecordLine(str(row.line), b"", _row(row.values, config))
 
 
 def _row(values: Mapping[str, Any], config: TaskConfig) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _row(values: Mapping[str, Any], config: TaskConfig) -> dict[str, Any]:
     if tag := rest.pop("tag", ""):
         metadata["tag"] = tag
     # Without a uid it follows from the row, so that a second import adds nothing.
-    uid = str(rest.pop(UID, "") or digest_of(rest))
+    uid = str(rest.pop(UID, "") or hash_record(rest))
     own = {component.name for component in (*config.context, *config.input)}
     # A field of the task may have this name; then it is no model's answer.
     prediction = None if PREDICTION in own else rest.pop(PREDICTION, None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tasks.contexts.files import hash_context
-from tasks.formats.base import Line
+from tasks.formats.base import RecordLine
 from tasks.line_files import BadRow
 from tasks.models import Task
 from validation.imports.rows import HistoryRow, one_vote_each, parse_line, row_of
@@ -45,7 +45,7 @@ class LineReader:
         self.is_free = options.is_free
 
     def batches(
-        self, lines: Iterable[tuple[int, bytes] | Line]
+        self, lines: Iterable[tuple[int, bytes] | RecordLine]
     ) -> Iterator[tuple[int, list[ParsedLine]]]:
         """Yield batches of a few hundred good lines, and how many lines were read for each."""
         rest, done = iter(lines), 0
@@ -64,10 +64,10 @@ class LineReader:
         if question and not self._question:
             raise ImportRefused(f"The file has no answers to a question {question!r}.")
 
-    def _parsed(self, line: tuple[int, bytes] | Line) -> ParsedLine | None:
+    def _parsed(self, line: tuple[int, bytes] | RecordLine) -> ParsedLine | None:
         place, text, *_ = line
         try:
-            if isinstance(line, Line):
+            if isinstance(line, RecordLine):
                 row = self._row_of(line)
             else:
                 row = parse_line(text, *self._plain) if text.strip() else None
@@ -81,11 +81,11 @@ class LineReader:
         row, again = one_vote_each(row)
         for who in again:
             self._summary.leave(VOTED_AGAIN, f"{who} on {row.uid}")
-        if isinstance(line, Line):
+        if isinstance(line, RecordLine):
             self._note(line)
         return ParsedLine(place, text, row, _digest(row), hash_context(dict(row.context)))
 
-    def _row_of(self, line: Line) -> HistoryRow | None:
+    def _row_of(self, line: RecordLine) -> HistoryRow | None:
         """Return the row that a layout's record becomes. Raises BadRow."""
         if line.wrong:
             raise BadRow(line.wrong)
@@ -102,7 +102,7 @@ class LineReader:
                     "one of them with --question"
                 )
 
-    def _note(self, line: Line) -> None:
+    def _note(self, line: RecordLine) -> None:
         self.is_free |= line.is_free
         for what, count in line.left.items():
             self._summary.leave(what, line.place, count)

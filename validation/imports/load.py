@@ -19,7 +19,7 @@ from core.errors import Invalid
 from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.contexts.files import hash_context
 from tasks.contexts.media.services import keep_media, list_digests
-from tasks.formats.base import Line
+from tasks.formats.base import RecordLine
 from tasks.line_files import BadRow
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
@@ -78,7 +78,7 @@ CONTEXT = ("id", "round_id", "batch_id", "fields", "digest", "is_retired")
 @transaction.atomic
 def import_examples(
     *,
-    lines: Iterable[tuple[int, bytes] | Line],
+    lines: Iterable[tuple[int, bytes] | RecordLine],
     options: Options,
     on_bad: OnBad,
     on_progress: Callable[[int], None] = lambda _: None,

@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from core.text.names import visible
 from core.text.words import composed_start, composed_value, label_of, label_text
-from tasks.line_files import NOT_UTF8, BadRow, each_name_once
+from tasks.line_files import NOT_UTF8, BadRow, refuse_repeated_names
 
 # Quick to look for: only a line that has it is checked value by value.
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
@@ -297,7 +297,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 _decoder = json.JSONDecoder(
-    parse_float=_finite, parse_constant=_no_number, object_pairs_hook=each_name_once
+    parse_float=_finite, parse_constant=_no_number, object_pairs_hook=refuse_repeated_names
 )
 
 

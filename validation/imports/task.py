@@ -14,9 +14,9 @@ from core.accounts.models import Annotator, User
 from core.errors import Refused
 from core.text.words import alike_labels, label_of
 from tasks.config.parsing import ConfigError
-from tasks.formats.base import UNKNOWN, Terms
+from tasks.formats.base import UNKNOWN_TERMS, Terms
 from tasks.models import TargetModel, TargetVersion, Task
-from tasks.services import make_imported
+from tasks.services import create_imported_task
 from validation.bulk_insert import Table
 from validation.consensus.claims import is_about_model, label_field
 from validation.consensus.consensus import Policy
@@ -55,7 +55,7 @@ class Options:
     labels: Sequence[str] = ()
     question: str = ""
     is_free: bool = False
-    terms: Terms = UNKNOWN
+    terms: Terms = UNKNOWN_TERMS
     actor: User | None = None
     dry_run: bool = False
 
@@ -116,7 +116,7 @@ class ImportedTask:
         # For the time of the import; `finish` writes the one that fits all rows.
         text = created_config(code, {}, {}, (), options.policy, 0)
         try:
-            task = make_imported(code, text, partial(_owner, options.owner))
+            task = create_imported_task(code, text, partial(_owner, options.owner))
         except Refused as error:
             raise ImportRefused(str(error)) from None
         self._created = True

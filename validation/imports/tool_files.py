@@ -13,9 +13,9 @@ from core.accounts.models import User
 from core.accounts.services import annotator_of
 from core.errors import Refused
 from tasks.formats import FORMATS
-from tasks.formats.base import UNKNOWN, Line
-from tasks.formats.reading import lines_of
-from tasks.line_files import unpacked_lines
+from tasks.formats.base import UNKNOWN_TERMS, RecordLine
+from tasks.formats.reading import iter_record_lines
+from tasks.line_files import iter_unpacked_lines
 from tasks.models import Round
 from tasks.permissions import is_blind_owner
 from validation.imports.load import import_examples
@@ -72,7 +72,7 @@ def import_answers(
     options = Options(
         file_name, task=round.task.code, round=round.number, skip_bad=True, judge=wanted.judge,
         question=wanted.question, actor=actor, dry_run=dry_run,
-        terms=form.terms if form else UNKNOWN,
+        terms=form.terms if form else UNKNOWN_TERMS,
     )  # fmt: skip
     try:
         with _lines(path, file_name, wanted) as lines:
@@ -90,15 +90,15 @@ def import_answers(
 @contextmanager
 def _lines(
     path: Path, file_name: str, wanted: Wanted
-) -> Iterator[Iterator[tuple[int, bytes]] | Iterator[Line]]:
+) -> Iterator[Iterator[tuple[int, bytes]] | Iterator[RecordLine]]:
     """Yield the lines of an upload, which is stored under a name without an ending."""
     form = FORMATS.get(wanted.layout)
     if form is None:
         with path.open("rb") as file:
-            yield enumerate(unpacked_lines(file, LONGEST_LINE), 1)
+            yield enumerate(iter_unpacked_lines(file, LONGEST_LINE), 1)
         return
     with TemporaryDirectory() as folder:
         # Readers tell files apart by their endings, so it gets its own name back.
         named = Path(folder) / (Path(file_name).name[-LONGEST_NAME:] or "rows")
         shutil.copyfile(path, named)
-        yield lines_of(named, form, wanted.question if form.only else "")
+        yield iter_record_lines(named, form, wanted.question if form.only else "")

@@ -20,7 +20,7 @@ from core.days import today
 from tasks.members.assignments.rules import EVERY, Span, Standing, spans
 from tasks.members.assignments.selectors import MAY, applying, progress_words, standing_of, within
 from tasks.models import Duty, Round, Task, TaskMember
-from tasks.roles import TABLE
+from tasks.roles import PERMISSIONS_BY_ROLE
 from validation.decisions.awaited import JUDGED_STATES
 from validation.judging.gold import lock_answers
 from validation.judging.queue import Kept, judged_rounds, rounds_with_last
@@ -195,7 +195,7 @@ def assignments_of(user: User) -> list[Progress]:
     roles = TaskMember.objects.standing().filter(user=user).values_list("task", "role")
     role_by_task = dict(roles)
     able = {
-        kind: [task for task, role in role_by_task.items() if may in TABLE[role]]
+        kind: [task for task, role in role_by_task.items() if may in PERMISSIONS_BY_ROLE[role]]
         for kind, may in MAY.items()
     }
     condition = Q(person=user)

@@ -20,7 +20,7 @@ from core.days import midnight
 from tasks.members.assignments.rules import EVERY, Span
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import JUDGES, READERS
-from tasks.selectors import listed_tasks
+from tasks.selectors import find_visible_tasks
 from validation.decisions.awaited import JUDGED_STATES, drawn
 from validation.decisions.counted import is_counted
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
@@ -315,7 +315,7 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
     other_role = Q(stands=True) & ~Q(role__in=JUDGES)
     # Tasks in which the person has another role, or reads the labels.
     closed = members.filter(other_role | Q(role__in=READERS)).values("task")
-    others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed)
+    others = find_visible_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed)
     return list(others.filter(Exists(_places_for(validator))))
 
 

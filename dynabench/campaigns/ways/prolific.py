@@ -8,7 +8,7 @@ from dynabench.campaigns.rules.pay import units
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Bonus, PanelRefused, PanelUnclear
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import SHARED
+from tasks.targets.endpoints.client import SHARED_TRANSPORT
 from tasks.targets.endpoints.transport import Retry, parse_url
 
 SECONDS = 20.0
@@ -71,7 +71,7 @@ class Prolific:
         """Call the API and return its answer. Raises PanelRefused, PanelUnclear."""
         # No retries: whether a call may be sent again is the caller's to decide.
         try:
-            reply = SHARED.request(
+            reply = SHARED_TRANSPORT.request(
                 method,
                 parse_url(self._url + path),
                 seconds=SECONDS,

@@ -22,7 +22,7 @@ from serving.spec import PACKAGE
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, look_up_roles
-from tasks.targets.connect import serving_of
+from tasks.targets.connect import build_serving_settings
 from tasks.targets.services import add_target
 from tasks.targets.sources import may_copy
 
@@ -175,7 +175,7 @@ class HubForm(ChoiceForm):
     def settings(self) -> dict[str, Any]:
         values = self.cleaned_data
         # The model server speaks the plain protocol for models of the hub.
-        about = {"adapter": "http", "serving": serving_of(self.task.config)}
+        about = {"adapter": "http", "serving": build_serving_settings(self.task.config)}
         return {**about, "source": values["source"], "revision": values["revision"]}
 
 

@@ -40,7 +40,7 @@ from tasks.contexts.services import FINISHED_STATES, import_contexts, preview_co
 from tasks.contexts.uploads import StoredUpload, UploadGone, find_upload, store_upload
 from tasks.datasets.reading import RowsQuery
 from tasks.datasets.spool import spool_rows
-from tasks.formats.base import UNKNOWN, Terms
+from tasks.formats.base import UNKNOWN_TERMS, Terms
 from tasks.line_files import FileError
 from tasks.models import Round
 from tasks.permissions import can_edit
@@ -191,7 +191,7 @@ def _shown(
     desk: str,
     chunks: Callable[[], Iterable[bytes]],
     name: str,
-    terms: Terms = UNKNOWN,
+    terms: Terms = UNKNOWN_TERMS,
 ) -> dict[str, Any]:
     """Return what the file brings, with the field that each column seems to fill.
 

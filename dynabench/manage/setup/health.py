@@ -20,9 +20,9 @@ from dynabench.manage.access import owned_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, RoundTarget, TargetFailure, TargetModel
 from tasks.permissions import can_edit, can_manage
-from tasks.selectors import PLANNED
+from tasks.selectors import PLANNED_STATES
 from tasks.targets.send_test import NoAnswer, send_test
-from tasks.targets.three_texts import TEXTS, ask_three, samples
+from tasks.targets.three_texts import TEXT_COUNT, ask_three_texts, build_samples
 
 A_PAGE = 20
 """Answers on a page."""
@@ -67,7 +67,7 @@ def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
     for round in rounds:
         if round.uses:
             using.append(round)
-        elif round.state in PLANNED:
+        elif round.state in PLANNED_STATES:
             planned.append(round)
     return using, next(iter(planned), None)
 
@@ -78,7 +78,7 @@ def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
         messages.error(request, _(TOO_MANY))
         return {}
     try:
-        answered = [_row(target.task.config, *answer) for answer in ask_three(target)]
+        answered = [_row(target.task.config, *answer) for answer in ask_three_texts(target)]
     except NoAnswer as error:
         return {"failure": str(error), "detail": error.more}
     return {"is_tested": True, "answered": answered}
@@ -86,8 +86,8 @@ def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
 
 def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
     """Send one text and return the row of its answer, and which text is next. Raises Http404."""
-    known_numbers = {str(number): number for number in range(TEXTS)}
-    number = known_numbers.get(request.GET["text"], TEXTS)  # TEXTS: behind the last one
+    known_numbers = {str(number): number for number in range(TEXT_COUNT)}
+    number = known_numbers.get(request.GET["text"], TEXT_COUNT)  # TEXT_COUNT: behind the last one
     following = _following(target, number)
     if following is None:
         raise Http404
@@ -104,7 +104,7 @@ def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
 
 def _following(target: TargetModel, number: int) -> dict[str, Any] | None:
     """Return the text of this number that tests send, or None where there are no more."""
-    texts = samples(target.task)
+    texts = build_samples(target.task)
     if number >= len(texts):
         return None
     inputs = texts[number]

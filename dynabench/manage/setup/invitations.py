@@ -22,9 +22,14 @@ from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import owned_task
 from tasks.members.forms import ROLES, InvitationForm
-from tasks.members.invitation_services import MOST_USES, invite, make_link, revoke
+from tasks.members.invitation_services import (
+    MAX_USES,
+    create_link,
+    revoke_invitation,
+    send_invitations,
+)
 from tasks.models import Task, TaskMember
-from tasks.permissions import OWNERS, can_own, places_left
+from tasks.permissions import OWNERS, can_own, count_places_left
 
 MOST_ADDRESSES = 30
 
@@ -61,7 +66,7 @@ class LinkForm(InvitationForm):
         choices=[(role, words) for role, words in ROLES if role not in OWNERS],
     )
     most = forms.IntegerField(
-        label=gettext_lazy("Most people"), min_value=1, max_value=MOST_USES, initial=20
+        label=gettext_lazy("Most people"), min_value=1, max_value=MAX_USES, initial=20
     )
     field_order = ("role", "most", "days")
 
@@ -92,13 +97,13 @@ def invitations(request: HttpRequest, code: str) -> HttpResponse:
     link_data = request.POST if "link" in request.POST else None
     start = {"role": TaskMember.Role.ANNOTATOR}
     mail = MailForm(mail_data, initial=start, auto_id="mail-%s")
-    link = LinkForm(link_data, initial=start, auto_id="link-%s", left=places_left(task))
+    link = LinkForm(link_data, initial=start, auto_id="link-%s", left=count_places_left(task))
     url = ""
     if mail.is_valid() and _send_mails(request, task, mail):
         return redirect("own:invitations", code)
     if link.is_valid():
         with as_form_error(link):
-            _invitation, url = make_link(task=task, actor=person(request), **link.cleaned_data)
+            _invitation, url = create_link(task=task, actor=person(request), **link.cleaned_data)
     # With the members that came by each.
     rows = task.invitations.prefetch_related("members__user")
     values: dict[str, Any] = {"task": task, "rows": rows, "url": url, "mail": mail, "link": link}
@@ -117,7 +122,7 @@ def _send_mails(request: HttpRequest, task: Task, form: MailForm) -> bool:
         for _address in values["addresses"]:
             if is_used_up("members", user.pk):  # counts one
                 raise Refused(_("You have named many people. Go on in an hour."), code="rate")
-        count = len(invite(task=task, actor=user, **values))
+        count = len(send_invitations(task=task, actor=user, **values))
         words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", count)
         messages.success(request, words % {"n": count})
     return not form.errors
@@ -128,6 +133,8 @@ def invitation_revoke(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """End an invitation. People who accepted it stay members."""
     task = owned_task(request, code, can_own)
     with as_message(request):
-        revoke(invitation=get_object_or_404(task.invitations, pk=pk), actor=person(request))
+        revoke_invitation(
+            invitation=get_object_or_404(task.invitations, pk=pk), actor=person(request)
+        )
         messages.success(request, _("The invitation is revoked."))
     return redirect("own:invitations", code)

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_noop
 
 from tasks.models import Context, Round, Task
 from tasks.permissions import JUDGES, OWNERS, can_edit
-from tasks.rounds.launch import Prepared, gaps
-from tasks.selectors import PLANNED
+from tasks.rounds.launch import Preparation, find_gaps
+from tasks.selectors import PLANNED_STATES
 
 WORDS = {
     "rows": gettext_noop("Import the rows to be judged. People can judge them at once."),
@@ -47,7 +47,7 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
     Empty once a round was opened, for an arena, and for people who may not edit the task.
     """
     is_arena = task.config.kind == "arena"
-    was_opened = any(round.state not in PLANNED for round in rounds)
+    was_opened = any(round.state not in PLANNED_STATES for round in rounds)
     if is_arena or was_opened or not can_edit(request.user, task):
         return {}
     # The first round is the one to open, whatever else is planned.
@@ -56,7 +56,7 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
         return {}
     prepared = _prepared(task, round)
     lines, may_open = [], True
-    for gap in gaps(task.config, prepared):
+    for gap in find_gaps(task.config, prepared):
         words = _words(gap.name, task, prepared)
         lines.append(MissingThing(gap.name, words, _url(gap.name, round), gap.is_needed))
         if gap.is_needed:
@@ -64,16 +64,16 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
     return {"launch": lines, "first": round, "may_open": may_open}
 
 
-def _prepared(task: Task, round: Round) -> Prepared:
+def _prepared(task: Task, round: Round) -> Preparation:
     judges = None  # not known: everybody may judge in a task that everybody sees
     if not task.is_visible:
         members = task.members.colleagues().standing()
         judges = members.filter(Q(role__in=JUDGES) | Q(role__in=OWNERS, is_blind=True)).count()
     contexts = Context.objects.filter(round=round, is_retired=False).count()
-    return Prepared(contexts, round.round_targets.count(), judges)
+    return Preparation(contexts, round.round_targets.count(), judges)
 
 
-def _words(gap: str, task: Task, prepared: Prepared) -> str:
+def _words(gap: str, task: Task, prepared: Preparation) -> str:
     if gap != "judges":
         return _(WORDS[gap])
     numbers = {"needed": task.config.validation.votes.needed, "judges": prepared.judges}

@@ -24,7 +24,7 @@ from tasks.permissions import (
     may_be_blind,
     needs_approval,
 )
-from tasks.services import account_for, change_members, change_task
+from tasks.services import change_members, change_task, find_account_limited
 from validation.judging.blind_services import begin_blind, end_blind
 
 
@@ -63,7 +63,7 @@ def member_add(request: HttpRequest, code: str) -> HttpResponse:
         with as_form_error(form):
             member = TaskMember(task=task, role=form.cleaned_data["role"])
             # Counted and limited: an answer tells whether an address has an account.
-            member.user = account_for(person(request), form.cleaned_data["email"])
+            member.user = find_account_limited(person(request), form.cleaned_data["email"])
             change_members(task=task, actor=person(request), added=[member])
             messages.success(request, _("%(email)s is a member.") % {"email": member.user.email})
             return redirect("own:access", code)

@@ -21,11 +21,11 @@ from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import owned_task, waiting_values
 from tasks.models import TargetModel, Task
-from tasks.permissions import can_edit, can_manage, fixed_settings
-from tasks.rounds.services import use_where_missing
+from tasks.permissions import can_edit, can_manage, list_fixed_settings
+from tasks.rounds.services import add_where_missing
 from tasks.targets.contact_pages import show_contact
 from tasks.targets.forms import InputForm, SettingsForm
-from tasks.targets.send_test import NoAnswer, in_words, send_test
+from tasks.targets.send_test import NoAnswer, format_answer, send_test
 from tasks.targets.services import add_target, change_target, delete_target
 
 SECRET = RegexValidator(r"^[!-~]+$", gettext_lazy("Letters, digits and signs, without spaces."))
@@ -115,7 +115,7 @@ def limit_settings(form: SecretForm, user: User) -> None:
     """Leave out what the person may not set, and name the rest."""
     existing = form.instance if form.instance.pk else None
     # Such as a variable with a secret, which only administrators tie to an address.
-    for name in fixed_settings(user, existing):
+    for name in list_fixed_settings(user, existing):
         form.fields.pop(name, None)
     for name, field in form.fields.items():
         if name in WORDS:
@@ -150,7 +150,7 @@ def target_add(request: HttpRequest, code: str) -> HttpResponse:
 
 def show_registered(request: HttpRequest, target: TargetModel) -> None:
     """Use a new target in a planned round that has none, and show where and what it answered."""
-    round = use_where_missing(target=target, actor=person(request))
+    round = add_where_missing(target=target, actor=person(request))
     if round:
         message = _("The target %(name)s is registered. Round %(number)d uses it.")
         messages.success(request, message % {"name": target.name, "number": round.number})
@@ -207,7 +207,7 @@ def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         form.add_error(None, _("You have sent many tests. Go on in an hour."))
     elif form.is_valid():
         try:
-            values |= in_words(send_test(target, form.cleaned_data))
+            values |= format_answer(send_test(target, form.cleaned_data))
         except NoAnswer as error:
             values |= {"failure": str(error), "detail": error.more}
     return render(request, "own/setup/target_test.html", values, status=form_status(form))

@@ -25,7 +25,7 @@ from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.config.schema import TaskConfig
 from tasks.making.draft_services import change_draft
-from tasks.making.outline import Data, data_of, get, previewed, put, text_of
+from tasks.making.outline import Data, build_preview, format_data, get_value, parse_data, set_value
 
 KINDS = {"good": gettext_lazy("Good example"), "bad": gettext_lazy("Bad example")}
 PARTS = ("context", "input")
@@ -76,14 +76,14 @@ class ExampleForm(forms.Form):
                     example[section][component.name] = value
         if not example["context"]:
             del example["context"]
-        examples = list(get(data, ("examples", kind), ()))
+        examples = list(get_value(data, ("examples", kind), ()))
         index: int | None = len(examples)
         if key != NEW:
             index = _place(examples, key)
         if index is None:
             raise Refused(_("The example was changed meanwhile. Save again to add this one too."))
         examples[index : index + 1] = [example]
-        put(data, ("examples", kind), examples)
+        set_value(data, ("examples", kind), examples)
 
     def _value(self, component: Component, typed: Any, example: Data) -> Any:
         typed = composed_value(typed)
@@ -100,7 +100,7 @@ def _config_of(data: Data) -> TaskConfig:
     """Return the draft's configuration without its examples. Raises Http404 while it has errors."""
     try:
         # Examples that do not fit the fields any more must not stop the form that corrects them.
-        return load_config(text_of(previewed({**data, "examples": {}})))
+        return load_config(format_data(build_preview({**data, "examples": {}})))
     except ConfigError:
         raise Http404 from None
 
@@ -122,7 +122,7 @@ def listed_examples(data: Data) -> dict[str, Any]:
         is_typed = False
     rows = []
     for kind, words in KINDS.items():
-        examples = get(data, ("examples", kind), ())
+        examples = get_value(data, ("examples", kind), ())
         rows.append((kind, words, [(_key(example), _words(example)) for example in examples]))
     return {"is_typed": is_typed, "rows": rows}
 
@@ -153,8 +153,8 @@ def _words(example: Data) -> str:
 def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
     """Write an example, or change it, or take it away."""
     draft = own_draft(request, pk)
-    data = data_of(draft.text)
-    config, examples = _config_of(data), get(data, ("examples", kind), ())
+    data = parse_data(draft.text)
+    config, examples = _config_of(data), get_value(data, ("examples", kind), ())
     if kind not in KINDS or not can_be_typed(config):
         raise Http404
     index: int | None = len(examples)
@@ -192,8 +192,8 @@ def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResp
 
 
 def _remove(data: Data, kind: str, key: str) -> None:
-    examples = list(get(data, ("examples", kind), ()))
+    examples = list(get_value(data, ("examples", kind), ()))
     index = _place(examples, key)
     if index is not None:
         del examples[index]
-    put(data, ("examples", kind), examples)
+    set_value(data, ("examples", kind), examples)

@@ -12,16 +12,16 @@ from dynabench.manage.wizard.step_form import text_area
 from tasks.config.checks import list_types_for
 from tasks.config.components import COLOURS, COMMON_KEYS, FIELD_TYPES, OUTCOMES
 from tasks.making.outline import (
-    PLACES,
+    PLACE_PATHS,
     Data,
-    fields_in,
-    free_name,
-    get,
+    find_free_name,
+    get_fields,
+    get_value,
+    list_field_names,
     move_field,
-    names,
-    put,
     rename_field,
-    tidy,
+    set_value,
+    tidy_data,
 )
 
 TYPES = {
@@ -148,15 +148,15 @@ class AddForm(forms.Form):
         values = self.cleaned_data
         kind, place = FIELD_TYPES[values["type"]], values["place"]
         new_field = {
-            "name": free_name(data, values["label"]),
+            "name": find_free_name(data, values["label"]),
             "type": kind.name,
             "label": values["label"],
         }
         # What people write needs a limit; an owner may change it on the next page.
         if place == "input" and kind.is_text:
             new_field |= {"max_length": 300}
-        fields_in(data, place).append(new_field)
-        tidy(data)
+        get_fields(data, place).append(new_field)
+        tidy_data(data)
 
 
 def conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
@@ -188,7 +188,7 @@ def _fields_before(data: Data, place: str, index: int) -> Iterator[Data]:
         "validate": ("input", "create", "validate"),
     }
     for other in earlier.get(place, ()):
-        fields = fields_in(data, other)
+        fields = get_fields(data, other)
         if other == place:
             fields = fields[:index]
         for field in fields:
@@ -245,9 +245,9 @@ class FieldForm(forms.Form):
 
     def __init__(self, draft: Data, place: str, index: int, sent: Any = None) -> None:
         self.at, self.index = place, index
-        self.field = fields_in(draft, place)[index]
+        self.field = get_fields(draft, place)[index]
         self.kind = FIELD_TYPES[self.field["type"]]
-        outputs = [output.get("name") for output in fields_in(draft, "output")]
+        outputs = [output.get("name") for output in get_fields(draft, "output")]
         when = ""
         if self.field.get("when"):
             when = json.dumps(self.field["when"])
@@ -290,7 +290,7 @@ class FieldForm(forms.Form):
         if "reference" in fields:
             # A probability is about an answer beside it, all else about a given text.
             place = self.at if self.kind.name == "prob" else "context"
-            offered_fields = names(draft, place, *REFERS_TO.get(self.kind.name, ()))
+            offered_fields = list_field_names(draft, place, *REFERS_TO.get(self.kind.name, ()))
             chosen = self.field.get("reference")
             if chosen and chosen not in offered_fields:
                 offered_fields = [*offered_fields, chosen]
@@ -309,14 +309,14 @@ class FieldForm(forms.Form):
 
     def write(self, data: Data) -> None:
         """Write the settings into the field that stands there now. Raises LookupError."""
-        values, field = self.cleaned_data, fields_in(data, self.at)[self.index]
+        values, field = self.cleaned_data, get_fields(data, self.at)[self.index]
         # Another window moved or removed it: this place has another field now.
         if field.get("name", "") != values["was"]:
             raise LookupError
         # With all that refers to it.
         if field["name"] != values["name"] and _is_alone(data, field["name"]):
             rename_field(data, field["name"], values["name"])
-            field = fields_in(data, self.at)[self.index]
+            field = get_fields(data, self.at)[self.index]
         field["name"] = values["name"]
         self._write_keys(field)
         if "is_answer" in values and _is_alone(data, values["name"]):
@@ -329,9 +329,9 @@ class FieldForm(forms.Form):
                 del field[key]
         self._write_for_judges(field)
         if values["place"] != self.at:
-            at = len(fields_in(data, values["place"]))
+            at = len(get_fields(data, values["place"]))
             move_field(data, self.at, self.index, values["place"], at)
-        tidy(data)
+        tidy_data(data)
 
     def _write_keys(self, field: Data) -> None:
         """Write the keys of all types and those of this one; None takes a key away."""
@@ -341,16 +341,16 @@ class FieldForm(forms.Form):
                 value = values[key]
                 if value is False:  # a tick that is not set is the default
                     value = None
-                put(field, (key,), value)
+                set_value(field, (key,), value)
         required = None  # the default
         if not values["required"]:
             required = False
-        put(field, ("required",), required)
+        set_value(field, ("required",), required)
         if "when" in values:
             condition = None
             if values["when"]:
                 condition = json.loads(values["when"])
-            put(field, ("when",), condition)
+            set_value(field, ("when",), condition)
 
     def _write_for_judges(self, field: Data) -> None:
         """Write what judges see of the field; in another place that says nothing."""
@@ -359,8 +359,8 @@ class FieldForm(forms.Form):
         if values["place"] == self.at:
             judges_see = {"yes": True, "no": False}.get(values.get("judges_see", ""))
             judges_label = values.get("judges_label")
-        put(field, ("judges_see",), judges_see)
-        put(field, ("judges_label",), judges_label)
+        set_value(field, ("judges_see",), judges_see)
+        set_value(field, ("judges_label",), judges_label)
 
 
 def _is_alone(data: Data, name: str) -> bool:
@@ -369,8 +369,8 @@ def _is_alone(data: Data, name: str) -> bool:
     What refers to a name that two fields have by mistake stays with the other when one is renamed.
     """
     homes = []
-    for place in PLACES:
-        for field in fields_in(data, place):
+    for place in PLACE_PATHS:
+        for field in get_fields(data, place):
             if field.get("name") == name:
                 homes.append(place)
     return len(homes) == 1 or sorted(homes) == ["input", "output"]
@@ -385,7 +385,7 @@ def _first(fields: Mapping[str, Any]) -> list[str]:
 
 def _answer_too(data: Data, name: str, is_output: bool) -> None:
     """Let an input be an output too, or not."""
-    outputs = fields_in(data, "output")
+    outputs = get_fields(data, "output")
     there = [output for output in outputs if output.get("name") == name]
     if is_output and not there:
         outputs.insert(0, {"name": name})
@@ -450,8 +450,8 @@ def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
             labels.append({"value": row["value"], **more})
         else:
             labels.append(row["value"])  # the short form
-    put(field, (key,), labels)
-    put(
+    set_value(field, (key,), labels)
+    set_value(
         field,
         ("colours",),
         {row["value"]: row["colour"] for row in labels_kept if row.get("colour")},
@@ -465,4 +465,4 @@ def field_title(field: Data) -> str:
 
 def type_words(field: Data) -> str:
     """Return the kind of a field in words; empty where an input says it."""
-    return str(TYPES.get(get(field, ("type",), ""), ""))
+    return str(TYPES.get(get_value(field, ("type",), ""), ""))

@@ -36,14 +36,14 @@ from tasks.config.components import FIELD_TYPES
 from tasks.config.parsing import ConfigError
 from tasks.making.draft_services import change_draft
 from tasks.making.outline import (
-    PLACES,
+    PLACE_PATHS,
     Data,
-    data_of,
-    fields_in,
+    get_fields,
     is_mirror,
+    list_steps,
     move_field,
+    parse_data,
     remove_field,
-    steps_of,
 )
 from tasks.models import TaskDraft
 
@@ -64,7 +64,7 @@ def _listed(data: Data, focus: str) -> list[dict[str, Any]]:
 
 def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
     """Return the fields of a place with the buttons that move them."""
-    fields = fields_in(data, place)
+    fields = get_fields(data, place)
     rows = []
     focused, _dash, button = focus.rpartition("-")
     for index, field in enumerate(fields):
@@ -81,7 +81,7 @@ def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
 
 def _input_title(data: Data, output: Data) -> str:
     """Return what people read above the input of an output's name."""
-    inputs = {field.get("name"): field_title(field) for field in fields_in(data, "input")}
+    inputs = {field.get("name"): field_title(field) for field in get_fields(data, "input")}
     return inputs.get(output.get("name"), "") or field_title(output)
 
 
@@ -92,7 +92,7 @@ def fields_page(request: HttpRequest, pk: int) -> HttpResponse:
     A field typed there is also added on the way to another step.
     """
     draft = own_draft(request, pk)
-    if "fields" not in steps_of(data_of(draft.text)):
+    if "fields" not in list_steps(parse_data(draft.text)):
         raise Http404
     # The way to another step sends the form too; left empty it adds nothing.
     is_sent = request.method == "POST" and (request.POST.get("label") or "go" not in request.POST)
@@ -109,9 +109,9 @@ def fields_page(request: HttpRequest, pk: int) -> HttpResponse:
                 return go_on(request, draft, "fields")
             place = form.cleaned_data["place"]
             # The page of the new field, whose other settings are to be chosen.
-            last = len(fields_in(data_of(draft.text), place)) - 1
+            last = len(get_fields(parse_data(draft.text), place)) - 1
             return redirect("draft-field", pk, place, last)
-    values = {"places": _listed(data_of(draft.text), request.GET.get("at", "")), "form": form}
+    values = {"places": _listed(parse_data(draft.text), request.GET.get("at", "")), "form": form}
     values["mends"] = mends_of(draft, "fields")
     if request.method == "GET" and request.htmx:  # type: ignore[attr-defined]
         page = "own/wizard/fields.html"
@@ -141,14 +141,14 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
         there, at = place, index + MOVES.get(do, 0)
         if len(words) > 3:
             there, at = words[3], int(words[4])
-        if place not in PLACES or there not in PLACES or min(index, at) < 0:
+        if place not in PLACE_PATHS or there not in PLACE_PATHS or min(index, at) < 0:
             raise ValueError
 
         def change(data: Data) -> None:
             if do == "remove":
                 remove_field(data, place, index)
                 return
-            kind = fields_in(data, place)[index].get("type", "")
+            kind = get_fields(data, place)[index].get("type", "")
             if there != place and there not in places_for(kind):
                 raise Refused(_("This kind of field cannot stand there."), code="place")
             move_field(data, place, index, there, at)
@@ -164,7 +164,7 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
 def field_page(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse:
     """Show a field's settings, with its labels and their colours. A POST stores them."""
     draft = own_draft(request, pk)
-    data = data_of(draft.text)
+    data = parse_data(draft.text)
     current = field_at(data, place, index)
     # A mirror shows an input that the model answers, which has its own page.
     if current is None or is_mirror(data, place, current) or current.get("type") not in FIELD_TYPES:
@@ -179,7 +179,7 @@ def field_page(request: HttpRequest, pk: int, place: str, index: int) -> HttpRes
     if is_good:
         with as_form_error(form, ConfigError):
             return _store_field(request, draft, form, rows)
-    path = f"{'.'.join(PLACES[place])}[{index}]"
+    path = f"{'.'.join(PLACE_PATHS[place])}[{index}]"
     values: dict[str, Any] = {"form": form, "rows": rows, "place": place, "index": index}
     values |= {"mends": mends_of(draft, "fields", path)}
     values |= {"name": field_title(current), "key": form.rows}
@@ -200,7 +200,7 @@ def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
     """Write the labels, then the field: another kind of field may have no labels."""
     if rows is not None:
         pasted = form.cleaned_data.get("pasted", "")
-        write_labels(fields_in(data, form.at)[form.index], form.rows, rows, pasted)
+        write_labels(get_fields(data, form.at)[form.index], form.rows, rows, pasted)
     form.write(data)
 
 

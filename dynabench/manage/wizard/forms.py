@@ -13,14 +13,14 @@ from dynabench.manage.wizard.step_form import StepForm, require_both, text_area
 from evaluation.scoring.metrics import METRICS as SCORED
 from tasks.config.schema import ERROR_METRICS
 from tasks.making.outline import (
-    SHOWN,
+    SHOWN_KEYS,
     Data,
-    answer_of,
-    get,
-    metrics_for,
-    names,
-    put,
-    rules_for,
+    find_answer_names,
+    get_value,
+    list_field_names,
+    list_fitting_metrics,
+    list_fitting_rules,
+    set_value,
 )
 
 RULES = {
@@ -98,7 +98,7 @@ class GoalForm(StepForm):
         if data.get("kind") == "arena":
             del self.fields["goal_text"], self.fields["goal_field"]
         else:
-            labelled = names(data, "input", "multiclass")
+            labelled = list_field_names(data, "input", "multiclass")
             self.choose("goal_field", labelled)
             if not labelled:
                 self.fields["goal_field"].help_text = _(
@@ -177,7 +177,7 @@ class AnswerForm(StepForm):
 
     def arrange(self, data: Data) -> None:
         current = str(self.initial.get("rule") or "")
-        offered = list(rules_for(data))
+        offered = list(list_fitting_rules(data))
         if current and current not in offered:
             offered.append(current)
         chosen: Any = self.fields["rule"]
@@ -188,7 +188,7 @@ class AnswerForm(StepForm):
                 "answers it too."
             )
         # Those that can score the answers of these fields.
-        fitting = metrics_for(data)
+        fitting = list_fitting_metrics(data)
         mains = [name for name in fitting if name not in ERROR_METRICS]
         self.choose("main", mains, none=("", _("Choose one")))
         also: Any = self.fields["also"]
@@ -209,7 +209,7 @@ class AnswerForm(StepForm):
         # Other rules compare without a threshold.
         if not {"string_f1", "rank", "spans_f1"} & set(offered):
             del self.fields["threshold"]
-        if not names(data, "input", "chat"):
+        if not list_field_names(data, "input", "chat"):
             del self.fields["marked_is_wrong"]
 
     def clean(self) -> dict[str, Any]:
@@ -218,13 +218,13 @@ class AnswerForm(StepForm):
 
     def write(self, data: Data) -> None:
         values = self.cleaned_data
-        before, kind = get(data, ("verdict",), {}), values["rule"]
+        before, kind = get_value(data, ("verdict",), {}), values["rule"]
         rule: Data = {"type": kind}
         if kind == "exact_match":
             # Fields chosen by hand stay.
-            rule["fields"] = get(before, ("fields",)) or answer_of(data)
+            rule["fields"] = get_value(before, ("fields",)) or find_answer_names(data)
         elif kind != "ask_user":
-            rule["field"] = get(before, ("field",)) or next(iter(answer_of(data)), "")
+            rule["field"] = get_value(before, ("field",)) or next(iter(find_answer_names(data)), "")
         # No threshold is the default one.
         if kind in ("string_f1", "rank", "spans_f1") and values.get("threshold"):
             rule["threshold"] = values["threshold"]
@@ -237,11 +237,11 @@ class AnswerForm(StepForm):
         if before.get("type") == kind:
             # The same rule keeps what this form does not show.
             for key, value in before.items():
-                if key not in SHOWN["verdict"]:
+                if key not in SHOWN_KEYS["verdict"]:
                     rule[key] = value
-        put(data, ("verdict",), rule)
-        put(data, ("metrics", "main"), values["main"])
-        put(
+        set_value(data, ("verdict",), rule)
+        set_value(data, ("metrics", "main"), values["main"])
+        set_value(
             data,
             ("metrics", "also"),
             [metric for metric in values["also"] if metric != values["main"]],
@@ -252,9 +252,9 @@ class AnswerForm(StepForm):
         values = self.cleaned_data
         if kind == "ask_user" and values.get("marked_is_wrong"):
             rule["marked_is_wrong"] = True
-        put(rule, ("question",), composed(values["asked"]))
+        set_value(rule, ("question",), composed(values["asked"]))
         for key in ("correct", "incorrect"):
-            put(rule, ("answers", key), composed(values[f"asked_{key}"]))
+            set_value(rule, ("answers", key), composed(values[f"asked_{key}"]))
 
 
 class WordsForm(StepForm):
@@ -284,7 +284,7 @@ class WordsForm(StepForm):
     )
 
     def arrange(self, data: Data) -> None:
-        entries = get(data, SUPPORT, ())
+        entries = get_value(data, SUPPORT, ())
         if not isinstance(entries, list):  # a text of YAML that has errors may be anything
             entries = []
         lines = []
@@ -315,7 +315,7 @@ class WordsForm(StepForm):
 
     def write(self, data: Data) -> None:
         super().write(data)
-        put(data, SUPPORT, self.cleaned_data["help_lines"] or None)
+        set_value(data, SUPPORT, self.cleaned_data["help_lines"] or None)
         if not self.cleaned_data["warning"]:
             data.pop("content_warning", None)  # its other parts say nothing without it
 
@@ -394,7 +394,7 @@ class JudgingForm(StepForm):
     )
 
     def arrange(self, data: Data) -> None:
-        if get(data, ("verdict", "type")) not in ("pattern", "secret"):
+        if get_value(data, ("verdict", "type")) not in ("pattern", "secret"):
             del self.fields["asks"]
 
     def clean(self) -> dict[str, Any]:
@@ -404,7 +404,7 @@ class JudgingForm(StepForm):
     def write(self, data: Data) -> None:
         super().write(data)
         if self.cleaned_data["rule"] in ("strict", "plurality"):
-            put(data, ("validation", "votes", "needed"), None)  # it follows from the other
+            set_value(data, ("validation", "votes", "needed"), None)  # it follows from the other
         if not self.cleaned_data["corrections"] and "validation" not in data:
             data["validation"] = {"corrections": False}  # a free answer's would be offered again
 
@@ -472,7 +472,7 @@ class LimitsForm(StepForm):
     )
 
     def arrange(self, data: Data) -> None:
-        self.choose("prompt_field", names(data, "context", "text", "long_text"))
+        self.choose("prompt_field", list_field_names(data, "context", "text", "long_text"))
 
 
 FORMS: Mapping[str, type[StepForm]] = {

@@ -23,18 +23,18 @@ from tasks.config.parsing import Problem
 from tasks.config_changes import check_change
 from tasks.making.draft_services import draft_text
 from tasks.making.outline import (
-    PLACES,
+    PLACE_PATHS,
     Data,
-    data_of,
-    field_of,
-    fields_in,
+    build_preview,
+    find_hidden_paths,
+    find_step,
+    format_data,
+    get_fields,
     is_begun,
     is_mirror,
-    not_shown,
-    previewed,
-    step_of,
-    steps_of,
-    text_of,
+    list_steps,
+    parse_data,
+    parse_field_path,
 )
 from tasks.models import Task, TaskDraft
 from tasks.permissions import can_edit
@@ -81,16 +81,16 @@ def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
     else:
         _config, problems = check_config(text)
     return [
-        Mend(_in_words(problem), step_of(problem.path), _page(draft, problem.path))
+        Mend(_in_words(problem), find_step(problem.path), _page(draft, problem.path))
         for problem in problems
     ]
 
 
 def field_at(data: Data, place: str, index: int) -> Data | None:
     """Return the field at an index of a place, or None where there is none."""
-    if place not in PLACES:
+    if place not in PLACE_PATHS:
         return None
-    fields = fields_in(data, place)
+    fields = get_fields(data, place)
     if not 0 <= index < len(fields):
         return None
     return fields[index]
@@ -110,7 +110,7 @@ def _in_words(problem: Problem) -> Problem:
 def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
     """Return the problems of a step, once its data has begun, or those of one path in it."""
     # Nobody is told of errors in what they have not filled in yet.
-    if not is_begun(data_of(draft.text), step):
+    if not is_begun(parse_data(draft.text), step):
         return []
     mends = [mend for mend in problems_of(draft) if mend.step == step]
     return [mend for mend in mends if mend.problem.path.startswith(path)]
@@ -118,18 +118,18 @@ def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
 
 def _page(draft: TaskDraft, path: str) -> str:
     """Return the address of the page on which a problem at this path is fixed."""
-    field_place, data = field_of(path), data_of(draft.text)
+    field_place, data = parse_field_path(path), parse_data(draft.text)
     if field_place:
         place, index = field_place
         field = field_at(data, place, index)
         if field and not is_mirror(data, place, field):
             return reverse("draft-field", args=[draft.pk, place, index])
-    return reverse("draft-step", args=[draft.pk, step_of(path)])
+    return reverse("draft-step", args=[draft.pk, find_step(path)])
 
 
 def go_on(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
     """Redirect to the step that the person goes to once this one is stored."""
-    steps = steps_of(data_of(draft.text))
+    steps = list_steps(parse_data(draft.text))
     next_step = request.POST.get("go", "")
     if next_step == "later":
         messages.success(request, _("The draft is kept. Go on with it whenever you like."))
@@ -157,15 +157,15 @@ def show_step(
     status: int = 200,
 ) -> HttpResponse:
     """Show the page of a step, with all steps around it and what the steps do not show."""
-    data = data_of(draft.text)
-    steps = [(name, STEP_WORDS[name]) for name in steps_of(data)]
+    data = parse_data(draft.text)
+    steps = [(name, STEP_WORDS[name]) for name in list_steps(data)]
     around = {
         "draft": draft,
         "data": data,
         "step": step,
         "title": STEP_WORDS[step],
         "steps": steps,
-        "not_shown": not_shown(data),
+        "not_shown": find_hidden_paths(data),
         "has_preview": data.get("kind") != "arena",
     }
     page = template or f"own/wizard/{step}.html"
@@ -174,7 +174,7 @@ def show_step(
 
 def preview_page(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
     """Show the write or the judge page by the data, with the task's contexts where it has some."""
-    text = text_of(previewed(data))
+    text = format_data(build_preview(data))
     parsed, problems = check_config(text)
     # Without a page: the template then shows only the problems.
     values: dict[str, Any] = {"task": draft.task or Task(pk=0, code="draft"), "page": ""}
@@ -206,7 +206,7 @@ def show_preview(
 
     form, write: the form and what puts it into the draft's data. A form with errors is left out.
     """
-    data = data_of(draft.text)
+    data = parse_data(draft.text)
     if form is not None and write is not None and form.is_valid():
         with suppress(LookupError, Refused):  # the draft was changed in another window
             write(data)

@@ -11,7 +11,7 @@ from core.text.words import composed
 from tasks.config.components import ConfigPart
 from tasks.config.judging import ValidationPolicy, Votes
 from tasks.config.schema import Limits, Programs, Support
-from tasks.making.outline import Data, completed, get, put
+from tasks.making.outline import Data, complete_data, get_value, set_value
 
 Path = tuple[str, ...]
 PARTS: Mapping[Path, type[ConfigPart]] = {
@@ -52,10 +52,10 @@ class StepForm(forms.Form):
 
     def __init__(self, draft: Data, sent: Any = None) -> None:
         # With what follows from other fields, such as a policy's numbers.
-        full = completed(draft)
+        full = complete_data(draft)
         values = {}
         for name, path in self.PATHS.items():
-            values[name] = get(full, path, default_of(path))
+            values[name] = get_value(full, path, default_of(path))
         super().__init__(sent, initial=values)
         self.arrange(full)
 
@@ -81,4 +81,4 @@ class StepForm(forms.Form):
                     value = composed(value)
                 if value == default_of(path):
                     value = None  # leaves it out: what is not set follows a later default
-                put(data, path, value)
+                set_value(data, path, value)

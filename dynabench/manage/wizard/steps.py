@@ -42,7 +42,7 @@ from tasks.making.draft_services import (
     replace_draft,
 )
 from tasks.making.forms import NewTaskForm
-from tasks.making.outline import data_of, steps_of
+from tasks.making.outline import list_steps, parse_data
 from tasks.models import TaskDraft
 from tasks.permissions import can_edit, can_make_tasks
 
@@ -68,9 +68,9 @@ def draft_change(request: HttpRequest, code: str) -> HttpResponse:
 def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     """Show a step that is one form. A POST stores it and goes on."""
     draft = own_draft(request, pk)
-    data = data_of(draft.text)
+    data = parse_data(draft.text)
     # An arena has fewer steps.
-    if step not in FORMS or step not in steps_of(data):
+    if step not in FORMS or step not in list_steps(data):
         raise Http404
     form = FORMS[step](data, request.POST or None)
     if is_preview(request):
@@ -92,7 +92,7 @@ def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
 def draft_preview(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the write or the judge page by the draft."""
     draft = own_draft(request, pk)
-    return preview_page(request, draft, data_of(draft.text), request.GET.get("page", "write"))
+    return preview_page(request, draft, parse_data(draft.text), request.GET.get("page", "write"))
 
 
 @require_http_methods(["GET", "POST"])
@@ -103,7 +103,7 @@ def finish_page(request: HttpRequest, pk: int) -> HttpResponse:
         return show_preview(request, draft)
     text = draft_text(draft)
     mends = problems_of(draft, text)
-    data = data_of(draft.text)
+    data = parse_data(draft.text)
     initial = {"name": data.get("name", ""), "code": draft.code}
     form = NewTaskForm(request.POST or None, initial=initial)
     if "go" in request.POST:

@@ -13,7 +13,7 @@ from dynabench.notices.facts import LIVE
 from dynabench.notices.registry import CountNotice
 from evaluation.models import Submission
 from tasks.models import TargetFailure
-from tasks.targets.failures import FORGOTTEN
+from tasks.targets.failures import FORGET_AFTER
 from validation.consensus.reading import reads_too_little
 from validation.models import Comment, Validation
 from validation.statistics.people import counted_paces
@@ -30,7 +30,7 @@ class FailingTargets(CountNotice, name="target"):
 
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
         """Return how many fail; older failures are forgotten."""
-        failing = TargetFailure.objects.filter(last_at__gte=now - FORGOTTEN)
+        failing = TargetFailure.objects.filter(last_at__gte=now - FORGET_AFTER)
         return count_by(failing, "target__task")
 
     def sentence(self, count: int) -> str:

@@ -34,7 +34,7 @@ from evaluation.isolation.sandbox.logs import MARK, redacted
 from evaluation.isolation.sandbox.usage import Pace, Sample
 from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, check_archive
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
-from tasks.targets.endpoints.registry import build
+from tasks.targets.endpoints.registry import build_endpoint
 
 GOOD = "answer_all()"
 SLOW = "import time\ntime.sleep(60)"
@@ -300,7 +300,7 @@ def private_endpoints(bench: Bench) -> str:
     for host in hosts:
         config = EndpointConfig(url=f"http://{host}/", fields=("text",), output="label")
         try:
-            build("http", config).predict([{"text": "x"}], deadline_seconds=3)
+            build_endpoint("http", config).predict([{"text": "x"}], deadline_seconds=3)
         except EndpointError as error:
             expect_that(error.reason == "misconfigured", error)
             continue

@@ -25,7 +25,7 @@ from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
 from tasks.rounds.services import plan_round
 from tasks.rounds.states import set_round_state
-from tasks.targets.connect import serving_of
+from tasks.targets.connect import build_serving_settings
 from tasks.targets.services import change_target
 
 EPOCHS = 2
@@ -101,7 +101,7 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
             actor=owner,
         )
         # An export to ONNX would take longer than the round.
-        served = serving_of(task.config, backend="torch")
+        served = build_serving_settings(task.config, backend="torch")
         change_target(target=target, actor=owner, fields={"serving": served})
     return planned
 

@@ -18,7 +18,7 @@ from tasks.models import SIMULATED, Round, Task, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.rounds.services import plan_round
 from tasks.services import create_task
-from tasks.targets.connect import serving_of
+from tasks.targets.connect import build_serving_settings
 
 DOMAIN = "demo.invalid"
 """The domain of simulated people's addresses: no mail reaches it, and nobody signs in by it."""
@@ -82,7 +82,7 @@ def first_round(task: Task, owner: User, base: Path, tries: int, chance: Random)
         round=round,
         actor=owner,
         source=str(base),
-        serving=serving_of(task.config),
+        serving=build_serving_settings(task.config),
     )
     return round
 

@@ -27,7 +27,7 @@ from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.sandbox.limits import SPARE_BYTES
 from evaluation.isolation.uploads.chunked import site_bytes
 from tasks.models import Round, TargetModel
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError
 
 ANSWER_SECONDS = 5.0
@@ -164,7 +164,7 @@ def check_targets() -> Finding:
     for target in targets.select_related("task"):
         try:
             # Asks for its version only: no model has to compute.
-            endpoint_of(target).info(deadline_seconds=ANSWER_SECONDS)
+            get_endpoint(target).info(deadline_seconds=ANSWER_SECONDS)
         except EndpointError as error:
             failed.append(f"{target.name}: {error}")
     if failed:

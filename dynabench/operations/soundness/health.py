@@ -19,8 +19,8 @@ from core.outside import Hanging, Places
 from evaluation.isolation.queue.leases import stuck
 from tasks.models import Round, TargetModel
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import SHARED
-from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
+from tasks.targets.endpoints.client import SHARED_TRANSPORT
+from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT, parse_url
 
 State = Literal["ok", "note", "bad"]
 """How a part is. note: nothing is broken, but somebody should know."""
@@ -135,9 +135,9 @@ def check_model_server() -> Finding:
     try:
         # Not more than some threads wait for it while it hangs.
         with _places.take():
-            reply = SHARED.request(
+            reply = SHARED_TRANSPORT.request(
                 "GET", url, seconds=MODEL_SERVER_SECONDS, max_bytes=2**16, allowed=(url.host,),
-                secret=None, payload=None, retry=IDEMPOTENT,
+                secret=None, payload=None, retry=RETRY_IDEMPOTENT,
             )  # fmt: skip
         trouble = ""
         if reply.status != 200:

@@ -26,11 +26,11 @@ from dynabench.operations.soundness.health import Finding, check_stored_files
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from tasks.models import Generator, Round, TargetModel
-from tasks.targets.endpoints.answers import members, strict_json
+from tasks.targets.endpoints.answers import expect_object, strict_json
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import SHARED
-from tasks.targets.endpoints.server_words import readable, without_copies, words_in
-from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
+from tasks.targets.endpoints.client import SHARED_TRANSPORT
+from tasks.targets.endpoints.server_words import clean_message, mask_copies, read_message
+from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT, parse_url
 
 logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 5.0
@@ -78,7 +78,7 @@ def check_mail() -> Finding:
             pass
     except Exception as error:  # whatever the backend's library raises
         # Some servers repeat the password in what they answer.
-        words = readable(without_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
+        words = clean_message(mask_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
         cure = "Check EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS, the user and the password."
         return Finding("mail", "bad", f"{where} takes no mails: {words}. {cure}")
     if is_smtp:
@@ -104,14 +104,14 @@ def _trouble_of_provider(url: str) -> str:
     """Return why people cannot be sent to the provider; empty: they can."""
     try:
         address = parse_url(url)
-        answer = SHARED.request(
+        answer = SHARED_TRANSPORT.request(
             "GET", address, seconds=ANSWER_SECONDS, max_bytes=2**20, allowed=(address.host,),
-            secret=None, payload=None, retry=IDEMPOTENT,
+            secret=None, payload=None, retry=RETRY_IDEMPOTENT,
         )  # fmt: skip
         # An address that answers with a page is not the provider's.
         if answer.status != 200:
-            return f"it answers {answer.status}: {words_in(answer.body)}"
-        endpoints = members(strict_json(answer.body), "The answer")
+            return f"it answers {answer.status}: {read_message(answer.body)}"
+        endpoints = expect_object(strict_json(answer.body), "The answer")
     except EndpointError as error:
         return str(error).replace("The target", "The provider")
     missing = [name for name in NEEDED_OF_PROVIDER if not endpoints.get(name)]

@@ -16,7 +16,7 @@ from dynabench.operations.soundness.health import check_model_server
 from evaluation.isolation.queue.leases import kinds, ready
 from evaluation.models import EvaluationRun, Job
 from tasks.models import Round, TargetModel
-from tasks.targets.endpoints.live import open_breakers
+from tasks.targets.endpoints.live import find_open_breakers
 from validation.decisions.awaited import JUDGED_STATES
 from validation.models import QueueItem
 
@@ -84,7 +84,7 @@ def last_facts() -> Facts | None:
 
 def left_alone(now: Facts) -> set[int]:
     """Return the primary keys of targets that failed too often and are not asked for a while."""
-    return set(map(int, open_breakers(cache, [str(target.pk) for target in now.targets])))
+    return set(map(int, find_open_breakers(cache, [str(target.pk) for target in now.targets])))
 
 
 def _count() -> Facts:

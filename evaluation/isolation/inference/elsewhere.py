@@ -20,7 +20,7 @@ from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.uploads import eval_logs
 from evaluation.task_shape import labels_of
 from tasks.config.schema import TaskConfig
-from tasks.line_files import PART, FileError, plain_lines
+from tasks.line_files import CHUNK_BYTES, FileError, iter_plain_lines
 from tasks.targets.endpoints.answer_reader import read_label, without_thoughts
 
 LINE_BYTES = Limits.line_bytes
@@ -48,7 +48,7 @@ def read_lines(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
     parts, which the caller then refuses one by one. Raises InvalidOutput.
     """
     with path.open("rb") as file:
-        lines = plain_lines(iter(lambda: file.read(PART), b""), most + 2)
+        lines = iter_plain_lines(iter(lambda: file.read(CHUNK_BYTES), b""), most + 2)
         try:
             yield next(lines, b"").removeprefix(BOM_UTF8)
             yield from lines

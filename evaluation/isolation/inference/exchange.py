@@ -27,7 +27,7 @@ from evaluation.task_shape import labels_of
 from tasks.config.field_types.chat import strip_secrets
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_answer
-from tasks.targets.endpoints.base import UNANSWERED
+from tasks.targets.endpoints.base import UNANSWERED_REASONS
 
 MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
 SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
@@ -228,8 +228,8 @@ class CollectedAnswers:
         answer = self._object(self._json(line), KEYS, "the line", NEEDED)
         position = self._example(answer.get("id"))
         reason = answer.get("unanswered")
-        if reason is not None and reason not in UNANSWERED:
-            self._refuse(f'"unanswered" must be one of {", ".join(UNANSWERED)}.')
+        if reason is not None and reason not in UNANSWERED_REASONS:
+            self._refuse(f'"unanswered" must be one of {", ".join(UNANSWERED_REASONS)}.')
         if "output" in answer and answer["output"] is None:
             self.unanswered[reason or "declined"] += 1
             return position, None
@@ -417,7 +417,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _counted(unanswered: Counter[str]) -> str:
     """Return a phrase that says how many examples have no answer, by reason."""
-    words = {str(reason): phrase for reason, phrase in UNANSWERED.items()}
+    words = {str(reason): phrase for reason, phrase in UNANSWERED_REASONS.items()}
     return ", ".join(f"{count} {words[reason]}" for reason, count in sorted(unanswered.items()))
 
 

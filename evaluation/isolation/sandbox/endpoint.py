@@ -19,7 +19,7 @@ from evaluation.isolation.sandbox.limits import CALLS, Calls, Exceeded, Limits
 from evaluation.isolation.sandbox.meter import Meter
 from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, Monitor
 from tasks.targets.endpoints.base import (
-    UNANSWERED,
+    UNANSWERED_REASONS,
     Endpoint,
     EndpointError,
     Prediction,
@@ -199,7 +199,7 @@ class _OpenCalls:
                 self.last_note = str(error)
                 if error.usage is not None:
                     self._meter.note(error.usage)
-                if error.reason in UNANSWERED:
+                if error.reason in UNANSWERED_REASONS:
                     if len(inputs) == 1:
                         return [error.reason]
                     # Which of them the model cannot answer shows only when each is asked alone.

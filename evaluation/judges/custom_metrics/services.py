@@ -21,7 +21,7 @@ from evaluation.isolation.queue.leases import queue_again
 from evaluation.judges.custom_metrics.selectors import runs_to_score
 from evaluation.models import CustomMetric
 from tasks.config.schema import CUSTOM_PATTERN, CUSTOM_PREFIX
-from tasks.mails import mail_administrators, mail_person, text_to_decide
+from tasks.mails import build_decision_text, mail_administrators, mail_person
 from tasks.models import Task
 
 MOST_BYTES = 20_000
@@ -81,7 +81,7 @@ def propose_metric(
 
     def write() -> tuple[str, str]:
         subject = _("A metric is proposed: %(metric)s") % {"metric": metric}
-        return subject, text_to_decide(about, page)
+        return subject, build_decision_text(about, page)
 
     mail_administrators(write)
     return metric

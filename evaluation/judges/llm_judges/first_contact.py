@@ -4,8 +4,8 @@ from core.accounts.models import User
 from evaluation.judges.llm_judges.selectors import ANSWER
 from evaluation.judges.llm_judges.services import LABELS
 from evaluation.models import LlmJudge
-from tasks.targets.ask_before_opening import PLAIN_TEXT, filled, sample_of
-from tasks.targets.connect import chooser_endpoint
+from tasks.targets.ask_before_opening import PLAIN_TEXT, build_sample, fill_inputs
+from tasks.targets.connect import build_chooser_endpoint
 from tasks.targets.contact_services import Contact
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.first_contact import contact_chat
@@ -14,14 +14,14 @@ from tasks.targets.first_contact import contact_chat
 def contact_judge(judge: LlmJudge, actor: User) -> Contact | None:
     """Ask a judge about the task's example; return None if it was not asked. As `contact_chat`."""
     task = judge.task
-    inputs = filled(task, sample_of(task))
+    inputs = fill_inputs(task, build_sample(task))
     # The task has no example that the judge could be asked about.
     if inputs is None:
         return None
 
     def build() -> Endpoint:
         fields = (*task.config.model_fields, ANSWER)
-        return chooser_endpoint(
+        return build_chooser_endpoint(
             judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt
         )
 

@@ -28,7 +28,7 @@ from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.carriers import own_model
 from evaluation.runs.chat.target_services import CHAT, Asker, settings_of
 from tasks.models import TargetModel, Task
-from tasks.targets.connect import chooser_endpoint
+from tasks.targets.connect import build_chooser_endpoint
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.transport import Transport
 from validation.rates.rates import Rate, rate
@@ -185,7 +185,7 @@ class _Asking:
         """Return the chat model as an endpoint that is asked for a verdict."""
         judge = self.judge
         fields = (*judge.task.config.model_fields, ANSWER)
-        return chooser_endpoint(
+        return build_chooser_endpoint(
             judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt, by=self.by
         )
 

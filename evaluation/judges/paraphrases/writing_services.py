@@ -19,7 +19,7 @@ from evaluation.runs.chat.target_services import Asker
 from evaluation.scoring.paraphrase import make_paraphrase
 from evaluation.test_sets.selectors import find_latest_version
 from evaluation.test_sets.services import note_taken
-from tasks.targets.connect import writer_endpoint
+from tasks.targets.connect import build_writer_endpoint
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.transport import Transport
 
@@ -76,7 +76,7 @@ def _ask_about_rows(job: Paraphrasing, heartbeat: Heartbeat, asker: Asker) -> No
 
 
 def _endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:
-    return writer_endpoint(job.target, reads=READS, output=WRITES, prompt=job.prompt, by=by)
+    return build_writer_endpoint(job.target, reads=READS, output=WRITES, prompt=job.prompt, by=by)
 
 
 def _ask(asker: Asker, text: str) -> str:

@@ -16,7 +16,7 @@ from evaluation.dataset_releases.undo_services import undo_release
 from evaluation.isolation.queue.leases import claim_job
 from evaluation.isolation.queue.lifecycle import do_claimed
 from evaluation.models import Dataset
-from tasks.management.named import round_of, task_of
+from tasks.management.named import get_round, task_of
 
 
 class Command(BaseCommand):
@@ -46,7 +46,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        round = round_of(task_of(options["code"]), options["number"])
+        round = get_round(task_of(options["code"]), options["number"])
         if options["undo"]:
             with as_command_error():
                 undo_release(round=round, actor=None)

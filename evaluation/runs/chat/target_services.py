@@ -13,7 +13,7 @@ from evaluation.isolation.queue import leases
 from evaluation.models import LlmJudge, Paraphrasing
 from tasks.models import TargetModel, Task
 from tasks.targets.endpoints.base import Endpoint, EndpointError
-from tasks.targets.spending_services import Metered, Payer
+from tasks.targets.spending_services import MeteredEndpoint, Payer
 
 CHAT = "openai_chat"
 """The adapter of targets that can be asked in other words."""
@@ -68,7 +68,7 @@ class Asker:
             if settings_of(target) != self._job.asked_with:
                 raise CannotBeDone(self._changed)
             try:
-                self._endpoint = Metered(self._build(), Payer(target))
+                self._endpoint = MeteredEndpoint(self._build(), Payer(target))
             except EndpointError as error:
                 raise CannotBeDone(str(error)) from None
         return self._endpoint

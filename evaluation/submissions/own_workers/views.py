@@ -14,7 +14,7 @@ from evaluation.submissions.own_workers.selectors import answered_in, held_in
 from evaluation.submissions.own_workers.services import add_worker, remove_worker
 from tasks.access import find_task
 from tasks.permissions import can_own
-from tasks.services import account_for
+from tasks.services import find_account_limited
 
 A_PAGE = 50
 
@@ -29,7 +29,7 @@ def own_workers(request: HttpRequest, code: str) -> HttpResponse:
     form = OwnWorkerForm(task, data)
     if form.is_valid():
         with as_form_error(form):
-            user = account_for(actor, form.cleaned_data["email"])
+            user = find_account_limited(actor, form.cleaned_data["email"])
             add_worker(task=task, user=user, actor=actor, **form.asked)
             messages.success(request, _("%(email)s may do so.") % {"email": user.email})
             return redirect("evaluation:own-workers", code)

@@ -32,7 +32,7 @@ from evaluation.runs.chat.asking import NOWHERE, asked_as
 from evaluation.runs.endpoints import CannotFetch, asked_with
 from evaluation.runs.runners import fetch_model, machine_limits
 from evaluation.submissions.practice import services
-from tasks.targets.endpoints.answers import members, strict_json
+from tasks.targets.endpoints.answers import expect_object, strict_json
 from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Talk:
         if not line.strip():
             return
         try:
-            answered = uuid.UUID(str(members(strict_json(line), "An answer").get("id")))
+            answered = uuid.UUID(str(expect_object(strict_json(line), "An answer").get("id")))
         except (EndpointError, ValueError) as error:
             raise InvalidOutput(f"The model broke the contract: {error}") from None
         if self._reads:

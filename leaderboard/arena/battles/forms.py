@@ -6,7 +6,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from leaderboard.models import Comparison
-from tasks.line_files import unstorable
+from tasks.line_files import find_unstorable
 
 LONGEST_PROMPT = 4_000
 
@@ -25,7 +25,7 @@ class MessageForm(forms.Form):
 
     def clean_prompt(self) -> str:
         prompt: str = self.cleaned_data["prompt"]
-        if reason := unstorable(prompt):
+        if reason := find_unstorable(prompt):
             raise ValidationError(gettext("It holds %(reason)s.") % {"reason": reason})
         return prompt
 

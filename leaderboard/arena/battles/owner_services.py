@@ -13,7 +13,7 @@ from core.errors import Refused
 from core.text.words import composed
 from leaderboard.models import Battle, Contestant, GoldPair
 from tasks.models import TargetModel, Task
-from tasks.targets.connect import endpoint_of
+from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.services import add_target
 
@@ -36,7 +36,7 @@ def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
     if is_live:
         try:
             # Its settings are tried now, and not in the first voter's battle.
-            endpoint_of(target)
+            get_endpoint(target)
         except EndpointError as error:
             raise Refused(str(error), code="target") from None
     contestant, _created = Contestant.objects.update_or_create(

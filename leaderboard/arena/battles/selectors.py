@@ -19,7 +19,7 @@ from core.days import midnight, today
 from leaderboard.arena.board import LARGE
 from leaderboard.models import Battle, Contestant, GoldPair, ReleaseConsent, Turn
 from tasks.models import Task
-from tasks.targets.spending_services import spent
+from tasks.targets.spending_services import find_spent_targets
 from validation.consensus.sampling import draw
 
 BATTLES = "battles"
@@ -100,7 +100,9 @@ def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
 def draw_pair(task: Task) -> Drawn:
     """Draw two models for a new battle, and their sides. Raises NoContext with fewer than two."""
     contestants = live_contestants(task)
-    spent_targets = spent(contestant.target for contestant in contestants if contestant.target)
+    spent_targets = find_spent_targets(
+        contestant.target for contestant in contestants if contestant.target
+    )
     live = [each.pk for each in contestants if each.target_id not in spent_targets]
     # Budgets are used up only for now, so people are asked to come back.
     if len(contestants) >= 2 > len(live):

@@ -33,7 +33,7 @@ from leaderboard.arena.battles import selectors
 from leaderboard.arena.battles.selectors import Drawn
 from leaderboard.models import SIDES, Battle, Reply, Turn
 from tasks.models import TargetModel, Task
-from tasks.targets.connect import messages_of, version_of
+from tasks.targets.connect import build_messages, find_version_id
 from tasks.targets.endpoints.base import EndpointError, Prediction, misconfigured, rubbish
 from tasks.targets.endpoints.live import LiveTarget, Writer
 from tasks.targets.spending_services import Payer
@@ -174,7 +174,7 @@ def _side(turn: Turn, side: str) -> LiveTarget:
                 # Each model reads its own answers only, and nothing of the other model.
                 if reply.side == side:
                     exchanges.append((earlier.prompt, reply.text))
-    messages = messages_of(exchanges, turn.prompt)
+    messages = build_messages(exchanges, turn.prompt)
     return replace(affordable(Payer(_target(turn.battle, side))), inputs={"messages": messages})
 
 
@@ -248,7 +248,7 @@ def finish_turn(*, turn: Turn, predictions: Sequence[Prediction], answers: Seque
             turn=turn,
             side=side,
             text=text,
-            version_id=version_of(target, prediction.fingerprint),
+            version_id=find_version_id(target, prediction.fingerprint),
             setup=_setup(target),
             seconds=prediction.seconds,
         )

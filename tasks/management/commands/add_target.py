@@ -12,16 +12,16 @@ from django.core.management.base import BaseCommand, CommandError
 from core.web.refusals import as_command_error
 from serving.errors import ServingError
 from serving.spec import PACKAGE, WRITES, check_setting_keys, open_folder
-from tasks.management.named import round_of, task_of
+from tasks.management.named import get_round, task_of
 from tasks.models import TargetModel, Task
 from tasks.rounds.loop import register_target
-from tasks.targets.connect import endpoint_of, serving_of, spec_of
+from tasks.targets.connect import build_serving_settings, build_spec, get_endpoint
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.registry import ADAPTERS, option_from_text
 from tasks.targets.first_contact import contact_target
-from tasks.targets.gpus import gpus_problem
+from tasks.targets.gpus import find_gpus_problem
 
-COPIED = ("adapter", "url", "source", "revision", "options", "serving", "gpus", "secret_env")
+COPIED_FIELDS = ("adapter", "url", "source", "revision", "options", "serving", "gpus", "secret_env")
 
 
 class Command(BaseCommand):
@@ -57,10 +57,10 @@ class Command(BaseCommand):
         task = task_of(options["task"])
         target = self._target(task, options)
         self._check(target)
-        fields = {name: getattr(target, name) for name in COPIED}
+        fields = {name: getattr(target, name) for name in COPIED_FIELDS}
         round = None
         if options["round"] is not None:
-            round = round_of(task, options["round"])
+            round = get_round(task, options["round"])
         with as_command_error():
             registered = register_target(task=task, name=target.name, round=round, **fields)
         where = ""
@@ -122,24 +122,26 @@ class Command(BaseCommand):
         backend, precision = options["backend"], options["precision"]
         if source.startswith(PACKAGE):
             return {"backend": backend, "precision": precision or "int8"}
-        settings = serving_of(task.config, backend=backend, precision=precision or "fp32")
+        settings = build_serving_settings(
+            task.config, backend=backend, precision=precision or "fp32"
+        )
         if options["labels"]:
             settings["labels"] = options["labels"].split(",")
         return settings
 
     def _check(self, target: TargetModel) -> None:
         """Check what is known before the first call: the folder's files, labels, options."""
-        if problem := gpus_problem(target.gpus, settings.EVALUATION_GPUS):
+        if problem := find_gpus_problem(target.gpus, settings.EVALUATION_GPUS):
             raise CommandError(problem)
         if target.gpus and target.url:
             raise CommandError("What answers at an address has its own machine.")
         try:
             target.clean_fields(exclude=["task"])
-            endpoint_of(target)
+            get_endpoint(target)
             if not target.source:
                 return
             # From anywhere on this machine: whoever runs commands may read its folders.
-            folder = open_folder(replace(spec_of(target), below=None))
+            folder = open_folder(replace(build_spec(target), below=None))
             check_setting_keys(target.name, folder.path)
         except ValidationError as error:
             raise CommandError(

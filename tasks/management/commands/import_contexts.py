@@ -16,11 +16,16 @@ from tasks.contexts.columns import Matching, guess_matching, list_required_field
 from tasks.contexts.files import Summary
 from tasks.contexts.services import FINISHED_STATES, import_contexts, preview_contexts
 from tasks.formats import FORMATS
-from tasks.formats.base import UNKNOWN, Format, Terms
-from tasks.formats.reading import NO_QUESTION, lines_of
+from tasks.formats.base import UNKNOWN_TERMS, Format, Terms
+from tasks.formats.reading import NO_QUESTION, iter_record_lines
 from tasks.line_files import FileError
-from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
-from tasks.management.named import no_round, round_of, task_of
+from tasks.management.datasets import (
+    DATASET_SOURCES,
+    add_dataset_arguments,
+    is_dataset,
+    open_dataset,
+)
+from tasks.management.named import build_missing_round_error, get_round, task_of
 from tasks.models import Round, Task
 
 
@@ -36,7 +41,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--from",
             dest="source",
-            choices=list(FORMATS) + list(SOURCES),
+            choices=list(FORMATS) + list(DATASET_SOURCES),
             help="the layout of the file; hub: FILE is the name or address of a data set; "
             "datasets: a folder of that library",
         )
@@ -46,8 +51,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         task, number = task_of(options["code"]), options["round"]
-        round = latest_unfinished(task) if number is None else round_of(task, number)
-        with as_command_error(FileError), _opened(options) as file:
+        round = find_latest_unfinished(task) if number is None else get_round(task, number)
+        with as_command_error(FileError), _open_source(options) as file:
             summary = self._read(round, file, options["file"])
             bad = f"{summary.error_count} bad line{'' if summary.error_count == 1 else 's'}"
             if summary.error_count and not options["skip_bad"]:
@@ -89,7 +94,7 @@ class _File(NamedTuple):
 
     path: Path
     name: str
-    terms: Terms = UNKNOWN
+    terms: Terms = UNKNOWN_TERMS
     columns: Sequence[str] | None = None
 
     def matching(self, config: TaskConfig) -> Matching | None:
@@ -106,12 +111,12 @@ class _File(NamedTuple):
 
 
 @contextmanager
-def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
+def _open_source(options: Mapping[str, Any]) -> Iterator[_File]:
     """Yield the source that the arguments name, as a file. Raises FileError."""
     path = Path(options["file"])
     source = FORMATS.get(options["source"])
     if is_dataset(options, besides=["columns"] if source else []):
-        with dataset_of(options, is_plain=False) as (dataset, rows):
+        with open_dataset(options, is_plain=False) as (dataset, rows):
             columns = list(options["columns"]) or dataset.columns
             yield _File(rows, dataset.title, dataset.terms, columns)
     elif source:
@@ -121,7 +126,7 @@ def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
             with rows.open("wb") as lines:
                 # Written as JSON lines first, since all columns must be known before they are
                 # matched.
-                for record in _shown(path, source, options["columns"]):
+                for record in _iter_visible(path, source, options["columns"]):
                     names |= dict.fromkeys(record)
                     lines.write(json.dumps(record).encode() + b"\n")
             yield _File(rows, path.name, source.terms, list(names))
@@ -129,12 +134,14 @@ def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
         yield _File(path, path.name)
 
 
-def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _iter_visible(
+    path: Path, source: Format, columns: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
     """Yield the fields of each record that people read. Raises FileError.
 
     columns: a mapping from fields to columns; empty for all under their own names.
     """
-    for line in lines_of(path, source, NO_QUESTION):
+    for line in iter_record_lines(path, source, NO_QUESTION):
         if line.wrong:
             raise FileError(f"{line.place}: {line.wrong}.")
         if line.row is None:
@@ -151,9 +158,9 @@ def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[d
         yield {field: visible[column] for field, column in columns.items()}
 
 
-def latest_unfinished(task: Task) -> Round:
+def find_latest_unfinished(task: Task) -> Round:
     """Return the latest round that still accepts contexts."""
     unfinished = task.rounds.select_related("task").exclude(state__in=FINISHED_STATES)
     if round := unfinished.order_by("number").last():
         return round
-    raise no_round(task, "round that takes contexts")
+    raise build_missing_round_error(task, "round that takes contexts")

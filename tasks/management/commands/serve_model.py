@@ -16,7 +16,7 @@ from serving.arguments import parse_model
 from serving.registry import ModelRegistry
 from serving.server import ModelServer
 from serving.spec import ModelSpec
-from tasks.targets.connect import SERVER_KEY, registered_names, registered_spec
+from tasks.targets.connect import SERVER_KEY, find_registered_spec, list_registered_names
 
 
 class Command(BaseCommand):
@@ -55,9 +55,9 @@ class Command(BaseCommand):
         names: Callable[[], Iterable[str]] = specs.keys
         keys: list[bytes] = []
         if options["registered"]:
-            resolve, names = registered_spec, registered_names
+            resolve, names = find_registered_spec, list_registered_names
             keys = derived_keys(SERVER_KEY)
-        port = options["port"] or _usual_port(is_registered=options["registered"])
+        port = options["port"] or _choose_port(is_registered=options["registered"])
         _check_free(options["host"], port)
         ModelServer(
             lambda: self._registry(resolve, names, options["cache_dir"]),
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         return ModelRegistry(resolve, names, cache_dir)
 
 
-def _usual_port(*, is_registered: bool) -> int:
+def _choose_port(*, is_registered: bool) -> int:
     """Return the port at which the site expects registered models, else the documented default."""
     address = urlsplit(settings.MODEL_SERVER_URL)
     if is_registered:

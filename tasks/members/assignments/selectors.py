@@ -10,7 +10,7 @@ from core.accounts.models import User
 from core.data.prepared import PreparedRead, Slot
 from tasks.models import Round, Task
 from tasks.models.assignments import Duty
-from tasks.roles import May, allowed
+from tasks.roles import May, get_permissions
 
 MAY = {Duty.Kind.WRITE: May.WRITE, Duty.Kind.JUDGE: May.JUDGE}
 
@@ -63,7 +63,7 @@ def may_be_asked(task: Task, kind: str) -> list[User]:
     members = task.members.colleagues().standing().filter(user__is_active=True)
     people = []
     for member in members.select_related("user__annotator").order_by("user__email"):
-        if MAY[Duty.Kind(kind)] in allowed(member.role, is_visible=task.is_visible):
+        if MAY[Duty.Kind(kind)] in get_permissions(member.role, is_visible=task.is_visible):
             people.append(member.user)
     return people
 

@@ -17,7 +17,7 @@ from tasks.members.assignments.selectors import MAY, may_be_asked, standing_of
 from tasks.models import Round, Task
 from tasks.models.assignments import Duty
 from tasks.permissions import can_edit
-from tasks.roles import allowed
+from tasks.roles import get_permissions
 
 MOST = 500
 """Standing assignments of a task."""
@@ -109,7 +109,7 @@ def end_without_role(*, task: Task, roles: dict[int, str | None]) -> None:
     roles: new roles by user id; None for a removed member. The caller holds the task's lock.
     """
     for user, role in roles.items():
-        may = allowed(role, is_visible=task.is_visible) if role else frozenset()
+        may = get_permissions(role, is_visible=task.is_visible) if role else frozenset()
         lost = []
         for kind, needed in MAY.items():
             if needed not in may:

@@ -8,7 +8,7 @@ Allowed = bool | tuple[str, ...]
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # Not public in practice, though `is_global` of some Python releases says so.
-_REFUSED: tuple[Network, ...] = tuple(
+_REFUSED_NETWORKS: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
     for text in (
         "168.63.129.16/32",  # Azure's metadata and DNS
@@ -23,7 +23,7 @@ _REFUSED: tuple[Network, ...] = tuple(
 )
 
 
-def embedded(address: Address) -> Address:
+def extract_embedded(address: Address) -> Address:
     """Return the IPv4 address inside a mapped, 6to4 or NAT64 address, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
@@ -39,12 +39,12 @@ def embedded(address: Address) -> Address:
 
 def is_public(address: Address) -> bool:
     """Return whether an address is a unicast address of the public internet."""
-    real = embedded(address)
+    real = extract_embedded(address)
     return (
         real.is_global
         and not (real.is_multicast or real.is_reserved or real.is_link_local)
         and not (real.is_loopback or real.is_unspecified or real.is_private)
-        and not any(real in network for network in _REFUSED)
+        and not any(real in network for network in _REFUSED_NETWORKS)
     )
 
 
@@ -57,9 +57,9 @@ def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
     """
     if is_public(address):
         return True
-    real = embedded(address)
+    real = extract_embedded(address)
     # Networks that the operator lists open everything in them, link-local addresses too.
-    names, networks = _entries(allowed)
+    names, networks = _split_entries(allowed)
     if any(real in network for network in networks):
         return True
     # A listed name opens loopback and private ranges only. Metadata servers of clouds are
@@ -67,12 +67,12 @@ def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
     ordinary = real.is_loopback or (
         real.is_private
         and not (real.is_link_local or real.is_unspecified or real.is_reserved)
-        and not any(real in network for network in _REFUSED)
+        and not any(real in network for network in _REFUSED_NETWORKS)
     )
     return ordinary and (allowed is True or host.lower().rstrip(".") in names)
 
 
-def _entries(allowed: Allowed) -> tuple[set[str], list[Network]]:
+def _split_entries(allowed: Allowed) -> tuple[set[str], list[Network]]:
     """Split the allow-list into host names and networks."""
     names: set[str] = set()
     networks: list[Network] = []

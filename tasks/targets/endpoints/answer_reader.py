@@ -140,7 +140,7 @@ def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
 
     text: without reasoning.
     """
-    for answers in _parts(text, field):
+    for answers in _iter_candidates(text, field):
         answered = set()
         for forms in answers:
             if label := _label_of(forms, labels):
@@ -158,7 +158,7 @@ def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
             named.add(label)
     # 3. At last the one label that a short text names in its sentences.
     if not (named and (lines[0] or lines[-1])):
-        named = _named(text, labels) if len(text) <= LONGEST_SENTENCE else set()
+        named = _find_named_labels(text, labels) if len(text) <= LONGEST_SENTENCE else set()
     if len(named) == 1:
         return Reading(named.pop(), is_named=True)
     return None
@@ -167,7 +167,7 @@ def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
 def _label_of_line(line: str, labels: Sequence[str]) -> str | None:
     """Return the label that a line is, with or without an introduction such as "Answer:"."""
     if len(line) <= LONGEST_SENTENCE:
-        return _label_of(_introduced(line), labels)
+        return _label_of(_iter_forms(line), labels)
     return None
 
 
@@ -193,7 +193,7 @@ def read_span(text: str, passage: str, field: str) -> str:
     return the first part.
     """
     pieces: list[str] = []
-    for answers in _parts(text, field):
+    for answers in _iter_candidates(text, field):
         for forms in answers:
             pieces += filter(None, forms)
     for piece in pieces:
@@ -204,16 +204,16 @@ def read_span(text: str, passage: str, field: str) -> str:
 
 def read_text(text: str, field: str) -> str:
     """Return the member `field` of a JSON object in the text, or else the text."""
-    whole = _fenced(text)
+    whole = _find_fenced(text)
     whole.insert(0, text.strip())
     for piece in whole:
         if piece.startswith("{"):
-            for value in _values(piece, field):
+            for value in _iter_json_answers(piece, field):
                 return value.strip()
     return text
 
 
-def _parts(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
+def _iter_candidates(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
     """Yield groups of possible answers, the least changed first, each answer in several forms.
 
     Answers of one group have equal rank: if they differ, there is no answer.
@@ -224,37 +224,37 @@ def _parts(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
     # The end counts, since models explain first. The limit bounds the time of the patterns.
     stripped = stripped[-LONGEST_WRAPPED:]
     inner = [stripped]
-    inner += _fenced(stripped)
-    inner += _tagged(stripped)
+    inner += _find_fenced(stripped)
+    inner += _find_tagged(stripped)
     in_json = []
     for piece in inner:
-        for value in _values(piece, field):
-            in_json.append((value.strip(), _bare(value)))
+        for value in _iter_json_answers(piece, field):
+            in_json.append((value.strip(), _strip_markup(value)))
     yield in_json
     for piece in inner:
-        yield [_introduced(piece)]
+        yield [_iter_forms(piece)]
 
 
-def _introduced(text: str) -> Iterator[str]:
+def _iter_forms(text: str) -> Iterator[str]:
     """Yield the text stripped, without surrounding marks, and without a prefix like "Answer:"."""
     yield text.strip()
-    bare = _bare(text)
+    bare = _strip_markup(text)
     yield bare
     introduction = _INTRODUCTION.match(bare)
     if introduction:
-        yield _bare(bare[introduction.end() :])
+        yield _strip_markup(bare[introduction.end() :])
 
 
-def _bare(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """Strip marks, quotes and punctuation around a text. Keeps the sign of a number."""
     return text.strip(_AROUND)
 
 
-def _fenced(text: str) -> list[str]:
+def _find_fenced(text: str) -> list[str]:
     return [match[1] for match in _FENCE.finditer(text)]
 
 
-def _tagged(text: str) -> list[str]:
+def _find_tagged(text: str) -> list[str]:
     """Return the content of the last `<answer>` tag and of the last LaTeX box.
 
     Then come their beginnings, because models add an option's text after its letter.
@@ -263,11 +263,11 @@ def _tagged(text: str) -> list[str]:
     tagged = [match[2] for match in _ANSWER_TAG.finditer(text)]
     boxed = [match[1] for match in _BOXED.finditer(text)]
     last = tagged[-1:] + boxed[-1:]
-    beginnings = [_OPTION_TEXT.split(_bare(text), maxsplit=1)[0] for text in last]
+    beginnings = [_OPTION_TEXT.split(_strip_markup(text), maxsplit=1)[0] for text in last]
     return last + beginnings
 
 
-def _values(text: str, field: str) -> Iterator[str]:
+def _iter_json_answers(text: str, field: str) -> Iterator[str]:
     """Yield the answers in the JSON of a text: a string, or the member `field` of an object."""
     decoder = json.JSONDecoder()
     if text.startswith('"'):
@@ -283,11 +283,11 @@ def _values(text: str, field: str) -> Iterator[str]:
         except (ValueError, RecursionError):
             place = text.find("{", place + 1)
             continue
-        yield from _member(value, field)
+        yield from _iter_member(value, field)
         place = text.find("{", place)
 
 
-def _member(value: dict[str, object], field: str) -> Iterator[str]:
+def _iter_member(value: dict[str, object], field: str) -> Iterator[str]:
     """Yield the object's members named `field` in any case; numbers and booleans as JSON text."""
     for name, member in value.items():
         # Models change the case of names, such as Label for label.
@@ -300,7 +300,7 @@ def _member(value: dict[str, object], field: str) -> Iterator[str]:
             yield json.dumps(int(member) if whole else member)
 
 
-def _named(text: str, labels: Sequence[str]) -> set[str]:
+def _find_named_labels(text: str, labels: Sequence[str]) -> set[str]:
     """Return the labels that a text mentions as whole words without a negation before them."""
     folds = Counter(map(fold, labels))
     # The longest first, so that "not_positive" is read before "positive".
@@ -313,7 +313,7 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
         read = folded
         if is_alike:
             read = exact
-        for match in _pattern(label if is_alike else fold(label)).finditer(read):
+        for match in _compile_label_pattern(label if is_alike else fold(label)).finditer(read):
             start, end = match.span()
             if not _is_word(read, start, end):
                 continue
@@ -326,7 +326,7 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
     return named
 
 
-def _pattern(label: str) -> re.Pattern[str]:
+def _compile_label_pattern(label: str) -> re.Pattern[str]:
     """Compile a pattern for a label that treats hyphens, underscores and spaces alike."""
     words = [word for word in re.split(r"[\s_-]+", label) if word] or [label]
     return re.compile(r"[\s_-]+".join(map(re.escape, words)))
@@ -368,4 +368,4 @@ def _is_given(text: str, start: int, end: int, label: str, folds: Collection[str
         return True  # "yes and no" says both
     is_marked = bool(before) and before[-1] in _MARKS.strip() + _QUOTES + "([（［【:：="
     is_first = not before.strip(_AROUND) or bool(_CUE.search(before))
-    return is_marked or (is_first and not after[:1].isspace()) or not _bare(after)
+    return is_marked or (is_first and not after[:1].isspace()) or not _strip_markup(after)

@@ -55,14 +55,14 @@ def _children(value: Any) -> list[Any]:
     return []
 
 
-def members(value: Any, what: str) -> dict[str, Any]:
+def expect_object(value: Any, what: str) -> dict[str, Any]:
     """Return the value if it is an object; else raise EndpointError(rubbish)."""
     if not isinstance(value, dict):
         raise rubbish(f"{what} must be a JSON object, not {type(value).__name__}.")
     return value
 
 
-def items(value: Any, count: int, what: str) -> list[Any]:
+def expect_list(value: Any, count: int, what: str) -> list[Any]:
     """Return the value if it is a list of `count` entries; else raise EndpointError(rubbish)."""
     if not isinstance(value, list) or len(value) != count:
         got = len(value) if isinstance(value, list) else type(value).__name__
@@ -70,7 +70,7 @@ def items(value: Any, count: int, what: str) -> list[Any]:
     return value
 
 
-def number(value: Any, what: str) -> float:
+def expect_number(value: Any, what: str) -> float:
     """Return the value as a finite float; else raise EndpointError(rubbish)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise rubbish(f"{what} must be a number, not {type(value).__name__}.")
@@ -87,7 +87,7 @@ def read_output(
     first_place: whether an extractive answer without offsets is located at its first occurrence in
     the passage, for servers that can answer only with text. Otherwise it must occur exactly once.
     """
-    values = members(output, "The output")
+    values = expect_object(output, "The output")
     if config.output not in values:
         raise rubbish(f"The output lacks the field {config.output!r}; it has {sorted(values)}.")
     answer = values[config.output]
@@ -99,7 +99,7 @@ def read_output(
         return {config.output: label}
     # 2. A span, which must stand in the passage.
     if config.kind == QA_KIND:
-        return _span(config, str(item[config.passage_field]), values, first_place)
+        return _read_span(config, str(item[config.passage_field]), values, first_place)
     # 3. Anything else, by the checks of its field type.
     if answer is None:
         raise rubbish(f"The output field {config.output!r} is null.")
@@ -108,7 +108,7 @@ def read_output(
     return {**values, config.output: composed(answer) if isinstance(answer, str) else answer}
 
 
-def _span(
+def _read_span(
     config: EndpointConfig, passage: str, output: Mapping[str, Any], first_place: bool
 ) -> dict[str, Any]:
     answer, start, end = output[config.output], output.get("start"), output.get("end")
@@ -138,7 +138,10 @@ def read_prob(config: EndpointConfig, prob: Any) -> dict[str, float] | None:
     """
     if prob is None:
         return None
-    values = {key: number(p, f"prob[{key!r:.80}]") for key, p in members(prob, "prob").items()}
+    values = {
+        key: expect_number(p, f"prob[{key!r:.80}]")
+        for key, p in expect_object(prob, "prob").items()
+    }
     if any(not 0 <= p <= 1 for p in values.values()):
         raise rubbish("Every probability must lie in 0 to 1.")
     total = sum(values.values())

@@ -23,7 +23,7 @@ Reason = Literal[
     "unmatched",
     "unfinished",
 ]
-UNANSWERED: Mapping[Reason, str] = {
+UNANSWERED_REASONS: Mapping[Reason, str] = {
     "refused": "refused by the server",
     "too_long": "too long for the model",
     "filtered": "stopped by a content filter",
@@ -46,7 +46,7 @@ class Usage(NamedTuple):
     requests: int = 1
 
 
-def summed(usages: Iterable[Usage | None]) -> Usage | None:
+def sum_usages(usages: Iterable[Usage | None]) -> Usage | None:
     """Return the sum of the known usages; None if none is known."""
     counted = []
     for usage in usages:
@@ -133,7 +133,7 @@ COMMON_OPTIONS: Mapping[str, OptionKind] = {"passage_field": str}
 """Options that every adapter has."""
 
 
-def in_words(kind: OptionKind) -> str:
+def describe_kind(kind: OptionKind) -> str:
     """Return the name of an option's type, as JSON calls it."""
     words = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
     if kind == int | float:
@@ -212,7 +212,7 @@ class EndpointConfig:
             raise misconfigured(f"The option {name!r} is missing.")
         is_number = kind is not bool and isinstance(value, bool)  # to Python True is a number
         if value is not default and (is_number or not isinstance(value, kind)):
-            raise misconfigured(f"The option {name!r} must be {in_words(kind)}.")
+            raise misconfigured(f"The option {name!r} must be {describe_kind(kind)}.")
         return value
 
     def names(self, name: str) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.transport import Reply
 
 COMPLETIONS, MODELS = "/chat/completions", "/models"
-COPIED = (COMPLETIONS, "/completions", "/responses", MODELS)
+COPIED_ROUTES = (COMPLETIONS, "/completions", "/responses", MODELS)
 """Ends of addresses that people copy from a server's documents."""
 V1, VERSION = "/v1", re.compile(r"/v\d")
 
@@ -17,7 +17,7 @@ V1, VERSION = "/v1", re.compile(r"/v\d")
 _without_v1: set[str] = set()
 
 
-class Unlike(EndpointError):
+class RequestRefused(EndpointError):
     """Raised if a server refuses the form of a request.
 
     words: the server's message, which may name what it does not support. has_no_route: whether the
@@ -29,10 +29,10 @@ class Unlike(EndpointError):
         self.words, self.has_no_route = words, has_no_route
 
 
-def without_route(url: httpx.URL) -> httpx.URL:
+def strip_route(url: httpx.URL) -> httpx.URL:
     """Return the base of a URL, without the route that people may have copied with it."""
     path = url.path.rstrip("/")
-    route = next((route for route in COPIED if path.endswith(route)), "")
+    route = next((route for route in COPIED_ROUTES if path.endswith(route)), "")
     return url.copy_with(path=path.removesuffix(route))
 
 
@@ -47,14 +47,14 @@ def ask_route(url: httpx.URL, route: str, ask: Callable[[str], Reply]) -> Reply:
         return ask(V1 + route)
     try:
         return ask(route)
-    except Unlike as failure:
+    except RequestRefused as failure:
         # Any other refusal means the request, and an address with a version is complete.
         if not failure.has_no_route or VERSION.search(url.path):
             raise
         first = failure
     try:
         reply = ask(V1 + route)
-    except Unlike as failure:
+    except RequestRefused as failure:
         raise (first if failure.has_no_route else failure) from None
     # Remembered only after a success, so that a server that was down is tried in full again.
     _without_v1.add(base)

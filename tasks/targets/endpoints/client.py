@@ -19,20 +19,20 @@ from tasks.targets.endpoints.base import (
     Prediction,
     misconfigured,
 )
-from tasks.targets.endpoints.server_words import names_settings, without_copies, words_in
+from tasks.targets.endpoints.server_words import concerns_settings, mask_copies, read_message
 from tasks.targets.endpoints.transport import (
-    IDEMPOTENT,
+    RETRY_IDEMPOTENT,
     Clock,
     Reply,
     Retry,
     Transport,
+    parse_retry_after,
     parse_url,
-    retry_after,
 )
 
-SHARED = Transport()
+SHARED_TRANSPORT = Transport()
 # A child would share the sockets of its parent, and both would read each other's answers.
-os.register_at_fork(after_in_child=SHARED.forget)
+os.register_at_fork(after_in_child=SHARED_TRANSPORT.forget)
 
 
 class JsonEndpoint(ABC):
@@ -40,7 +40,7 @@ class JsonEndpoint(ABC):
 
     OPTIONS: ClassVar[Mapping[str, OptionKind]] = {}
     """The options of the adapter, and what each must be."""
-    RETRY: ClassVar[Retry] = IDEMPOTENT
+    RETRY: ClassVar[Retry] = RETRY_IDEMPOTENT
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
         config.check_options(self.OPTIONS)
@@ -50,7 +50,7 @@ class JsonEndpoint(ABC):
         if secret is not None and not (secret.isascii() and secret.isprintable() and secret):
             raise misconfigured("The secret must be printable ASCII, without line breaks.")
         self._config = config
-        self._transport = transport or SHARED
+        self._transport = transport or SHARED_TRANSPORT
 
     @abstractmethod
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
@@ -101,7 +101,7 @@ class JsonEndpoint(ABC):
         prover = self._config.prover
         reply = self._transport.request(
             method,
-            below(self._url, path),
+            append_path(self._url, path),
             seconds=clock.left(),
             max_bytes=self._config.max_response_bytes,
             allowed=self._config.allow_private_hosts,
@@ -113,7 +113,7 @@ class JsonEndpoint(ABC):
         )
         if not 200 <= reply.status < 300:
             text = reply.body.decode("utf-8", errors="replace")  # its words are shown to people
-            body = without_copies(self._config.secret, text).encode()
+            body = mask_copies(self._config.secret, text).encode()
             raise self.failure_of(replace(reply, body=body))
         return reply
 
@@ -123,15 +123,15 @@ class JsonEndpoint(ABC):
         try:
             yield
         except EndpointError as error:
-            error.args = (without_copies(self._config.secret, str(error)),)
+            error.args = (mask_copies(self._config.secret, str(error)),)
             raise
 
     def failure_of(self, reply: Reply) -> EndpointError:
         """Return the error for a reply with a status other than 2xx."""
-        return _status_error(reply)
+        return _build_status_error(reply)
 
 
-def below(url: httpx.URL, path: str) -> httpx.URL:
+def append_path(url: httpx.URL, path: str) -> httpx.URL:
     """Append a path (already percent-encoded) to the URL. Keeps the query."""
     # On the raw path, since decoding and encoding could change what the owner entered.
     raw, _, query = url.raw_path.partition(b"?")
@@ -139,20 +139,20 @@ def below(url: httpx.URL, path: str) -> httpx.URL:
     return url.copy_with(raw_path=raw + b"?" + query if query else raw)
 
 
-def _status_error(reply: Reply) -> EndpointError:
-    words, status = words_in(reply.body), reply.status
+def _build_status_error(reply: Reply) -> EndpointError:
+    words, status = read_message(reply.body), reply.status
     quote = "."
     if words:
         quote = f": {words}"
     if status in (429, 503):
-        wait = retry_after(reply.headers)
+        wait = parse_retry_after(reply.headers)
         if status == 429 or wait is not None:
             return EndpointError(f"The target is busy{quote}", reason="busy", retry_after=wait)
     if status == 413:
         return EndpointError(
             f"The text is too long for the target ({status}){quote}", "too_long", permanent=True
         )
-    if names_settings(words) and status in (400, 404, 422):
+    if concerns_settings(words) and status in (400, 404, 422):
         return misconfigured(f"The target did not accept how it is asked ({status}){quote}")
     if status in (400, 422):
         return EndpointError(

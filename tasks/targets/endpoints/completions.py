@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tasks.targets.endpoints.answer_reader import without_thoughts
-from tasks.targets.endpoints.answers import members
+from tasks.targets.endpoints.answers import expect_object
 from tasks.targets.endpoints.base import EndpointError, Reason, Usage, rubbish
-from tasks.targets.endpoints.server_words import readable, words_of_error
+from tasks.targets.endpoints.server_words import clean_message, extract_message
 
-CUT = ("length", "max_tokens", "model_length")
+CUT_REASONS = ("length", "max_tokens", "model_length")
 """Finish reasons, in small letters, of an answer that `max_tokens` ended."""
-FILTERED = (
+FILTER_REASONS = (
     "content_filter",
     "safety",
     "recitation",
@@ -27,9 +27,9 @@ FILTERED = (
     "image_safety",
     "guardrail_intervened",
 )
-DECLINED = ("refusal",)
-FAILED = ("error", "abort", "aborted", "network_error", "insufficient_system_resource")
-THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+DECLINE_REASONS = ("refusal",)
+FAILURE_REASONS = ("error", "abort", "aborted", "network_error", "insufficient_system_resource")
+THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Fields of a message, and types of a part, that hold thoughts."""
 
 
@@ -43,24 +43,25 @@ class Completion(NamedTuple):
 def read_completion(answer: Mapping[str, Any]) -> Completion:
     """Return the first choice of a server's answer.
 
-    Raises EndpointError: for an error within the answer as `error_told` returns it, `filtered`,
-    `declined`, `unfinished` (reasoning that `max_tokens` ended), `empty`, else `rubbish`.
+    Raises EndpointError: for an error within the answer as `build_reported_error` returns it,
+    `filtered`, `declined`, `unfinished` (reasoning that `max_tokens` ended), `empty`, else
+    `rubbish`.
     """
     # 1. Some servers answer an error with status 200.
     choices = answer.get("choices")
     if answer.get("error") and not choices:
-        raise error_told(answer["error"], 200)
+        raise build_reported_error(answer["error"], 200)
     if not isinstance(choices, list) or not choices:
         raise rubbish("The answer has no choices.")
-    choice = members(choices[0], "A choice")
-    message = members(choice.get("message"), "The message")
+    choice = expect_object(choices[0], "A choice")
+    message = expect_object(choice.get("message"), "The message")
     finish = str(choice.get("finish_reason") or "").lower()
     # 2. The end may tell that there is no answer: filtered, declined, failed.
     _check_finish(finish, message, choice)
     # 3. Take the thoughts away. What is left is the answer.
-    whole = text_of(message.get("content"))
+    whole = extract_text(message.get("content"))
     written = without_thoughts(whole)
-    is_cut = finish in CUT
+    is_cut = finish in CUT_REASONS
     if written.text:
         return Completion(written.text, is_cut)
     # 4. Nothing is left: say whether the limit, or the model itself, is the reason.
@@ -70,32 +71,32 @@ def read_completion(answer: Mapping[str, Any]) -> Completion:
             "off.",
             reason="unfinished",
         )
-    raise EndpointError(_why_empty(message, written.thoughts), reason="empty")
+    raise EndpointError(_explain_empty(message, written.thoughts), reason="empty")
 
 
 def _check_finish(finish: str, message: Mapping[str, Any], choice: Mapping[str, Any]) -> None:
     """Raise EndpointError if the finish reason shows that there is no answer."""
-    refusal = message.get("refusal") or _refusal_in(message.get("content"))
-    if finish in FILTERED:
+    refusal = message.get("refusal") or _find_refusal(message.get("content"))
+    if finish in FILTER_REASONS:
         raise EndpointError("A content filter stopped the answer.", "filtered", permanent=True)
-    if refusal or finish in DECLINED:
+    if refusal or finish in DECLINE_REASONS:
         quote = "."
         if isinstance(refusal, str) and refusal:
-            quote = f": {readable(refusal)}"
+            quote = f": {clean_message(refusal)}"
         raise EndpointError(f"The model declined to answer{quote}", "declined", permanent=True)
-    if finish in FAILED or choice.get("error"):
-        raise error_told(choice.get("error") or finish, 200)
+    if finish in FAILURE_REASONS or choice.get("error"):
+        raise build_reported_error(choice.get("error") or finish, 200)
 
 
-def _why_empty(message: Mapping[str, Any], thoughts: str) -> str:
+def _explain_empty(message: Mapping[str, Any], thoughts: str) -> str:
     if message.get("tool_calls") or message.get("function_call"):
         return "The model called a tool in place of an answer."
-    if thoughts or any(message.get(name) for name in THOUGHTS):
+    if thoughts or any(message.get(name) for name in THOUGHT_KEYS):
         return "The model thought and then answered nothing."
     return "The model answered nothing."
 
 
-def text_of(content: Any) -> str:
+def extract_text(content: Any) -> str:
     """Return the text of a message's or a delta's content: a text, parts of it, or null.
 
     Omits parts that hold reasoning or a refusal. Raises EndpointError(rubbish).
@@ -106,10 +107,10 @@ def text_of(content: Any) -> str:
         return content
     if not isinstance(content, list):
         raise rubbish("The content of the message is neither a text nor a list of parts.")
-    return "".join(_texts_in(content))
+    return "".join(_iter_texts(content))
 
 
-def _texts_in(parts: list[Any]) -> Iterable[str]:
+def _iter_texts(parts: list[Any]) -> Iterable[str]:
     for item in parts:
         if isinstance(item, str):
             yield item
@@ -120,7 +121,7 @@ def _texts_in(parts: list[Any]) -> Iterable[str]:
             yield text
 
 
-def _refusal_in(content: Any) -> str:
+def _find_refusal(content: Any) -> str:
     parts = content
     if not isinstance(content, list):
         parts = ()
@@ -130,7 +131,7 @@ def _refusal_in(content: Any) -> str:
 
 # Failures: by the status, and by words where servers use the wrong status for them.
 
-_KINDS: tuple[tuple[Reason, re.Pattern[str]], ...] = (
+_REASON_PATTERNS: tuple[tuple[Reason, re.Pattern[str]], ...] = (
     (
         "too_long",
         re.compile(
@@ -165,28 +166,30 @@ _KINDS: tuple[tuple[Reason, re.Pattern[str]], ...] = (
 )
 
 
-def error_told(error: Any, status: int) -> EndpointError:
+def build_reported_error(error: Any, status: int) -> EndpointError:
     """Return the failure that a server's `error` describes, with the server's message.
 
     error: an object or a text. status: of the response. An error within a successful response
     counts by its own code, and is `down` if it has none.
     """
-    words, code = words_of_error(error), _code(error)
+    words, code = extract_message(error), _find_code(error)
     if status < 400:
         status = code or 502
-    reason = _reason(f"{words} {_name(error)}", status)
+    reason = _find_reason(f"{words} {_find_name(error)}", status)
     quote = "."
     if words:
-        quote = f": {readable(words)}"
+        quote = f": {clean_message(words)}"
     is_permanent = reason in ("too_long", "filtered", "misconfigured", "refused")
-    return EndpointError(f"{_SENTENCES[reason]} ({status}){quote}", reason, permanent=is_permanent)
+    return EndpointError(
+        f"{_REASON_SENTENCES[reason]} ({status}){quote}", reason, permanent=is_permanent
+    )
 
 
-def _reason(words: str, status: int) -> Reason:
+def _find_reason(words: str, status: int) -> Reason:
     """Return the kind of a failure, from its message or else from its status."""
     folded = words.casefold()
     # Words first: gateways answer 400 or 500 for nearly everything.
-    named = next((reason for reason, pattern in _KINDS if pattern.search(folded)), None)
+    named = next((reason for reason, pattern in _REASON_PATTERNS if pattern.search(folded)), None)
     # "Your account's rate limit" names the account, and is over in a minute.
     if named == "misconfigured" and status == 429 and not re.search("quota|bill|credit", folded):
         named = "busy"
@@ -206,7 +209,7 @@ def _reason(words: str, status: int) -> Reason:
     return "misconfigured"
 
 
-_SENTENCES: Mapping[Reason, str] = {
+_REASON_SENTENCES: Mapping[Reason, str] = {
     "too_long": "The text is too long for the model",
     "filtered": "A content filter refused the text",
     "misconfigured": "The server did not accept how it is asked",
@@ -217,13 +220,13 @@ _SENTENCES: Mapping[Reason, str] = {
 }
 
 
-def _name(error: Any) -> str:
+def _find_name(error: Any) -> str:
     """Return the server's name for its error, such as context_length_exceeded."""
     names = (error.get(key) for key in ("code", "type")) if isinstance(error, Mapping) else ()
     return " ".join(name for name in names if isinstance(name, str))
 
 
-def _code(error: Any) -> int:
+def _find_code(error: Any) -> int:
     """Return the HTTP status in an error within an answer; 0 without one."""
     for name in ("code", "status", "status_code"):
         code = None
@@ -237,7 +240,7 @@ def _code(error: Any) -> int:
     return 0
 
 
-def usage_in(answer: Mapping[str, Any]) -> Usage | None:
+def read_usage(answer: Mapping[str, Any]) -> Usage | None:
     """Return the tokens of prompt and answer; None if the server does not report both."""
     usage = answer.get("usage")
     if not isinstance(usage, Mapping):
@@ -252,7 +255,7 @@ def usage_in(answer: Mapping[str, Any]) -> Usage | None:
     return None
 
 
-def logprob_in(answer: Mapping[str, Any]) -> float | None:
+def read_logprob(answer: Mapping[str, Any]) -> float | None:
     """Return the summed log-probability of the first choice's tokens; None if not reported."""
     logprobs = answer["choices"][0].get("logprobs")
     tokens = None
@@ -273,7 +276,7 @@ def logprob_in(answer: Mapping[str, Any]) -> float | None:
     return None
 
 
-def estimated_usage(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:
+def estimate_usage(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:
     """Estimate the tokens of an answer that broke off: one for every four characters."""
     read = sum(len(str(message["content"])) for message in messages)
     return Usage(-(-read // 4), -(-len(text) // 4))

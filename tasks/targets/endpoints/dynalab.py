@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from tasks.targets.endpoints.answers import items, members, number, read_output, read_prob
+from tasks.targets.endpoints.answers import (
+    expect_list,
+    expect_number,
+    expect_object,
+    read_output,
+    read_prob,
+)
 from tasks.targets.endpoints.base import (
     EndpointConfig,
     EndpointInfo,
@@ -13,7 +19,7 @@ from tasks.targets.endpoints.base import (
     rubbish,
 )
 from tasks.targets.endpoints.client import JsonEndpoint
-from tasks.targets.endpoints.transport import CAREFUL, Clock, Transport
+from tasks.targets.endpoints.transport import RETRY_CAREFUL, Clock, Transport
 
 SINGLE, BATCH = "/model/single_evaluation", "/model/batch_evaluation"
 
@@ -25,7 +31,7 @@ class DynalabEndpoint(JsonEndpoint):
     """
 
     OPTIONS = {"version": int, "field_map": Mapping, "label_map": Mapping}
-    RETRY = CAREFUL
+    RETRY = RETRY_CAREFUL
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
         super().__init__(config, transport)
@@ -41,12 +47,12 @@ class DynalabEndpoint(JsonEndpoint):
         if self._version == 2 and len(inputs) > 1:
             samples = [self._renamed(item) for item in inputs]
             rows = self.post(BATCH, {"dataset_samples": samples}, clock)
-            answers = items(rows, len(inputs), "The answer")
+            answers = expect_list(rows, len(inputs), "The answer")
         else:
             answers = [self._one(item, clock) for item in inputs]
         predictions = []
         for item, answer in zip(inputs, answers, strict=True):
-            predictions.append(self._prediction(item, members(answer, "A prediction")))
+            predictions.append(self._prediction(item, expect_object(answer, "A prediction")))
         return predictions
 
     def _renamed(self, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,11 +60,11 @@ class DynalabEndpoint(JsonEndpoint):
 
     def _one(self, item: Mapping[str, Any], clock: Clock) -> Mapping[str, Any]:
         if self._version == 2:
-            return members(self.post(SINGLE, self._renamed(item), clock), "The answer")
+            return expect_object(self.post(SINGLE, self._renamed(item), clock), "The answer")
         # Version 1 repeats the uid, which shows that the answer belongs to this example.
         uid = uuid4().hex
         sent = {"uid": uid, **self._renamed(item)}
-        answer = members(self.post("", sent, clock), "The answer")
+        answer = expect_object(self.post("", sent, clock), "The answer")
         if answer.get("id", uid) != uid:
             raise rubbish("The answer's id is not the uid of the example.")
         return answer
@@ -79,13 +85,13 @@ class DynalabEndpoint(JsonEndpoint):
         """
         if self._config.labels is None:
             if "conf" in answer:
-                return {label_of_answer: number(answer["conf"], "conf")}
+                return {label_of_answer: expect_number(answer["conf"], "conf")}
             return None
         if answer.get("prob") is None:
             return None
         shares = {}
-        for label, p in members(answer["prob"], "prob").items():
-            shares[self._labels.get(label, label)] = number(p, "A probability")
+        for label, p in expect_object(answer["prob"], "prob").items():
+            shares[self._labels.get(label, label)] = expect_number(p, "A probability")
         # Models of Dynabench often give scores that do not sum to 1, which its own server
         # normalised.
         total = sum(shares.values())

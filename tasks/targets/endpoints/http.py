@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.text.words import spelled
-from tasks.targets.endpoints.answers import items, members, read_output, read_prob
+from tasks.targets.endpoints.answers import expect_list, expect_object, read_output, read_prob
 from tasks.targets.endpoints.base import (
     EndpointConfig,
     EndpointInfo,
@@ -15,7 +15,7 @@ from tasks.targets.endpoints.base import (
 from tasks.targets.endpoints.client import JsonEndpoint
 from tasks.targets.endpoints.transport import Clock, Transport
 
-PREDICT = "/predict"
+PREDICT_PATH = "/predict"
 
 
 class HttpEndpoint(JsonEndpoint):
@@ -23,18 +23,26 @@ class HttpEndpoint(JsonEndpoint):
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
         super().__init__(config, transport)
-        path = self._url.path.rstrip("/").removesuffix(PREDICT)  # people copy the whole address
+        path = self._url.path.rstrip("/").removesuffix(
+            PREDICT_PATH
+        )  # people copy the whole address
         self._url = self._url.copy_with(path=path)
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         single = len(inputs) == 1
         payload = {"inputs": inputs[0] if single else inputs}
-        answer = members(self.post(PREDICT, payload, clock), "The answer")
-        rows = [answer] if single else items(answer.get("predictions"), len(inputs), "predictions")
+        answer = expect_object(self.post(PREDICT_PATH, payload, clock), "The answer")
+        rows = (
+            [answer]
+            if single
+            else expect_list(answer.get("predictions"), len(inputs), "predictions")
+        )
         fingerprint = {"digest": _text(answer, "fingerprint")}
         predictions = []
         for item, row in zip(inputs, rows, strict=True):
-            predictions.append(self._prediction(item, members(row, "A prediction"), fingerprint))
+            predictions.append(
+                self._prediction(item, expect_object(row, "A prediction"), fingerprint)
+            )
         return predictions
 
     def _prediction(
@@ -48,7 +56,7 @@ class HttpEndpoint(JsonEndpoint):
 
         Raises EndpointError.
         """
-        answer = members(self.get("/info", Clock(deadline_seconds)), "The answer")
+        answer = expect_object(self.get("/info", Clock(deadline_seconds)), "The answer")
         labels, fields = answer.get("labels"), answer.get("fields")
         ours = self._config.labels
         if ours is not None and not (isinstance(labels, list) and spelled(labels, ours)):
@@ -57,7 +65,7 @@ class HttpEndpoint(JsonEndpoint):
             raise misconfigured(
                 f"The target wants the fields {fields}; it is sent {list(self._config.fields)}."
             )
-        fingerprint = members(answer.get("fingerprint"), "fingerprint")
+        fingerprint = expect_object(answer.get("fingerprint"), "fingerprint")
         return EndpointInfo(_text(answer, "name"), _text(answer, "kind"), fingerprint)
 
 

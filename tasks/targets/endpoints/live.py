@@ -24,11 +24,11 @@ FAILURES_TO_OPEN = 3
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 PROBE_SECONDS = 10.0
 FORGET_SECONDS = 3600.0
-BRIDGED_SECONDS = 150.0
+BRIDGE_SECONDS = 150.0
 """From the end of a pause to the next probe of the queue, and the counting of a page."""
-LONGEST_ANSWER = 30_000
+MAX_ANSWER_CHARS = 30_000
 """Characters of an answer that people read."""
-COUNTED = frozenset({"down", "slow", "rubbish", "misconfigured"})
+COUNTED_REASONS = frozenset({"down", "slow", "rubbish", "misconfigured"})
 
 
 CALLS = Histogram(
@@ -61,7 +61,8 @@ class Breaker:
     Closed: calls pass. Open, after 3 counted failures in a row: no calls for a second. Then
     half-open: one probe passes; its success closes the breaker, its failure opens it again for
     twice as long, up to 30 s. If a probe reports nothing for 10 s, another one passes. Failures
-    that are not COUNTED (`busy`, and those that concern one input) say nothing about the target.
+    that are not COUNTED_REASONS (`busy`, and those that concern one input) say nothing about the
+    target.
     """
 
     def __init__(self, cache: Cache, key: str, now: Callable[[], float] = time.time) -> None:
@@ -80,7 +81,7 @@ class Breaker:
         # `add` succeeds for one caller only, in whatever process: this one probes.
         if left <= 0 and self._cache.add(self._probe, 1, min(deadline_seconds, PROBE_SECONDS) + 1):
             return
-        raise LeftAlone(
+        raise TargetNotAsked(
             "The target failed several times and is left alone for a moment.",
             reason="down",
             retry_after=max(1.0, left),
@@ -96,7 +97,7 @@ class Breaker:
     def failed(self, error: EndpointError) -> None:
         """Count a failure. If it says nothing about the target, only allow another probe."""
         pause = self._cache.get(self._pause)
-        counted = error.reason in COUNTED
+        counted = error.reason in COUNTED_REASONS
         # The probe failed: pause for twice as long.
         if pause is not None and pause[0] <= self._now():
             if counted:
@@ -118,7 +119,7 @@ class Breaker:
         return 1
 
 
-def open_breakers(
+def find_open_breakers(
     cache: Cache, keys: Sequence[str], now: Callable[[], float] = time.time
 ) -> set[str]:
     """Return the keys of targets that are paused, or were until a moment ago.
@@ -126,17 +127,19 @@ def open_breakers(
     The moment covers the time until the queue asks such a target again, each minute. A target that
     still fails stays in the set, and one that nobody asks leaves it.
     """
-    return {key for key, until in _pauses(cache, keys).items() if now() < until + BRIDGED_SECONDS}
+    return {
+        key for key, until in _find_pauses(cache, keys).items() if now() < until + BRIDGE_SECONDS
+    }
 
 
-def ended_pauses(
+def find_ended_pauses(
     cache: Cache, keys: Sequence[str], now: Callable[[], float] = time.time
 ) -> set[str]:
     """Return the keys of targets whose pause is over and that have not been asked since."""
-    return {key for key, until in _pauses(cache, keys).items() if until <= now()}
+    return {key for key, until in _find_pauses(cache, keys).items() if until <= now()}
 
 
-def _pauses(cache: Cache, keys: Sequence[str]) -> dict[str, float]:
+def _find_pauses(cache: Cache, keys: Sequence[str]) -> dict[str, float]:
     """Return the end of each target's latest pause since it answered, as a Unix time in seconds."""
     pauses = cache.get_many([f"endpoint:{key}:pause" for key in keys])
     names = {f"endpoint:{key}:pause": key for key in keys}
@@ -173,7 +176,7 @@ class Writer(Protocol):
     ) -> Prediction: ...
 
 
-class LeftAlone(EndpointError):
+class TargetNotAsked(EndpointError):
     """Raised if the target was not asked, because it had failed before or no time was left."""
 
 
@@ -185,7 +188,7 @@ class TargetFailed(EndpointError):
         self.target, self.error = target, error
 
 
-class Asked(Future[list[Prediction]]):
+class PendingAnswers(Future[list[Prediction]]):
     """A future for the answers of all targets, in their order; raises the first failure.
 
     ended: a future that resolves once no call is running, not before the answers, with each call's
@@ -210,7 +213,7 @@ class LivePool:
 
     def ask(
         self, targets: Sequence[LiveTarget], inputs: Mapping[str, Any], deadline_seconds: float
-    ) -> Asked:
+    ) -> PendingAnswers:
         """Ask all targets for one example. The future has their predictions in order.
 
         The deadline counts from now and includes waiting in the queue. A view waits with
@@ -220,7 +223,7 @@ class LivePool:
         """
         if not targets:
             raise ValueError("A round needs at least one target to ask.")
-        together = _Together(len(targets))
+        together = _AnswerCollector(len(targets))
         try:
             # 1. Reserve threads for all targets, or refuse at once: nobody waits without a chance.
             self._reserve(len(targets))
@@ -232,7 +235,9 @@ class LivePool:
         ends_at = time.monotonic() + deadline_seconds
         # 3. Ask each target in a thread of the pool.
         for place, target in enumerate(targets):
-            call, context = submit(self._threads, _call, target, inputs, ends_at, together.future)
+            call, context = submit(
+                self._threads, _call_target, target, inputs, ends_at, together.future
+            )
             # 4. Free the thread before the answer is told, so that the next person can begin.
             call.add_done_callback(self._free)
             collect = functools.partial(together.collect, place, target.name)
@@ -262,13 +267,15 @@ class LivePool:
                 self._mean_seconds += (call.result().seconds - self._mean_seconds) / 10
 
 
-def _call(
+def _call_target(
     target: LiveTarget, inputs: Mapping[str, Any], ends_at: float, future: "Future[Any]"
 ) -> Prediction:
     """Call one target through its breaker, and report the result to the breaker."""
     seconds = ends_at - time.monotonic()
     if seconds <= 0 or future.done():  # done: another target failed, so do not bother this one
-        raise LeftAlone("The call waited in line for too long.", reason="busy", retry_after=1.0)
+        raise TargetNotAsked(
+            "The call waited in line for too long.", reason="busy", retry_after=1.0
+        )
     if target.breaker is not None:
         target.breaker.enter(seconds)
     began = time.monotonic()
@@ -278,7 +285,7 @@ def _call(
         if target.inputs is not None:
             target_inputs = target.inputs
         with span("ask target", target=target.label):
-            prediction = _readable(_answer(target, target_inputs, seconds))
+            prediction = _check_readable(_ask_endpoint(target, target_inputs, seconds))
         outcome = "ok"
     except EndpointError as error:
         outcome = error.reason
@@ -292,31 +299,31 @@ def _call(
     return prediction
 
 
-def _answer(target: LiveTarget, inputs: Mapping[str, Any], seconds: float) -> Prediction:
+def _ask_endpoint(target: LiveTarget, inputs: Mapping[str, Any], seconds: float) -> Prediction:
     endpoint = target.endpoint
     if target.heard is not None and isinstance(endpoint, Writer):
         return endpoint.write(inputs, target.heard, deadline_seconds=seconds)
     return endpoint.predict([inputs], deadline_seconds=seconds)[0]
 
 
-def _readable(prediction: Prediction) -> Prediction:
+def _check_readable(prediction: Prediction) -> Prediction:
     """Return the answer if people can read it.
 
     Raises EndpointError(rubbish) if it is empty or too long.
     """
     for text in prediction.output.values():
-        if isinstance(text, str) and not 0 < len(text.strip()) <= LONGEST_ANSWER:
-            error = rubbish(f"The answer is empty, or longer than {LONGEST_ANSWER:,} characters.")
+        if isinstance(text, str) and not 0 < len(text.strip()) <= MAX_ANSWER_CHARS:
+            error = rubbish(f"The answer is empty, or longer than {MAX_ANSWER_CHARS:,} characters.")
             error.usage = prediction.usage
             raise error
     return prediction
 
 
-class _Together:
+class _AnswerCollector:
     """A collector of the answers of several targets for one future."""
 
     def __init__(self, count: int) -> None:
-        self.future = Asked()
+        self.future = PendingAnswers()
         self._answers: dict[int, Prediction] = {}
         self._usages: list[Usage | None] = [None] * count
         self._open = count
@@ -350,9 +357,9 @@ class _Together:
 
 
 @functools.cache
-def process_pool(size: int = 8, max_waiting: int = 16) -> LivePool:
+def get_process_pool(size: int = 8, max_waiting: int = 16) -> LivePool:
     """Return the live pool of this process. A forked child creates its own."""
     return LivePool(size, max_waiting)
 
 
-os.register_at_fork(after_in_child=process_pool.cache_clear)
+os.register_at_fork(after_in_child=get_process_pool.cache_clear)

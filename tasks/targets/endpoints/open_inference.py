@@ -7,7 +7,13 @@ from urllib.parse import quote
 import httpx
 
 from core.text.words import spelled
-from tasks.targets.endpoints.answers import items, members, number, read_output, read_prob
+from tasks.targets.endpoints.answers import (
+    expect_list,
+    expect_number,
+    expect_object,
+    read_output,
+    read_prob,
+)
 from tasks.targets.endpoints.base import (
     QA_KIND,
     EndpointConfig,
@@ -40,7 +46,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
         super().__init__(config, transport)
         self._path = f"/v2/models/{quote(config.option('model', str, ...), safe='')}"
-        self._url = _without_route(self._url)
+        self._url = _strip_route(self._url)
         if version := config.option("version", str):
             self._path += f"/versions/{quote(version, safe='')}"
         self._names = config.names("inputs")
@@ -68,7 +74,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         tensors = [self._tensor(name, column) for name, column in self._columns(inputs).items()]
         reply = self.post(f"{self._path}/infer", {"inputs": tensors}, clock)
-        answer = members(reply, "The answer")
+        answer = expect_object(reply, "The answer")
         fingerprint = _known(answer, "model_name", "model_version")
         probs = self._probs(answer, len(inputs))
         outputs = self._outputs(answer, inputs, probs)
@@ -97,9 +103,9 @@ class OpenInferenceEndpoint(JsonEndpoint):
         if self._prob_output is None:
             return [None] * count
         # A tensor comes as one flat list, one row of probabilities after the other.
-        flat = _data(answer, self._prob_output, ("FP16", "FP32", "FP64", "BF16"))
+        flat = _read_data(answer, self._prob_output, ("FP16", "FP32", "FP64", "BF16"))
         width = len(self._order)
-        values = items(flat, count * width, f"The tensor {self._prob_output!r}")
+        values = expect_list(flat, count * width, f"The tensor {self._prob_output!r}")
         labels = list(map(self._label, self._order))
         probs = []
         for start in range(0, len(values), width):
@@ -118,12 +124,14 @@ class OpenInferenceEndpoint(JsonEndpoint):
                 {self._config.output: max(prob, key=prob.__getitem__)} for prob in probs if prob
             ]
         name = f"The tensor {self._label_output!r}"
-        texts = items(_data(answer, self._label_output, ("BYTES",)), len(inputs), name)
+        texts = expect_list(_read_data(answer, self._label_output, ("BYTES",)), len(inputs), name)
         outputs = [{self._config.output: self._label(text)} for text in texts]
         # A server may say where its answer stands. Otherwise the words are looked for.
         if self._config.kind == QA_KIND and _has(answer, "start"):
             for key in ("start", "end"):
-                column = items(_data(answer, key, ("INT32", "INT64")), len(inputs), f"{key!r}")
+                column = expect_list(
+                    _read_data(answer, key, ("INT32", "INT64")), len(inputs), f"{key!r}"
+                )
                 for output, value in zip(outputs, column, strict=True):
                     output[key] = value
         return outputs
@@ -140,9 +148,9 @@ class OpenInferenceEndpoint(JsonEndpoint):
         """
         clock = Clock(deadline_seconds)
         self.reply("GET", "/v2/health/ready", None, clock)
-        answer = members(self.get(self._path, clock), "The metadata")
+        answer = expect_object(self.get(self._path, clock), "The metadata")
         needed = set(self._columns([dict.fromkeys(self._config.fields, "")]))
-        offered = {members(row, "An input").get("name") for row in _rows(answer, "inputs")}
+        offered = {expect_object(row, "An input").get("name") for row in _rows(answer, "inputs")}
         if offered and not needed <= offered:
             raise misconfigured(
                 f"The model has the inputs {sorted(map(str, offered))}, not {sorted(needed)}; "
@@ -168,13 +176,15 @@ def _rows(answer: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _has(answer: Mapping[str, Any], name: str) -> bool:
-    return any(members(row, "An output").get("name") == name for row in _rows(answer, "outputs"))
+    return any(
+        expect_object(row, "An output").get("name") == name for row in _rows(answer, "outputs")
+    )
 
 
-def _data(answer: Mapping[str, Any], name: str, types: Sequence[str]) -> list[Any]:
+def _read_data(answer: Mapping[str, Any], name: str, types: Sequence[str]) -> list[Any]:
     """Return the data of an output tensor, flattened row by row, with entries of these types."""
     for row in _rows(answer, "outputs"):
-        if members(row, "An output").get("name") != name:
+        if expect_object(row, "An output").get("name") != name:
             continue
         if row.get("datatype") not in types:
             raise rubbish(f"The tensor {name!r} must be {' or '.join(types)}.")
@@ -185,7 +195,7 @@ def _data(answer: Mapping[str, Any], name: str, types: Sequence[str]) -> list[An
             return flat
         if types[0].startswith("INT"):
             return flat
-        return [number(v, repr(name)) for v in flat]
+        return [expect_number(v, repr(name)) for v in flat]
     raise rubbish(f"The answer lacks the tensor {name!r}.")
 
 
@@ -196,7 +206,7 @@ def _flatten(values: list[Any]) -> list[Any]:
     return flat
 
 
-def _without_route(url: httpx.URL) -> httpx.URL:
+def _strip_route(url: httpx.URL) -> httpx.URL:
     """Return the URL up to `/v2`, without the model's path that people may have copied with it."""
     base, route, _model = url.path.partition("/v2/models/")
     return url.copy_with(path=base if route else url.path.rstrip("/").removesuffix("/v2"))

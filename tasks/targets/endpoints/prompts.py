@@ -13,7 +13,7 @@ def fill_prompt(template: str, fields: Mapping[str, Any]) -> str:
     return _PLACE.sub(lambda place: str(fields.get(place[1], place[0])), template)
 
 
-def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
+def delimit_fields(fields: Mapping[str, Any]) -> dict[str, str]:
     """Return each field between tags of its name, with such tags inside the text broken up.
 
     A value that is not a text, such as a list of candidates, becomes JSON.

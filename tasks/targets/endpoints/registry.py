@@ -10,7 +10,7 @@ from tasks.targets.endpoints.base import (
     COMMON_OPTIONS,
     Endpoint,
     EndpointConfig,
-    in_words,
+    describe_kind,
     misconfigured,
 )
 
@@ -31,27 +31,27 @@ def option_from_text(adapter: str, name: str, text: str) -> Any:
     The value stays a text if the adapter expects one; otherwise it is JSON. Raises
     EndpointError(misconfigured).
     """
-    kind = {**COMMON_OPTIONS, **_class_of(adapter).OPTIONS}.get(name, str)
+    kind = {**COMMON_OPTIONS, **_load_class(adapter).OPTIONS}.get(name, str)
     if kind is str:
         return text
     try:
         return json.loads(text)
     except ValueError:
         raise misconfigured(
-            f"The option {name!r} must be {in_words(kind)}, not {text!r}."
+            f"The option {name!r} must be {describe_kind(kind)}, not {text!r}."
         ) from None
 
 
-def build(adapter: str, config: EndpointConfig) -> Endpoint:
+def build_endpoint(adapter: str, config: EndpointConfig) -> Endpoint:
     """Build the endpoint for a configuration.
 
     Raises EndpointError(misconfigured) with a message that says what to correct.
     """
-    endpoint: Endpoint = _class_of(adapter)(config)
+    endpoint: Endpoint = _load_class(adapter)(config)
     return endpoint
 
 
-def _class_of(adapter: str) -> Any:
+def _load_class(adapter: str) -> Any:
     if adapter not in ADAPTERS:
         raise misconfigured(f"Unknown adapter {adapter!r}; valid: {', '.join(sorted(ADAPTERS))}.")
     # Imported here, so that a process loads only the adapters that it uses.

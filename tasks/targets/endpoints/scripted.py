@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
-from tasks.targets.endpoints.answers import members, read_output, read_prob
+from tasks.targets.endpoints.answers import expect_object, read_output, read_prob
 from tasks.targets.endpoints.base import (
     EndpointConfig,
     EndpointError,
@@ -16,8 +16,8 @@ from tasks.targets.endpoints.base import (
 )
 from tasks.targets.endpoints.transport import Clock
 
-ANSWER = frozenset({"label", "output", "prob", "delay", "fail", "retry_after"})
-RULE = ANSWER | {"contains", "field", "equals"}
+ANSWER_KEYS = frozenset({"label", "output", "prob", "delay", "fail", "retry_after"})
+RULE_KEYS = ANSWER_KEYS | {"contains", "field", "equals"}
 NUMBERS, TEXTS = ("delay", "retry_after"), ("contains", "field")
 
 
@@ -47,8 +47,8 @@ class ScriptedEndpoint:
             if rule.get("fail") not in (None, *get_args(Reason)):
                 raise misconfigured(f"'fail' is one of {', '.join(get_args(Reason))}.")
         for rule in self._rules:
-            if unknown := sorted(set(rule) - RULE):
-                raise misconfigured(f"Unknown key {unknown[0]!r} in a rule; {sorted(RULE)}.")
+            if unknown := sorted(set(rule) - RULE_KEYS):
+                raise misconfigured(f"Unknown key {unknown[0]!r} in a rule; {sorted(RULE_KEYS)}.")
 
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
@@ -75,7 +75,7 @@ class ScriptedEndpoint:
         if {"label", "output"} & set(rule):
             answer = rule
         output_set = answer.get("output", {self._config.output: answer.get("label")})
-        output = read_output(self._config, item, members(output_set, "output"))
+        output = read_output(self._config, item, expect_object(output_set, "output"))
         prob = read_prob(self._config, answer.get("prob"))
         return Prediction(output, prob, clock.used() - started, {"digest": "scripted"})
 

@@ -15,7 +15,7 @@ from serving.generation.system_text import fold_system
 
 Payload = Mapping[str, Any]
 
-OPTIONAL = {
+OPTIONAL_PARAMETERS = {
     "temperature": "temperature",
     "seed": "seed",
     "stop": "'stop'|`stop`|\"stop\"|stop sequences?",
@@ -26,7 +26,7 @@ OPTIONAL = {
     ),
 }
 """By parameter that an answer can do without, how a refusal names it."""
-WITHOUT_EFFECT = {"stream_options", "response_format", "logprobs"}
+PARAMETERS_WITHOUT_EFFECT = {"stream_options", "response_format", "logprobs"}
 """Of these the ones whose lack makes no other model."""
 _LIMIT = re.compile("max_completion_tokens")
 _MOST = re.compile(
@@ -35,7 +35,7 @@ _MOST = re.compile(
 )
 """The most tokens of an answer that a server allows."""
 _STATUS = re.compile(r'"(?:code|status|status_code)": *"?\d+')
-LEAST_ROOM = 16
+MIN_ROOM_TOKENS = 16
 """Tokens that must be left beside a text for an answer to be worth asking for."""
 _SYSTEM = re.compile(
     r"system (?:role|message|prompt|instruction)|role.{0,20}system|system.{0,40}not supported"
@@ -77,16 +77,18 @@ class Habits:
     @property
     def in_words(self) -> str:
         """Return a description of all adaptations, as a part of a model's identity."""
-        parts = [f"no {name}" for name in sorted(self.dropped - WITHOUT_EFFECT)]
+        parts = [f"no {name}" for name in sorted(self.dropped - PARAMETERS_WITHOUT_EFFECT)]
         if self.is_system_folded:
             parts.append("system text in the first question")
         return ", ".join(parts)
 
 
-USUAL = Habits()
+USUAL_HABITS = Habits()
 
 
-def learn(habits: Habits, payload: Payload, words: str, *, needed: Sequence[str] = ()) -> Habits:
+def learn_habits(
+    habits: Habits, payload: Payload, words: str, *, needed: Sequence[str] = ()
+) -> Habits:
     """Return the habits after a refusal; unchanged if the refusal names no cause.
 
     payload: the refused request. words: the server's message. needed: parameters that are never
@@ -94,13 +96,13 @@ def learn(habits: Habits, payload: Payload, words: str, *, needed: Sequence[str]
     """
     folded = words.casefold()
     # 1. The server names a limit of tokens: ask for no more than that.
-    if (most := _most_tokens(folded)) and most < _limit_of(payload):
+    if (most := _find_most_tokens(folded)) and most < _get_limit(payload):
         return replace(habits, most_tokens=most)
     # 2. It wants the newer name of the limit.
     if "max_tokens" in payload and _LIMIT.search(folded):
         return replace(habits, is_limit_renamed=True)
     # 3. It names a parameter that an answer can do without.
-    for name, pattern in OPTIONAL.items():
+    for name, pattern in OPTIONAL_PARAMETERS.items():
         if name in payload and name not in needed and re.search(pattern, folded):
             return replace(habits, dropped=habits.dropped | {name})
     # 4. It takes no system message, whose text then begins the first question.
@@ -109,14 +111,14 @@ def learn(habits: Habits, payload: Payload, words: str, *, needed: Sequence[str]
     return habits
 
 
-def room_in(words: str, payload: Payload) -> int:
+def compute_room(words: str, payload: Payload) -> int:
     """Return how many tokens the model's context leaves for the answer; 0 if too few or unknown.
 
     Servers count the requested answer, so a text that fits may be refused together with it. words:
     the server's message, which contains the lengths of the context and of the text in tokens.
     """
     # A refusal that names our limit and the context's length tells how much room the text leaves.
-    limit = _limit_of(payload)
+    limit = _get_limit(payload)
     without_status = _STATUS.sub("", words)
     numbers = set(map(int, re.findall(r"(?<![\w.])\d+(?![\w.]\d)", without_status)))
     if limit not in numbers:
@@ -129,17 +131,17 @@ def room_in(words: str, payload: Payload) -> int:
     prompt = max(lengths - {context}, default=0)
     # Without the text's length: half of the context, so that the text may take the other.
     room = min(context - prompt if prompt else context // 2, limit - 1)
-    if prompt + limit > context and room >= LEAST_ROOM:
+    if prompt + limit > context and room >= MIN_ROOM_TOKENS:
         return room
     return 0
 
 
-def _limit_of(payload: Payload) -> int:
+def _get_limit(payload: Payload) -> int:
     """Return the maximum number of tokens that a request asks for, by either name."""
     return int(payload.get("max_tokens") or payload.get("max_completion_tokens") or 0)
 
 
-def _most_tokens(words: str) -> int:
+def _find_most_tokens(words: str) -> int:
     match = _MOST.search(words)
     if match:
         return int(match[1])

@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-LONGEST_QUOTE = 200
-MOST_READ = 5_000
+MAX_QUOTE_CHARS = 200
+MAX_READ_CHARS = 5_000
 """Characters of a failed response in which its words are looked for."""
-HIDDEN = "[secret]"
-SHORTEST_SECRET = 8
+HIDDEN_TEXT = "[secret]"
+MIN_SECRET_CHARS = 8
 """Characters of a secret that are no word by themselves."""
 _NAMES = ("message", "detail", "msg", "error", "title", "code", "type")
 _KEPT_INVISIBLE = "\u200c\u200d"
@@ -40,21 +40,21 @@ _TITLE = re.compile(r"(?is)<title\b[^>]*>(.*?)(?:</title>|$)")
 _WORD = re.compile(r"[\w.*-]+")
 
 
-def words_in(body: bytes) -> str:
+def read_message(body: bytes) -> str:
     """Return the cleaned message of a failed response, or ""."""
-    return readable(words_of_error(error_in(body)))
+    return clean_message(extract_message(read_error(body)))
 
 
-def error_in(body: bytes) -> Any:
-    """Return the error in a failed response: `told_error` of JSON, the visible text of a page."""
+def read_error(body: bytes) -> Any:
+    """Return the error in a failed response: `extract_error` of JSON, a page's visible text."""
     text = body.decode("utf-8", errors="replace")
     try:
-        return told_error(json.loads(text))
+        return extract_error(json.loads(text))
     except (ValueError, RecursionError):
-        return _shown_text(text)
+        return _extract_visible_text(text)
 
 
-def told_error(body: Any) -> Any:
+def extract_error(body: Any) -> Any:
     """Return the error in a failed response's body: OpenAI's `error`, or FastAPI's `detail`."""
     if isinstance(body, list) and body:
         body = body[0]
@@ -68,56 +68,58 @@ def told_error(body: Any) -> Any:
     return body.get("error") or detail or body.get("message") or body.get("title") or ""
 
 
-def words_of_error(error: Any) -> str:
+def extract_message(error: Any) -> str:
     """Return the message of an `error`, which is a text or an object with one."""
     if isinstance(error, str):
         return error
     if isinstance(error, Mapping):
         for name in _NAMES:
-            if words := words_of_error(error.get(name)):
+            if words := extract_message(error.get(name)):
                 return words
     return ""
 
 
-def readable(words: str) -> str:
+def clean_message(words: str) -> str:
     """Return a server's message as the end of ours: one line, shortened, without keys."""
     # Cut first: the patterns below take quadratic time of what a server may send.
-    words = words[:MOST_READ]
+    words = words[:MAX_READ_CHARS]
     visible = ""
     for sign in words:
         visible += sign if sign.isprintable() or sign in _KEPT_INVISIBLE else " "
     line = " ".join(visible.split())
-    return without_keys(line)[:LONGEST_QUOTE].rstrip()
+    return mask_keys(line)[:MAX_QUOTE_CHARS].rstrip()
 
 
-def without_keys(text: str) -> str:
+def mask_keys(text: str) -> str:
     """Return the text with [secret] in place of anything that looks like a key."""
-    return _SECRETS.sub(lambda match: (match[1] or match[2] or "") + HIDDEN, text)
+    return _SECRETS.sub(lambda match: (match[1] or match[2] or "") + HIDDEN_TEXT, text)
 
 
-def without_copies(secret: str | None, text: str) -> str:
+def mask_copies(secret: str | None, text: str) -> str:
     """Return the text with [secret] in place of a secret, or of a long prefix or suffix of it.
 
     Servers that mask the middle of a key leave both.
     """
     if not secret:
         return text
-    text = text.replace(secret, HIDDEN)
+    text = text.replace(secret, HIDDEN_TEXT)
     # Servers often quote a key as "sk-abcd…wxyz".
-    ends = (secret[:SHORTEST_SECRET], secret[-SHORTEST_SECRET:])
-    if len(secret) < 2 * SHORTEST_SECRET or not any(end in text for end in ends):
+    ends = (secret[:MIN_SECRET_CHARS], secret[-MIN_SECRET_CHARS:])
+    if len(secret) < 2 * MIN_SECRET_CHARS or not any(end in text for end in ends):
         return text
-    return _WORD.sub(lambda word: HIDDEN if any(end in word[0] for end in ends) else word[0], text)
+    return _WORD.sub(
+        lambda word: HIDDEN_TEXT if any(end in word[0] for end in ends) else word[0], text
+    )
 
 
-def names_settings(words: str) -> bool:
+def concerns_settings(words: str) -> bool:
     """Return whether a refusal is about the request's settings rather than about one text."""
     return bool(_SETTINGS.search(words))
 
 
-def _shown_text(text: str) -> str:
+def _extract_visible_text(text: str) -> str:
     """Return the text that a browser would show for a body that is not JSON."""
-    text = text[:MOST_READ]  # patterns take quadratic time of what a server may send
+    text = text[:MAX_READ_CHARS]  # patterns take quadratic time of what a server may send
     if not _PAGE.match(text):
         return text
     for pattern in (_BODY, _TITLE):

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tasks.targets.endpoints.answer_reader import without_thoughts
-from tasks.targets.endpoints.answers import members, strict_json
+from tasks.targets.endpoints.answers import expect_object, strict_json
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.completions import THOUGHTS, error_told, text_of
+from tasks.targets.endpoints.completions import THOUGHT_KEYS, build_reported_error, extract_text
 
 Heard = Callable[[str], None]
 """Called with the text so far, each time that there is more of it."""
 
-MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line
-DONE = b"data: [DONE]"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line
+DONE_LINE = b"data: [DONE]"
 _LINE_ENDS = re.compile(rb"\r\n|\n|\r")
 _FIELD = re.compile(rb"(?:data|event|id|retry)?:")  # a stream begins with one, JSON does not
 
@@ -38,19 +38,19 @@ class Deltas:
         # A chunk may end within a line, which the next one completes.
         *lines, self._rest = _LINE_ENDS.split(self._rest + chunk)
         for line in lines:
-            field, _, data = line.removeprefix(MARK).partition(b":")
+            field, _, data = line.removeprefix(BYTE_ORDER_MARK).partition(b":")
             data = data.strip()
             if field != b"data" or not data or data.startswith(b":"):
                 continue  # some gateways put a server's comments into events of their own
             if data == b"[DONE]":
                 self._is_done = True
             else:
-                self._take(members(strict_json(data), "An event"))
+                self._take(expect_object(strict_json(data), "An event"))
 
     def _take(self, event: dict[str, Any]) -> None:
         self.has_begun = True
         if event.get("error"):
-            raise error_told(event["error"], 200)
+            raise build_reported_error(event["error"], 200)
         reported_keys = (
             "model",
             "system_fingerprint",
@@ -62,13 +62,13 @@ class Deltas:
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices:
             return
-        choice = members(choices[0], "A choice")
+        choice = expect_object(choices[0], "A choice")
         self._finish = choice.get("finish_reason") or self._finish
-        delta = members(choice.get("delta") or {}, "A delta")
-        self._has_thought = self._has_thought or any(delta.get(name) for name in THOUGHTS)
+        delta = expect_object(choice.get("delta") or {}, "A delta")
+        self._has_thought = self._has_thought or any(delta.get(name) for name in THOUGHT_KEYS)
         if isinstance(delta.get("refusal"), str):
             self._refusal += delta["refusal"]
-        if more := text_of(delta.get("content")):
+        if more := extract_text(delta.get("content")):
             self.text += more
             self._tell()
 
@@ -101,14 +101,14 @@ class Deltas:
         return {**self.reported, "choices": [choice]}
 
 
-def completion_in(body: bytes) -> Any:
+def parse_completion(body: bytes) -> Any:
     """Return the completion in a body that was requested without streaming. Raises EndpointError.
 
     Some servers always stream, or end every body as they end streams.
     """
-    text = body.removeprefix(MARK).strip()
+    text = body.removeprefix(BYTE_ORDER_MARK).strip()
     if not _FIELD.match(text):
-        return strict_json(text.removesuffix(DONE))
+        return strict_json(text.removesuffix(DONE_LINE))
     deltas = Deltas(lambda _text: None)
     deltas.feed(text)
     return deltas.answer

@@ -84,8 +84,8 @@ class Retry:
     statuses: frozenset[int]
 
 
-IDEMPOTENT = Retry(lost=True, statuses=frozenset({503}))
-CAREFUL = Retry(lost=False, statuses=frozenset({429, 503}))
+RETRY_IDEMPOTENT = Retry(lost=True, statuses=frozenset({503}))
+RETRY_CAREFUL = Retry(lost=False, statuses=frozenset({429, 503}))
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,11 @@ class Reply:
     body: bytes
 
 
-class _Lost(EndpointError):
+class _ConnectionLost(EndpointError):
     """Raised if the connection failed before the first byte of the answer."""
 
 
-class BrokenOff(EndpointError):
+class AnswerBrokenOff(EndpointError):
     """Raised if the connection ended within the answer."""
 
 
@@ -275,13 +275,13 @@ class Transport:
         try:
             try:
                 reply = self._follow(call)
-            except _Lost:
+            except _ConnectionLost:
                 # The server may have acted on a call whose answer was lost, so only some calls are
                 # repeated.
                 if not retry.lost:
                     raise
                 return self._follow(call)
-            wait = retry_after(reply.headers)
+            wait = parse_retry_after(reply.headers)
             # Only if the server said when, and that is within the time that is left.
             if reply.status in retry.statuses and wait is not None and wait < budget.left():
                 time.sleep(wait)
@@ -303,12 +303,12 @@ class Transport:
             # The other statuses turn a POST into a GET, and would lose its body.
             if call.method != "GET" and reply.status not in (307, 308):
                 raise misconfigured(f"The target redirects to {location:.200}: name that URL.")
-            there = parse_url(str(_join(call.url, location)))
+            there = parse_url(str(_join_url(call.url, location)))
             if call.url.scheme == "https" and there.scheme == "http":
                 raise misconfigured("The target redirects from https to http.")
             # The secret belongs to one origin, and so do proofs in headers and a blanket
             # permission.
-            if origin(there) != origin(call.url):
+            if get_origin(there) != get_origin(call.url):
                 listed: Allowed = False
                 if isinstance(call.allowed, tuple):
                     listed = call.allowed
@@ -329,25 +329,25 @@ class Transport:
             with self._pool(call.allowed, unencrypted_secret).stream(
                 call.method,
                 target,
-                headers=_headers(call, budget.left()) + list(call.headers),
+                headers=_build_headers(call, budget.left()) + list(call.headers),
                 content=call.content,
                 extensions={"timeout": {"pool": budget.left()}},
             ) as response:
-                return _read(response, budget.max_bytes, call.heard)
+                return _read_response(response, budget.max_bytes, call.heard)
         except httpcore.PoolTimeout:
             raise EndpointError("All connections are in use.", reason="busy") from None
         except httpcore.TimeoutException:
             raise EndpointError("The target did not answer in time.", reason="slow") from None
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
-            raise _failure(error, budget.received) from error
+            raise _build_failure(error, budget.received) from error
 
 
-def _failure(error: Exception, received: bool) -> Exception:
+def _build_failure(error: Exception, received: bool) -> Exception:
     """Return the exception to raise for a broken connection."""
     if isinstance(error, httpcore.LocalProtocolError):
         return misconfigured(f"The call cannot be sent: {error}.")
     if received and "without sending complete message" in str(error):  # h11's words
-        return BrokenOff("The target's answer broke off.", reason="down")
+        return AnswerBrokenOff("The target's answer broke off.", reason="down")
     if isinstance(error, httpcore.RemoteProtocolError) and received:
         return rubbish(f"The target does not speak HTTP properly: {error}.")
     # httpcore wraps the reason, such as a certificate, so the chain of causes is searched.
@@ -356,13 +356,13 @@ def _failure(error: Exception, received: bool) -> Exception:
         if isinstance(seen, ssl.SSLCertVerificationError):
             return misconfigured(f"The certificate of the target is not valid: {seen}.")
         seen = seen.__cause__ or seen.__context__
-    kind: type[EndpointError] = _Lost
+    kind: type[EndpointError] = _ConnectionLost
     if received:
-        kind = BrokenOff
+        kind = AnswerBrokenOff
     return kind(f"The target cannot be reached: {error}.", reason="down")
 
 
-def _read(
+def _read_response(
     response: httpcore.Response, max_bytes: int, heard: Callable[[bytes], None] | None
 ) -> Reply:
     headers = {}
@@ -371,7 +371,7 @@ def _read(
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > max_bytes:
         raise _too_large(max_bytes)
-    expand = _expander(headers, max_bytes)
+    expand = _make_expander(headers, max_bytes)
     body = bytearray()
     for sent in response.iter_stream():
         expanded = expand(sent)
@@ -383,7 +383,7 @@ def _read(
     return Reply(response.status, headers, bytes(body))
 
 
-def _expander(headers: Mapping[str, str], max_bytes: int) -> Callable[[bytes], bytes]:
+def _make_expander(headers: Mapping[str, str], max_bytes: int) -> Callable[[bytes], bytes]:
     """Return a function that decompresses the chunks of a body, limited to `max_bytes` each.
 
     Some servers compress although asked not to. Raises EndpointError, as the function does.
@@ -411,7 +411,7 @@ def _too_large(max_bytes: int) -> EndpointError:
     return rubbish(f"The answer is larger than {max_bytes} bytes.")
 
 
-def _headers(call: _Call, seconds: float) -> list[tuple[bytes, bytes]]:
+def _build_headers(call: _Call, seconds: float) -> list[tuple[bytes, bytes]]:
     headers = [
         (b"Host", call.url.netloc),
         (b"Accept", b"application/json"),
@@ -435,14 +435,14 @@ def _encode(payload: Any) -> bytes:
     return json.dumps(payload, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _join(url: httpx.URL, location: str) -> httpx.URL:
+def _join_url(url: httpx.URL, location: str) -> httpx.URL:
     try:
         return url.join(location)
     except httpx.InvalidURL as error:
         raise misconfigured(f"The target redirects to an invalid URL: {error}.") from None
 
 
-def origin(url: httpx.URL) -> tuple[str, str, int]:
+def get_origin(url: httpx.URL) -> tuple[str, str, int]:
     """Return scheme, host and port, with the default port filled in."""
     return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
 
@@ -464,20 +464,20 @@ def parse_url(text: str) -> httpx.URL:
     return url.copy_with(fragment=None)
 
 
-_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_NUMBER_PATTERN = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of a Retry-After header, a number or an HTTP date; None without one.
 
     Fractions, which gateways send against the standard, are accepted. Azure's header in
     milliseconds is preferred, because it is more precise.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
-    if _NUMBER.fullmatch(milliseconds):
+    if _NUMBER_PATTERN.fullmatch(milliseconds):
         return float(milliseconds) / 1000
     text = headers.get("retry-after", "").strip()
-    if _NUMBER.fullmatch(text):
+    if _NUMBER_PATTERN.fullmatch(text):
         return float(text)
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())

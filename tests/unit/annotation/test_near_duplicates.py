@@ -25,7 +25,7 @@ from annotation.rules.near_duplicates import (
     written_text,
 )
 from tasks.config.loading import load_config
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.unit.tasks.config_texts import MINIMAL
 
 TEXT = "The soup came cold and the waiter was kind enough to bring us another bowl."
@@ -74,7 +74,7 @@ def test_short_texts_are_not_compared():
 
 
 def test_what_is_written_in_words():
-    config = load_config((OFFICIAL / "nli" / "task.yaml").read_text())
+    config = load_config((OFFICIAL_FOLDER / "nli" / "task.yaml").read_text())
     assert written_text(config, {"hypothesis": "It is.", "label": "neutral"}) == "It is."
     assert written_text(config, {"label": "neutral"}) == ""
 

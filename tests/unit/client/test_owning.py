@@ -7,7 +7,7 @@ import pytest
 
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
 from dynabench.communities.models import Community
-from tasks.members.invitation_services import make_link
+from tasks.members.invitation_services import create_link
 from tasks.models import Round, Task, TaskProposal
 from tests.support import media
 from tests.support.campaigns import open_campaign
@@ -263,7 +263,7 @@ def test_people_are_invited_and_join(client_of, alice, bob, nli):
     mailed = owner.invite("nli", "carla@example.com", "judge")
     assert (mailed["email"], mailed["state"], mailed["most"]) == ("carla@example.com", "open", 1)
     assert owner.revoke_invitation("nli", mailed["id"]) is None
-    link, url = make_link(task=nli.task, actor=alice, role="writer", most=1, days=1)
+    link, url = create_link(task=nli.task, actor=alice, role="writer", most=1, days=1)
     assert client_of(bob).join_task(url.split("/")[-2]) == {"task": "nli"}
     with pytest.raises(Refused) as gone:
         client_of(bob).join_task(url.split("/")[-2])

@@ -15,10 +15,10 @@ from evaluation.isolation.inference.precheck import ENDED_EARLY, NO_ENGINE, Refu
 from evaluation.isolation.sandbox.cures import LOG
 from evaluation.isolation.sandbox.limits import Limits
 from tasks.config.loading import load_config
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.serving_models import tiny_model
 
-NLI = OFFICIAL / "nli" / "task.yaml"
+NLI = OFFICIAL_FOLDER / "nli" / "task.yaml"
 LIMITS = ("--memory-gib", "2", "--cpus", "1")
 
 

@@ -20,10 +20,10 @@ from evaluation.isolation.inference.exchange import Sent
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.scoring.robustness import NO_VARIANTS_NOTE
 from tasks.config.loading import load_config
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.evaluations import LABELS, ScriptedRunner, nli_rows
 
-NLI = load_config((OFFICIAL / "nli" / "task.yaml").read_text())
+NLI = load_config((OFFICIAL_FOLDER / "nli" / "task.yaml").read_text())
 
 
 def ignore(progress, message):
@@ -192,7 +192,7 @@ def test_perturbed_twins_are_asked_and_compared_with_their_bases(question, tmp_p
 
 
 def test_owners_terms_for_groups_are_used(tmp_path):
-    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    text = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text()
     config = load_config(
         text.replace("deltas: [", "group_terms: [[potters, weavers]], deltas: [", 1)
     )

@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.isolation.inference import leased
 from evaluation.isolation.sandbox.choose import NoEngine
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.evaluations import ScriptedRunner
 
 LINES = [{"id": f"x{n}", "inputs": {"premise": "a", "hypothesis": "b"}} for n in range(3)]
@@ -32,7 +32,7 @@ def asked(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with tarfile.open(tmp_path / "model.tar", "w") as archive:
         archive.add(tmp_path / "config.json", "config.json")
-    config, name = OFFICIAL / "nli" / "task.yaml", hashlib.sha256(b"config.json\x002\x00{}")
+    config, name = OFFICIAL_FOLDER / "nli" / "task.yaml", hashlib.sha256(b"config.json\x002\x00{}")
     digest = f"--digest={name.hexdigest()}"
     return [str(tmp_path), f"--config={config}", "--key=own-1", digest, "--memory-gib=2"]
 

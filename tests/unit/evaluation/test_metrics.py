@@ -28,7 +28,7 @@ from tasks.config import schema
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.config.schema import ERROR_METRICS, SECRET_METRICS
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 
 LABELS = ("yes", "no", "maybe")
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "12,000", "it's", ".", "&amp;", "x-y")
@@ -51,7 +51,7 @@ def one(name: str, value: Any, *gold: Any) -> float:
 
 
 def test_a_new_metric_may_be_named_in_configurations(monkeypatch):
-    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    text = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text()
     asked = text.replace("accuracy", "mine")
     with pytest.raises(ConfigError):
         load_config(asked)
@@ -63,7 +63,7 @@ def test_a_new_metric_may_be_named_in_configurations(monkeypatch):
 
 def test_a_process_that_knows_no_metrics_takes_every_name(monkeypatch):
     monkeypatch.setattr(schema, "METRIC_NAMES", [])
-    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    text = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text()
     assert load_config(text.replace("accuracy", "other")).metrics.main == "other"
 
 
@@ -488,7 +488,7 @@ def test_errors_are_no_main_metric_and_their_means_compare_no_groups(monkeypatch
     monkeypatch.setattr(schema, "ERROR_METRICS", schema.ERROR_METRICS[:])
     members = {"name": "slips", "title": "Slips", "higher_is_better": False}
     slips = type("Slips", (base.Mean,), members)
-    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    text = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text()
     with pytest.raises(ConfigError) as error:
         load_config(text.replace("accuracy", "wer"))
     assert [problem.path for problem in error.value.problems] == ["metrics.main"]

@@ -15,10 +15,12 @@ from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_t
 from serving.errors import MisconfiguredError
 from serving.spec import LARGEST_JSON
 from tasks.config.loading import load_config
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.serving_models import tiny_model
 
-CONFIGS = {code: load_config((OFFICIAL / code / "task.yaml").read_text()) for code in ("nli", "qa")}
+CONFIGS = {
+    code: load_config((OFFICIAL_FOLDER / code / "task.yaml").read_text()) for code in ("nli", "qa")
+}
 NLI = CONFIGS["nli"]
 TENSORS = {
     "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},

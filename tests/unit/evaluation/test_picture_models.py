@@ -23,10 +23,10 @@ from tasks.config.dynabench1 import convert
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tasks.contexts.scenes.drawing import encode_png
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.support.serving_models import tiny_model, tiny_vilt
 
-CONFIG = load_config((OFFICIAL / "vqa" / "task.yaml").read_text())
+CONFIG = load_config((OFFICIAL_FOLDER / "vqa" / "task.yaml").read_text())
 HELD = held_out_samples(120)
 
 

@@ -454,7 +454,7 @@ def test_wrong_lines_can_be_left_out(file):
 
 
 def test_a_file_with_too_many_wrong_lines_is_not_read_to_its_end(file, monkeypatch):
-    monkeypatch.setattr(set_files, "MOST_PROBLEMS", 30)
+    monkeypatch.setattr(set_files, "MAX_PROBLEMS", 30)
     assert [row.uid for row in file([{"uid": 1}] * 29 + [FLAT], skip_bad=True)] == ["u1"]
     rows = file([{"uid": n} for n in range(50)], skip_bad=True)
     with pytest.raises(HopelessFile, match=r"stopped at line 30 .*`premise` is missing") as stopped:

@@ -18,7 +18,7 @@ from evaluation.task_shape import (
 from evaluation.training.data import check_rows
 from serving.spec import PAIR, SEQUENCE, SPAN
 from tasks.config.loading import load_config
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 from tests.unit.tasks.config_texts import MINIMAL
 
 SPAN_TASK = """\
@@ -34,7 +34,7 @@ metrics: {main: squad_f1}
 
 
 def official(code: str):
-    return load_config((OFFICIAL / code / "task.yaml").read_text())
+    return load_config((OFFICIAL_FOLDER / code / "task.yaml").read_text())
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_released_row_brings_what_is_right_and_its_author():
 def test_the_shipped_seeds_all_teach():
     for code in ("nli", "sentiment", "hate-speech"):
         shape = shape_of(official(code))
-        with (OFFICIAL / code / "seed.jsonl").open() as file:
+        with (OFFICIAL_FOLDER / code / "seed.jsonl").open() as file:
             rows = [json.loads(line) for line in file]
         assert all(training_row(shape, row, row["label"]) for row in rows)
 

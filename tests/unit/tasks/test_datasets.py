@@ -276,7 +276,7 @@ def test_what_no_row_may_be(saved, read, tmp_path, monkeypatch):
     assert (folder / "c.parquet").stat().st_size < 2**15
     with pytest.raises(FileError, match="take more than 1 MB"):
         read(folder / "c.parquet", most=2**20)
-    monkeypatch.setattr(reading, "LONGEST_LINE", 2**10)
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", 2**10)
     (folder / "c.jsonl.gz").write_bytes(gzip.compress(b'{"text": "' + b"a" * 2**12 + b'"}'))
     with pytest.raises(FileError, match=r"c\.jsonl\.gz: row 1"):
         read(folder / "c.jsonl.gz")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tasks.formats import FORMATS, TOOLS, file_name, written
+from tasks.formats import FORMATS, TOOL_FORMATS, build_file_name, write_tool_file
 from tasks.formats.base import Item, Vote
 from tests.support.published import read, wrong
 
@@ -147,7 +147,7 @@ def item(**told):
 def test_pairs_come_back_as_far_as_a_layout_holds_them(name, file, lost, tmp_path):
     path = tmp_path / file
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(written([item()], name)))
+    path.write_text("".join(write_tool_file([item()], name)))
     [row], _ = read(path, name)
     kept = json.loads(item().row_json)
     for key in kept.keys() - lost - {"metadata", "round", "author"}:
@@ -161,7 +161,7 @@ def test_questions_and_sentences_come_back(tmp_path):
     asked = item(kept={**question, "author_label": "1840"}, texts=texts, answer="answer")
     open_ = item(kept={**question, "author_label": None}, texts=texts, answer="answer")
     path = tmp_path / "a.json"
-    path.write_text("".join(written([asked, open_], "squad")))
+    path.write_text("".join(write_tool_file([asked, open_], "squad")))
     first, second = read(path, "squad")[0]
     assert (first["author_label"], first["metadata"]["answer_start"]) == ("1840", 9)
     assert second["author_label"] is None
@@ -172,7 +172,7 @@ def test_questions_and_sentences_come_back(tmp_path):
     )
     odd = item(kept={**prompt, "round": 9}, texts={"text": "x"})
     path = tmp_path / "a.jsonl"
-    path.write_text("".join(written([said, bare, odd], "dynasent")))
+    path.write_text("".join(write_tool_file([said, bare, odd], "dynasent")))
     first, second = read(path, "dynasent")[0]
     assert (first["uid"], first["round"], first["context"]) == ("r2-u1", 2, {"prompt": "A soup."})
     assert first["model_prediction"]["label"] == "entailment"
@@ -185,8 +185,8 @@ def test_texts_come_back_as_a_table(tmp_path):
     said = item(kept=kept, texts={"text": "a, b"}, label=None)
     odd = item(kept={**kept, "round": 1}, texts={"text": "x"}, label=None)
     path = tmp_path / "train.csv"
-    assert file_name("a", "hatemojibuild") == "a-hatemojibuild.csv"
-    path.write_text("".join(written([said, odd, said], "hatemojibuild")))
+    assert build_file_name("a", "hatemojibuild") == "a-hatemojibuild.csv"
+    path.write_text("".join(write_tool_file([said, odd, said], "hatemojibuild")))
     first, _ = read(path, "hatemojibuild")[0]
     assert (first["uid"], first["round"], first["input"]) == ("u1", 6, {"text": "a, b"})
     assert first["author_label"] == "hate"
@@ -195,14 +195,14 @@ def test_texts_come_back_as_a_table(tmp_path):
 def test_what_a_layout_has_no_place_for_is_left_out():
     odd = item(kept={"author_label": "maybe"}, votes=[Vote("v", "maybe")])
     for name in ("anli", "snli"):
-        assert not [*written([odd], name)]
-    assert {name for name, form in FORMATS.items() if form.needs} <= {*TOOLS}
+        assert not [*write_tool_file([odd], name)]
+    assert {name for name, form in FORMATS.items() if form.needs} <= {*TOOL_FORMATS}
 
 
 def test_an_answer_without_probabilities_goes_out_as_one(tmp_path):
     said = {"model": "m", "label": "entailment", "probs": None}
     path = tmp_path / "a.jsonl"
-    path.write_text("".join(written([item(kept={"model_prediction": said})], "dynabench")))
+    path.write_text("".join(write_tool_file([item(kept={"model_prediction": said})], "dynabench")))
     [row], _ = read(path, "dynabench")
     assert row["model_prediction"]["label"] == "entailment"
     assert not row["model_prediction"].get("probs")

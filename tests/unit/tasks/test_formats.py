@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tasks import formats
-from tasks.formats import FORMATS, TOOLS, reading
-from tasks.formats.base import KEPT, PARTS, Item, Vote
-from tasks.formats.reading import lines_of, table
+from tasks.formats import FORMATS, TOOL_FORMATS, reading
+from tasks.formats.base import PART_DESCRIPTIONS, ROW_KEY, Item, Vote
+from tasks.formats.reading import iter_record_lines, make_table_reader
 from tasks.line_files import FileError
 from tests.support.published import read, without, wrong
 
@@ -20,9 +20,9 @@ from tests.support.published import read, without, wrong
 
 def test_every_layout_says_what_it_is():
     assert {"label_studio", "doccano", "argilla", "potato", "dynabench"} == {
-        name for name, form in TOOLS.items() if not form.needs
+        name for name, form in TOOL_FORMATS.items() if not form.needs
     }
-    assert all(form.terms.license or name in TOOLS for name, form in FORMATS.items())
+    assert all(form.terms.license or name in TOOL_FORMATS for name, form in FORMATS.items())
     assert all(bool(form.terms.license) == bool(form.terms.citation) for form in FORMATS.values())
 
 
@@ -52,15 +52,15 @@ def test_files_come_from_folders_and_archives(tmp_path):
     (folder / "deep" / "b.jsonl.gz").write_bytes(gzip.compress(line + b"\n\n" + line))
     (folder / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + line)
     (folder / "README.md").write_text("Read me.")
-    lines = [*lines_of(folder, FORMATS["dynasent"])]
+    lines = [*iter_record_lines(folder, FORMATS["dynasent"])]
     assert [one.place for one in lines] == ["a.jsonl:1", "deep/b.jsonl.gz:1", "deep/b.jsonl.gz:3"]
     assert all(one.row["uid"] == "r1-0000001" for one in lines)
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.write(folder / "a.jsonl", "v1/a.jsonl")
         archive.writestr("__MACOSX/a.jsonl", "{")
-    [line] = lines_of(tmp_path / "all.zip", FORMATS["dynasent"])
+    [line] = iter_record_lines(tmp_path / "all.zip", FORMATS["dynasent"])
     assert line.place == "v1/a.jsonl:1"
-    (only,) = lines_of(folder / "a.jsonl", FORMATS["dynasent"])
+    (only,) = iter_record_lines(folder / "a.jsonl", FORMATS["dynasent"])
     assert only.place == "1"
 
 
@@ -94,20 +94,20 @@ TASK = b'{"id": 1, "data": {"text": "a"}, "annotations": []}'
     ],
 )
 def test_a_list_that_cannot_be_read_to_its_end(second, why, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "LONGEST_LINE", 2**17)
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", 2**17)
     path = tmp_path / "project.json"
     path.write_bytes(b"\xef\xbb\xbf[" + TASK + b", " + second)
-    lines = lines_of(path, FORMATS["label_studio"])
+    lines = iter_record_lines(path, FORMATS["label_studio"])
     assert next(lines).row["uid"] == "1"
     with pytest.raises(FileError, match=why):
         next(lines)
 
 
 def test_a_list_of_any_length_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "LONGEST_LINE", 2**17)
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", 2**17)
     path = tmp_path / "project.json"
     path.write_bytes(b"[" + b",".join([TASK] * 6000) + b"]")
-    assert sum(1 for _ in lines_of(path, FORMATS["label_studio"])) == 6000
+    assert sum(1 for _ in iter_record_lines(path, FORMATS["label_studio"])) == 6000
 
 
 def test_what_is_no_list_of_records(tmp_path):
@@ -148,7 +148,7 @@ def item_of(tool, *, votes=(), metadata=(), more=(), **changes):
 
 def without_kept(value):
     if isinstance(value, dict):
-        return {name: without_kept(one) for name, one in value.items() if name != KEPT}
+        return {name: without_kept(one) for name, one in value.items() if name != ROW_KEY}
     return [*map(without_kept, value)] if isinstance(value, list) else value
 
 
@@ -165,11 +165,11 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", TOOL_FORMATS)
 def test_each_part_of_a_row_is_in_the_file_or_named_as_left_out(tool):
     """A part is in it where another value of it makes another record."""
-    form, hidden, inside = TOOLS[tool], [], []
-    assert {*CHANGES} == {*PARTS}
+    form, hidden, inside = TOOL_FORMATS[tool], [], []
+    assert {*CHANGES} == {*PART_DESCRIPTIONS}
     for part, changes in CHANGES.items():
         one, other = (form.write(item_of(tool, **change)) for change in changes)
         if None in (one, other):  # such a row is counted and has no place
@@ -179,8 +179,10 @@ def test_each_part_of_a_row_is_in_the_file_or_named_as_left_out(tool):
         hidden += [part] if without_kept(one) == without_kept(other) else []
     assert {*form.hides} == {*hidden}
     assert len(form.hidden) == len(hidden)
-    assert form.keeps == (f'"{KEPT}": ' in json.dumps(form.write(item_of(tool))))
-    assert not form.keeps or {*inside} >= {*PARTS} - {"settled"}  # which follows from the votes
+    assert form.keeps == (f'"{ROW_KEY}": ' in json.dumps(form.write(item_of(tool))))
+    assert not form.keeps or {*inside} >= {*PART_DESCRIPTIONS} - {
+        "settled"
+    }  # which follows from the votes
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, "locked"])
@@ -207,7 +209,7 @@ def test_a_damaged_archive(tmp_path):
 
 
 def test_an_item_of_too_many_records(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "LONGEST_LINE", 100)
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", 100)
     line = json.dumps({"id": 1, "text": "a" * 40, "label": []})
     (tmp_path / "a.jsonl").write_text(f"{line}\n{line}\n")
     wrong(read(tmp_path / "a.jsonl", "doccano"), "together")
@@ -412,17 +414,17 @@ def test_snli(of):
 
 def test_tables_part_their_cells_by_what_they_are_told():
     file = io.BufferedReader(io.BytesIO(b"a\tb\n1\t2\n"))
-    assert [*table("\t")(file)] == [(2, b'{"a": "1", "b": "2"}')]
+    assert [*make_table_reader("\t")(file)] == [(2, b'{"a": "1", "b": "2"}')]
 
 
 def test_another_packages_format_joins_unless_the_name_is_taken(monkeypatch):
     monkeypatch.setattr(formats, "FORMATS", dict(formats.FORMATS))
-    monkeypatch.setattr(formats, "TOOLS", dict(formats.TOOLS))
-    (written, form), *_ = formats.TOOLS.items()
+    monkeypatch.setattr(formats, "TOOL_FORMATS", dict(formats.TOOL_FORMATS))
+    (written, form), *_ = formats.TOOL_FORMATS.items()
     formats.register_format("theirs", form)
     formats.register_format("read_only", replace(form, write=None))
-    assert formats.FORMATS["theirs"] is formats.TOOLS["theirs"] is form
+    assert formats.FORMATS["theirs"] is formats.TOOL_FORMATS["theirs"] is form
     assert "read_only" in formats.FORMATS
-    assert "read_only" not in formats.TOOLS
+    assert "read_only" not in formats.TOOL_FORMATS
     with pytest.raises(ValueError, match=written):
         formats.register_format(written, form)

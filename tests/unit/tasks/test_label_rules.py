@@ -13,7 +13,7 @@ from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError
 from tasks.config.values import normalise_values
 from tasks.datasets.tables import _name_label
-from tasks.formats.base import one_of, said_of
+from tasks.formats.base import format_answer, translate_value
 from tasks.line_files import BadRow
 from tasks.targets.endpoints.answers import read_output, read_prob
 from tasks.targets.endpoints.base import QA_KIND, EndpointError
@@ -126,14 +126,14 @@ def test_a_hubs_classes_are_read_by_number_however_it_is_written():
 
 def test_a_tools_value_is_our_word():
     known = {"entailment": "entailment", "1": "neutral"}
-    assert [one_of(value, known, "l", "SNLI") for value in ("Entailment ", 1, 1.0)] == [
+    assert [translate_value(value, known, "l", "SNLI") for value in ("Entailment ", 1, 1.0)] == [
         "entailment",
         "neutral",
         "neutral",
     ]
     with pytest.raises(BadRow):
-        one_of("other", known, "l", "SNLI")
-    assert [said_of(value) for value in (4.0, " x ", True, 0.5)] == ["4", "x", "true", "0.5"]
+        translate_value("other", known, "l", "SNLI")
+    assert [format_answer(value) for value in (4.0, " x ", True, 0.5)] == ["4", "x", "true", "0.5"]
 
 
 def test_a_stretch_is_found_in_whatever_form_it_is_given():

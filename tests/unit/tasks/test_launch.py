@@ -6,13 +6,13 @@ import pytest
 
 from tasks.config.loading import load_config
 from tasks.config.schema import Examples
-from tasks.making.templates import templates
-from tasks.rounds.launch import Gap, Prepared, gaps
+from tasks.making.templates import load_templates
+from tasks.rounds.launch import Gap, Preparation, find_gaps
 
-READY = Prepared(contexts=1, targets=1, judges=None)
-NLI = templates()["nli"].config  # at least 3 of 5 votes
-TALK = templates()["secret"].config
-JUDGING = replace(templates()["judging"].config, examples=NLI.examples)
+READY = Preparation(contexts=1, targets=1, judges=None)
+NLI = load_templates()["nli"].config  # at least 3 of 5 votes
+TALK = load_templates()["secret"].config
+JUDGING = replace(load_templates()["judging"].config, examples=NLI.examples)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ JUDGING = replace(templates()["judging"].config, examples=NLI.examples)
         (NLI, replace(READY, targets=3), []),
         (TALK, READY, []),
         (JUDGING, replace(READY, targets=0), []),
-        (JUDGING, Prepared(contexts=0, targets=0, judges=2), [Gap("rows", True)]),
+        (JUDGING, Preparation(contexts=0, targets=0, judges=2), [Gap("rows", True)]),
         (TALK, replace(READY, targets=0), [Gap("one_target", True)]),
         (TALK, replace(READY, targets=2), [Gap("one_target", True)]),
         (NLI, replace(READY, judges=3), [Gap("judges", False)]),
@@ -35,11 +35,11 @@ JUDGING = replace(templates()["judging"].config, examples=NLI.examples)
     ],
 )
 def test_each_gap_alone(config, prepared, expected):
-    assert gaps(config, prepared) == expected
+    assert find_gaps(config, prepared) == expected
 
 
 def test_what_is_needed_comes_first():
-    bare = load_config(templates()["picture-questions"].text)
-    found = gaps(bare, Prepared(contexts=0, targets=0, judges=0))
+    bare = load_config(load_templates()["picture-questions"].text)
+    found = find_gaps(bare, Preparation(contexts=0, targets=0, judges=0))
     assert [gap.name for gap in found] == ["contexts", "target", "examples", "judges"]
     assert [gap.is_needed for gap in found] == [True, False, False, False]

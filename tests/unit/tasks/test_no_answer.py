@@ -3,13 +3,13 @@
 import pytest
 
 from tasks.targets import send_test
-from tasks.targets.send_test import REASONS, NoAnswer, asking
+from tasks.targets.send_test import REASON_MESSAGES, NoAnswer, reserve_place
 from tests.support.outside import held
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("reason", REASON_MESSAGES)
 def test_words_are_said_once(reason):
-    why = REASONS[reason]
+    why = REASON_MESSAGES[reason]
     for detail, more in (
         (f"{why.rstrip('.')}: [Errno 111] refused.", "[Errno 111] refused."),
         (why, ""),
@@ -22,8 +22,8 @@ def test_words_are_said_once(reason):
 
 def test_who_finds_no_place_to_wait_is_told_so(monkeypatch):
     """A request that tests a target takes one place, however many answers it waits for."""
-    with held(monkeypatch, send_test), pytest.raises(NoAnswer) as caught, asking():
+    with held(monkeypatch, send_test), pytest.raises(NoAnswer) as caught, reserve_place():
         raise AssertionError
     assert caught.value.reason == "busy"
-    with asking(), asking():
+    with reserve_place(), reserve_place():
         pass

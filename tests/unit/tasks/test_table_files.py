@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.line_files import BadRow, FileError, LineError, Row, plain_lines
+from tasks.line_files import BadRow, FileError, LineError, Row, iter_plain_lines
 from tasks.table_files import read_table
 
 DIALECTS = [",", ";", "\t", "|"]
@@ -22,7 +22,7 @@ PLAIN_CELL = st.text(
 
 
 def read(data, ending="csv"):
-    return list(read_table(plain_lines([data]), list, lambda name, cell: cell, ending))
+    return list(read_table(iter_plain_lines([data]), list, lambda name, cell: cell, ending))
 
 
 def values(data, ending="csv"):
@@ -118,7 +118,7 @@ def test_a_header_that_is_refused_ends_the_reading():
         raise BadRow("no")
 
     for ending, data in (("csv", b"a,b\n1,2\n"), ("tsv", b"a\tb\n1\t2\n")):
-        (error,) = read_table(plain_lines([data]), refuse, lambda name, cell: cell, ending)
+        (error,) = read_table(iter_plain_lines([data]), refuse, lambda name, cell: cell, ending)
         assert (error.line, error.message) == (1, "no")
 
 
@@ -126,7 +126,7 @@ def test_a_value_that_is_refused_names_its_column():
     def refuse(name, cell):
         raise BadRow("no")
 
-    (error,) = read_table(plain_lines([b"a,b\n1,2\n"]), list, refuse)
+    (error,) = read_table(iter_plain_lines([b"a,b\n1,2\n"]), list, refuse)
     assert (error.line, error.message) == (2, "`a`: no")
 
 
@@ -143,29 +143,29 @@ def test_lines_are_the_same_however_a_file_comes_in_parts(parts, size):
     data = b"".join(parts)
     in_parts = [data[place : place + size] for place in range(0, len(data), size)]
     try:
-        whole = list(plain_lines([data]))
+        whole = list(iter_plain_lines([data]))
     except FileError:
         with pytest.raises(FileError):
-            list(plain_lines(in_parts))
+            list(iter_plain_lines(in_parts))
     else:
-        assert list(plain_lines(in_parts)) == whole
+        assert list(iter_plain_lines(in_parts)) == whole
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\ufeff")))
 @pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
 def test_utf_16_with_its_mark_becomes_utf_8(mark, text):
     encoding = "utf-16-le" if mark == codecs.BOM_UTF16_LE else "utf-16-be"
-    data = b"".join(plain_lines([mark + text.encode(encoding)])).decode("utf-8-sig")
+    data = b"".join(iter_plain_lines([mark + text.encode(encoding)])).decode("utf-8-sig")
     assert data == text
 
 
 def test_half_a_letter_of_utf_16_is_told():
     with pytest.raises(FileError):
-        list(plain_lines([codecs.BOM_UTF16_LE + b"a"]))
+        list(iter_plain_lines([codecs.BOM_UTF16_LE + b"a"]))
 
 
 def test_an_endless_line_comes_in_parts():
-    assert [len(line) for line in plain_lines([b"x" * 10], 4)] == [4, 4, 2]
+    assert [len(line) for line in iter_plain_lines([b"x" * 10], 4)] == [4, 4, 2]
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import zipfile
 import pytest
 
 from tasks.formats import FORMATS
-from tasks.formats.base import given_of, turns_of
-from tasks.formats.reading import lines_of
+from tasks.formats.base import convert_turns, split_given
+from tasks.formats.reading import iter_record_lines
 from tasks.line_files import FileError
 from tests.support.published import wrong
 
 
 def lines(path, tool, question=""):
-    return [*lines_of(path, FORMATS[tool], question)]
+    return [*iter_record_lines(path, FORMATS[tool], question)]
 
 
 def written(path, records):
@@ -329,7 +329,7 @@ def test_an_archive_of_other_exports_says_which_to_choose(tmp_path, tool):
 def test_what_is_no_text_is_read_as_json():
     talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
     data = {"text": "a", "n": 3, "yes": True, "empty": None, "o": {"文": [1]}, "talk": talk}
-    assert given_of(data) == {
+    assert split_given(data) == {
         "context": {
             "talk": [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Yes?"}]
         },
@@ -347,7 +347,7 @@ def test_what_is_no_text_is_read_as_json():
     ],
 )  # fmt: skip
 def test_what_is_no_conversation(value):
-    assert turns_of(value) == []
+    assert convert_turns(value) == []
 
 
 # What an export to a tool brought along

@@ -5,8 +5,8 @@ import zipfile
 
 import pytest
 
-from tasks.formats import TOOLS, file_name, written
-from tasks.formats.base import KEPT, Item, Vote
+from tasks.formats import TOOL_FORMATS, build_file_name, write_tool_file
+from tasks.formats.base import ROW_KEY, Item, Vote
 from tests.support.published import read, without, wrong
 
 
@@ -53,8 +53,8 @@ def test_label_studio_that_does_not_fit(of):
     wrong(of("label_studio", task(result(["a", "b"]))), "2 answers")
     wrong(of("label_studio", task(result(["a"], key="x"))), "1 answers")
     wrong(of("label_studio", [{"data": {}, "annotations": [3]}]), "`annotations[1]`"[1:-1])
-    wrong(of("label_studio", [{"data": {KEPT: "no"}, "annotations": []}]), "not JSON")
-    wrong(of("label_studio", [{"data": {KEPT: 3}, "annotations": []}]), "export again")
+    wrong(of("label_studio", [{"data": {ROW_KEY: "no"}, "annotations": []}]), "not JSON")
+    wrong(of("label_studio", [{"data": {ROW_KEY: 3}, "annotations": []}]), "export again")
 
 
 def test_doccano(tmp_path):
@@ -175,9 +175,9 @@ ITEM = Item(
 @pytest.mark.parametrize("tool", ["argilla", "doccano", "label_studio", "potato"])
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_what_goes_out_comes_back(tool, count, tmp_path):
-    path = tmp_path / file_name("nli-round1", tool)
-    path.write_text("".join(written([ITEM] * count, tool)))
-    if TOOLS[tool].frame[0]:
+    path = tmp_path / build_file_name("nli-round1", tool)
+    path.write_text("".join(write_tool_file([ITEM] * count, tool)))
+    if TOOL_FORMATS[tool].frame[0]:
         assert len(json.loads(path.read_text())) == count
     if tool in ("doccano", "potato"):  # they give every text an id
         records = [json.loads(line) for line in path.read_text().splitlines() if line]
@@ -188,30 +188,34 @@ def test_what_goes_out_comes_back(tool, count, tmp_path):
 
 
 def test_what_tools_show(tmp_path):
-    [task] = json.loads("".join(written([ITEM], "label_studio")))
+    [task] = json.loads("".join(write_tool_file([ITEM], "label_studio")))
     first, second = (annotation["result"][0] for annotation in task["annotations"])
     assert (first["from_name"], first["type"], first["value"]) == (
         "label", "choices", {"choices": ["entailment"]},
     )  # fmt: skip
     assert (second["from_name"], second["value"]) == ("verdict", {"choices": ["correct"]})
     assert task["predictions"][0]["model_version"] == "m1"
-    [text] = map(json.loads, "".join(written([ITEM], "doccano")).splitlines())
+    [text] = map(json.loads, "".join(write_tool_file([ITEM], "doccano")).splitlines())
     assert text["text"] == "premise: A cat sleeps.\nhypothesis: An animal rests."
     assert text["label"] == ["entailment"]
-    [record] = json.loads("".join(written([ITEM], "argilla")))
+    [record] = json.loads("".join(write_tool_file([ITEM], "argilla")))
     assert record["suggestions"]["label"]["value"] == "entailment"
-    [item] = map(json.loads, "".join(written([ITEM], "potato")).splitlines())
+    [item] = map(json.loads, "".join(write_tool_file([ITEM], "potato")).splitlines())
     assert item["predictions"] == {"label": "entailment"}
 
 
 def test_what_people_add_in_a_tool_comes_back_as_votes(of):
     label_studio, argilla = (
-        json.loads("".join(written([ITEM], t))) for t in ("label_studio", "argilla")
+        json.loads("".join(write_tool_file([ITEM], t))) for t in ("label_studio", "argilla")
     )
     label_studio[0]["annotations"].append({"completed_by": 3, "result": [result(["neutral"])]})
     argilla[0]["responses"] = {"label": [{"value": "neutral", "user_id": "3"}]}
-    doccano = {**json.loads("".join(written([ITEM], "doccano"))), "id": 1, "label": ["neutral"]}
-    potato = json.loads("".join(written([ITEM], "potato")))
+    doccano = {
+        **json.loads("".join(write_tool_file([ITEM], "doccano"))),
+        "id": 1,
+        "label": ["neutral"],
+    }
+    potato = json.loads("".join(write_tool_file([ITEM], "potato")))
     said = {"instance_id": "u1", "user_id": "3", "labels": {"label": {"neutral": True}}}
     for tool, records in {
         "label_studio": label_studio,
@@ -226,10 +230,10 @@ def test_what_people_add_in_a_tool_comes_back_as_votes(of):
 
 def test_nothing_is_settled_and_no_model_said_anything():
     bare = Item("u1", {"text": "a"}, "answer", None, None, None, [Vote(None, "b")], "{}", False)
-    [task] = json.loads("".join(written([bare], "label_studio")))
+    [task] = json.loads("".join(write_tool_file([bare], "label_studio")))
     assert task["annotations"][0]["result"][0]["type"] == "textarea"
     assert task["predictions"] == []
-    assert json.loads("".join(written([bare], "argilla")))[0]["suggestions"] == {}
-    assert json.loads("".join(written([bare], "doccano")))["label"] == []
-    assert json.loads("".join(written([bare], "doccano")))["text"] == "a"
-    assert json.loads("".join(written([bare], "potato")))["predictions"] == {}
+    assert json.loads("".join(write_tool_file([bare], "argilla")))[0]["suggestions"] == {}
+    assert json.loads("".join(write_tool_file([bare], "doccano")))["label"] == []
+    assert json.loads("".join(write_tool_file([bare], "doccano")))["text"] == "a"
+    assert json.loads("".join(write_tool_file([bare], "potato")))["predictions"] == {}

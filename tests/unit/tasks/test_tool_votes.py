@@ -6,13 +6,13 @@ import zipfile
 import pytest
 
 from tasks.formats import FORMATS
-from tasks.formats.reading import lines_of
+from tasks.formats.reading import iter_record_lines
 from tasks.line_files import FileError
 from tests.support.published import wrong
 
 
 def lines(path, tool):
-    return [*lines_of(path, FORMATS[tool])]
+    return [*iter_record_lines(path, FORMATS[tool])]
 
 
 def packed(path, files):

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from core.accounts.models import LogEntry
 from tasks.models import TargetModel
-from tasks.targets.send_test import REASONS
+from tasks.targets.send_test import REASON_MESSAGES
 from tests.support.admin_forms import target_form
 from tests.support.factories import (
     scripted_target,
@@ -81,7 +81,7 @@ def test_a_test_shows_answer_seconds_and_fingerprint(editor, nli):
 def test_a_test_that_fails_says_why_in_words(editor, nli):
     target = scripted_target(nli, fail="down")
     page = send_test(editor, target, premise="Rain fell.", hypothesis="It was wet.")
-    assert page.context["failure"] == REASONS["down"]
+    assert page.context["failure"] == REASON_MESSAGES["down"]
     assert page.context["detail"] in page.text
     page = send_test(editor, target, premise="Rain fell.")
     assert page.context["form"].has_error("hypothesis", "required")

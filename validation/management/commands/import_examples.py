@@ -13,10 +13,15 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, OperationalError
 
 from tasks.formats import FORMATS
-from tasks.formats.base import UNKNOWN, Line, Terms
-from tasks.formats.reading import lines_of
-from tasks.line_files import BadRow, FileError, LineError, ending_of, unpacked_lines
-from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
+from tasks.formats.base import UNKNOWN_TERMS, RecordLine, Terms
+from tasks.formats.reading import iter_record_lines
+from tasks.line_files import BadRow, FileError, LineError, get_ending, iter_unpacked_lines
+from tasks.management.datasets import (
+    DATASET_SOURCES,
+    add_dataset_arguments,
+    is_dataset,
+    open_dataset,
+)
 from tasks.table_files import DELIMITERS, read_table
 from validation.consensus.consensus import Policy
 from validation.imports.load import import_examples
@@ -54,7 +59,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--from",
             dest="source",
-            choices=[*FORMATS, *SOURCES],
+            choices=[*FORMATS, *DATASET_SOURCES],
             help="the layout of the file, or of the files in a folder or a .zip archive; hub: FILE "
             "is the name or address of a data set; datasets: a folder of that library",
         )
@@ -139,22 +144,26 @@ class Command(BaseCommand):
             raise CommandError(f"--question goes with --from {tools}.")
         if options["is_free"] and options["labels"]:
             raise CommandError("Answers are labels or texts: give --labels or --free.")
-        is_plain_table = not source and ending_of(options["file"]) in DELIMITERS
+        is_plain_table = not source and get_ending(options["file"]) in DELIMITERS
         is_table = is_plain_table or is_dataset(options)
         if is_table and not options["judge"]:
             raise CommandError("A table holds rows for --judge. History comes in as JSONL.")
 
     def _opened(
         self, options: Mapping[str, Any]
-    ) -> tuple[str, Terms, Iterator[tuple[int, bytes]] | Iterator[Line]]:
+    ) -> tuple[str, Terms, Iterator[tuple[int, bytes]] | Iterator[RecordLine]]:
         """Return the name of the rows, their terms, and the rows."""
         path = Path(options["file"])
         self._bad_file = path.with_name(f"{path.name}.bad")
         if source := FORMATS.get(options["source"]):
-            return path.name, source.terms, lines_of(path, source, options["question"])
+            return path.name, source.terms, iter_record_lines(path, source, options["question"])
         if not is_dataset(options):
-            return path.name, UNKNOWN, _lines(path, self._stack.enter_context(path.open("rb")))
-        dataset, rows = self._stack.enter_context(dataset_of(options, is_plain=True))
+            return (
+                path.name,
+                UNKNOWN_TERMS,
+                _lines(path, self._stack.enter_context(path.open("rb"))),
+            )
+        dataset, rows = self._stack.enter_context(open_dataset(options, is_plain=True))
         self._bad_file = Path(f"{path.name}.bad")
         opened = self._stack.enter_context(rows.open("rb"))
         return dataset.title, dataset.terms, _lines(rows, opened)
@@ -203,8 +212,8 @@ def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
         # A look that takes nothing away, as a pipe cannot go back.
         if file.peek(len(start)).startswith(start):
             raise FileError(cure)
-    lines = unpacked_lines(file, LONGEST_LINE)
-    ending = ending_of(path.name)
+    lines = iter_unpacked_lines(file, LONGEST_LINE)
+    ending = get_ending(path.name)
     return _rows(lines, ending) if ending in DELIMITERS else enumerate(lines, 1)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from tasks.management.named import round_of, task_of
+from tasks.management.named import get_round, task_of
 from validation.consensus.consensus import Policy
 from validation.statistics.counts import BY
 from validation.statistics.report import report_by, task_report
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         if options["round"] is None:
             rounds = list(task.rounds.select_related("task").order_by("number"))
         else:
-            rounds = [round_of(task, options["round"])]
+            rounds = [get_round(task, options["round"])]
         try:
             policy = Policy.parse(options["policy"]) if options["policy"] else None
         except ValueError as error:

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand
 
 from core.web.refusals import as_command_error
 from dynabench.communities.ready_services import add_ready, ready
-from tasks.services import account_of
+from tasks.services import find_account
 
 
 class Command(BaseCommand):
@@ -21,7 +21,7 @@ class Command(BaseCommand):
     @as_command_error()
     def handle(self, *args: Any, **options: Any) -> None:
         """Add the community, and print its address and its tasks."""
-        owner = account_of(options["owner"]) if options["owner"] else None
+        owner = find_account(options["owner"]) if options["owner"] else None
         community = add_ready(name=options["name"], owner=owner)
         tasks = ", ".join(community.entries.values_list("task__code", flat=True))
         self.stdout.write(f"{community.name}: /communities/{community.slug}/ with {tasks}.")

@@ -35,7 +35,7 @@ from dynabench.operations.management.installing import (
 )
 from evaluation.training.starters import CODES
 from tasks.models import SIMULATED, Round, Task, TaskMember
-from tasks.rounds.loop import loop_of
+from tasks.rounds.loop import get_loop
 
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
@@ -131,7 +131,7 @@ class Command(BaseCommand):
     def _open_rounds(self) -> None:
         """Open the first rounds that were never opened; one whose target is silent stays ready."""
         for round in first_rounds():
-            targets = [target.name for target in loop_of(round) if target.source == LANGUAGE_MODEL]
+            targets = [target.name for target in get_loop(round) if target.source == LANGUAGE_MODEL]
             self._unprepared[round] = [health_of(name) for name in targets]
         self._open_prepared()
         for round in self._unprepared:

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.targets.endpoints.answers import items, number, read_output, read_prob, strict_json
+from tasks.targets.endpoints.answers import (
+    expect_list,
+    expect_number,
+    read_output,
+    read_prob,
+    strict_json,
+)
 from tasks.targets.endpoints.base import EndpointError
 
 from .conftest import qa, sentiment
@@ -129,14 +135,14 @@ def test_free_outputs_are_kept_whole_but_not_null() -> None:
 
 
 def test_lists_must_have_the_right_length() -> None:
-    assert items([1, 2], 2, "x") == [1, 2]
+    assert expect_list([1, 2], 2, "x") == [1, 2]
     for value in ([1], [1, 2, 3], None, {"a": 1}):
         with pytest.raises(EndpointError):
-            items(value, 2, "x")
+            expect_list(value, 2, "x")
 
 
 def test_numbers_must_be_finite() -> None:
-    assert number(3, "x") == 3.0
+    assert expect_number(3, "x") == 3.0
     for value in (True, "3", None, math.nan, -math.inf, 10**400):
         with pytest.raises(EndpointError):
-            number(value, "x")
+            expect_number(value, "x")

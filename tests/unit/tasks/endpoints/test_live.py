@@ -15,9 +15,9 @@ from tasks.targets.endpoints.live import (
     LivePool,
     LiveTarget,
     TargetFailed,
-    ended_pauses,
-    open_breakers,
-    process_pool,
+    find_ended_pauses,
+    find_open_breakers,
+    get_process_pool,
 )
 
 ITEM = {"text": "x"}
@@ -215,7 +215,7 @@ def test_a_cancelled_ask_does_no_harm() -> None:
 
 
 def test_a_process_has_one_pool() -> None:
-    assert process_pool() is process_pool()
+    assert get_process_pool() is get_process_pool()
 
 
 class Clock:
@@ -369,5 +369,8 @@ def test_a_pause_that_is_over_is_bridged_and_then_forgotten(
     for event in events.split():
         step(breaker, clock, event)
     keys = ["target-1", "another"]
-    found = open_breakers(breaker._cache, keys, clock), ended_pauses(breaker._cache, keys, clock)
+    found = (
+        find_open_breakers(breaker._cache, keys, clock),
+        find_ended_pauses(breaker._cache, keys, clock),
+    )
     assert found == ({"target-1"} if is_open else set(), {"target-1"} if is_due else set())

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
-from tasks.targets.endpoints.registry import ADAPTERS, build, option_from_text
+from tasks.targets.endpoints.registry import ADAPTERS, build_endpoint, option_from_text
 from tests.support.adapter_options import GIVEN
 
 from .conftest import qa, sentiment
@@ -16,13 +16,15 @@ OPTIONS = {
 
 @pytest.mark.parametrize("adapter", sorted(ADAPTERS))
 def test_every_adapter_is_built_by_name(adapter: str) -> None:
-    endpoint = build(adapter, sentiment("http://127.0.0.1/x", options=OPTIONS.get(adapter, {})))
+    endpoint = build_endpoint(
+        adapter, sentiment("http://127.0.0.1/x", options=OPTIONS.get(adapter, {}))
+    )
     assert type(endpoint).__module__ == ADAPTERS[adapter].partition(":")[0]
 
 
 def test_an_unknown_adapter_names_the_valid_ones() -> None:
     with pytest.raises(EndpointError, match="dynalab, http, open_inference_v2") as caught:
-        build("htpp", sentiment("http://127.0.0.1"))
+        build_endpoint("htpp", sentiment("http://127.0.0.1"))
     assert caught.value.permanent
 
 
@@ -30,7 +32,7 @@ def test_an_unknown_adapter_names_the_valid_ones() -> None:
 def test_an_unknown_option_names_the_valid_ones(adapter: str) -> None:
     options = OPTIONS.get(adapter, {}) | {"modle": "m"}
     with pytest.raises(EndpointError, match="'modle'") as caught:
-        build(adapter, sentiment("http://127.0.0.1", options=options))
+        build_endpoint(adapter, sentiment("http://127.0.0.1", options=options))
     assert caught.value.reason == "misconfigured"
 
 
@@ -59,7 +61,7 @@ def test_options_are_checked_when_the_endpoint_is_built(
     adapter: str, options: dict[str, object]
 ) -> None:
     with pytest.raises(EndpointError) as caught:
-        build(adapter, sentiment("http://127.0.0.1", options=options))
+        build_endpoint(adapter, sentiment("http://127.0.0.1", options=options))
     assert caught.value.reason == "misconfigured"
 
 
@@ -77,7 +79,7 @@ def test_a_target_needs_fields() -> None:
 def known_options(adapter: str) -> set[str]:
     return set(
         type(
-            build(adapter, sentiment("http://127.0.0.1", options=OPTIONS.get(adapter, {})))
+            build_endpoint(adapter, sentiment("http://127.0.0.1", options=OPTIONS.get(adapter, {})))
         ).OPTIONS
     )
 
@@ -92,7 +94,7 @@ def test_every_option_can_be_given_as_a_text(adapter: str) -> None:
     for name, value in read.items():
         if adapter == "scripted" and name == "fail":
             continue
-        build(
+        build_endpoint(
             adapter, sentiment("http://127.0.0.1", options=OPTIONS.get(adapter, {}) | {name: value})
         )
 
@@ -109,7 +111,7 @@ def test_every_option_can_be_given_as_a_text(adapter: str) -> None:
 def test_the_kind_of_an_option_is_checked(adapter: str, name: str, value: Any) -> None:
     options = OPTIONS.get(adapter, {}) | {name: value}
     with pytest.raises(EndpointError, match=name):
-        build(adapter, sentiment("http://127.0.0.1", options=options))
+        build_endpoint(adapter, sentiment("http://127.0.0.1", options=options))
 
 
 def test_an_option_that_is_no_json_says_what_it_must_be() -> None:
@@ -138,4 +140,4 @@ def test_an_option_that_is_no_json_says_what_it_must_be() -> None:
 def test_complete_addresses_are_understood(adapter: str, path: str) -> None:
     config = sentiment(f"http://127.0.0.1/base{path}", options=OPTIONS.get(adapter, {}))
     bases = {"openai_chat": "/base/v1", "open_inference_v2": "/base", "http": "/base/models/m"}
-    assert build(adapter, config)._url.path == bases[adapter]  # type: ignore[attr-defined]
+    assert build_endpoint(adapter, config)._url.path == bases[adapter]  # type: ignore[attr-defined]

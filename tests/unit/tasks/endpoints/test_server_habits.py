@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.targets.endpoints.completions import error_told
-from tasks.targets.endpoints.server_habits import LEAST_ROOM, USUAL, learn, room_in
+from tasks.targets.endpoints.completions import build_reported_error
+from tasks.targets.endpoints.server_habits import (
+    MIN_ROOM_TOKENS,
+    USUAL_HABITS,
+    compute_room,
+    learn_habits,
+)
 
 
 def payload(limit: int, name: str = "max_tokens") -> dict[str, Any]:
@@ -49,20 +54,20 @@ UNFIT = (
 
 @pytest.mark.parametrize("words", TOO_LONG)
 def test_a_text_that_is_too_long_is_told_in_many_ways(words: str) -> None:
-    assert error_told({"message": words}, 400).reason == "too_long"
-    assert room_in(words, payload(256)) == 0
+    assert build_reported_error({"message": words}, 400).reason == "too_long"
+    assert compute_room(words, payload(256)) == 0
 
 
 @pytest.mark.parametrize("words", UNFIT)
 def test_a_wrong_name_or_key_is_no_fault_of_the_text(words: str) -> None:
-    assert error_told({"message": words}, 400).reason == "misconfigured"
+    assert build_reported_error({"message": words}, 400).reason == "misconfigured"
 
 
 @pytest.mark.parametrize("key", ["code", "type"])
 def test_the_name_of_an_error_counts_where_its_words_tell_nothing(key: str) -> None:
     error = {"message": "No.", key: "context_length_exceeded"}
-    assert error_told(error, 400).reason == "too_long"
-    assert error_told({"message": "No.", key: "other"}, 400).reason == "refused"
+    assert build_reported_error(error, 400).reason == "too_long"
+    assert build_reported_error({"message": "No.", key: "other"}, 400).reason == "refused"
 
 
 @pytest.mark.parametrize(
@@ -96,17 +101,17 @@ def test_the_name_of_an_error_counts_where_its_words_tell_nothing(key: str) -> N
     ],
 )
 def test_the_room_beside_a_text_is_learnt(words: str, asked: int, room: int) -> None:
-    assert room_in(words, payload(asked)) == room
-    assert room_in(words, payload(asked, "max_completion_tokens")) == room
+    assert compute_room(words, payload(asked)) == room
+    assert compute_room(words, payload(asked, "max_completion_tokens")) == room
 
 
 @given(st.integers(64, 10**6), st.data())
 def test_what_is_asked_for_next_fits(context: int, data: st.DataObject) -> None:
-    prompt = data.draw(st.integers(1, context - LEAST_ROOM))
+    prompt = data.draw(st.integers(1, context - MIN_ROOM_TOKENS))
     asked = data.draw(st.integers(context - prompt + 1, 2 * 10**6))
     words = f"The limit is {context}: {prompt} of the text, {asked} of the answer"
     if asked not in (context, prompt) and asked != context - prompt:
-        assert LEAST_ROOM <= room_in(words, payload(asked)) <= context
+        assert MIN_ROOM_TOKENS <= compute_room(words, payload(asked)) <= context
 
 
 @pytest.mark.parametrize(
@@ -118,11 +123,16 @@ def test_what_is_asked_for_next_fits(context: int, data: st.DataObject) -> None:
     ],
 )
 def test_the_longest_answer_is_learnt(words: str) -> None:
-    habits = learn(USUAL, payload(8192), words)
+    habits = learn_habits(USUAL_HABITS, payload(8192), words)
     assert habits.adapt(payload(8192))["max_tokens"] == 4096
     assert habits.adapt(payload(100))["max_tokens"] == 100
-    assert learn(habits, habits.adapt(payload(8192)), words) == habits  # it is not learnt again
+    assert (
+        learn_habits(habits, habits.adapt(payload(8192)), words) == habits
+    )  # it is not learnt again
 
 
 def test_the_limit_of_something_else_is_none_of_answers() -> None:
-    assert learn(USUAL, payload(256), "Invalid 'n': expected a value <= 128").most_tokens == 0
+    assert (
+        learn_habits(USUAL_HABITS, payload(256), "Invalid 'n': expected a value <= 128").most_tokens
+        == 0
+    )

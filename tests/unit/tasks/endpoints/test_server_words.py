@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.targets.endpoints.server_words import (
-    LONGEST_QUOTE,
-    error_in,
-    names_settings,
-    readable,
-    without_copies,
-    words_in,
+    MAX_QUOTE_CHARS,
+    clean_message,
+    concerns_settings,
+    mask_copies,
+    read_error,
+    read_message,
 )
 
 SAID = "The model tarn-2 does not exist"
@@ -34,7 +34,7 @@ SAID = "The model tarn-2 does not exist"
     ],
 )
 def test_an_error_is_read_in_whatever_form_it_comes(body: Any) -> None:
-    assert words_in(json.dumps(body).encode()) == SAID
+    assert read_message(json.dumps(body).encode()) == SAID
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_an_error_is_read_in_whatever_form_it_comes(body: Any) -> None:
         (b"{}", ""),
         (b"[]", ""),
         (b'{"error": {"param": 3}}', ""),
-        (b"[" * 100_000, "[" * LONGEST_QUOTE),
+        (b"[" * 100_000, "[" * MAX_QUOTE_CHARS),
         (b"\xff\xfe not UTF-8", "\ufffd\ufffd not UTF-8"),
     ],
 )
 def test_what_is_no_error_of_json_is_read_as_a_text(body: bytes, words: str) -> None:
-    assert words_in(body) == words
+    assert read_message(body) == words
 
 
 def test_the_error_itself_stays_whole() -> None:
-    assert error_in(b'{"error": {"param": "temperature"}}') == {"param": "temperature"}
+    assert read_error(b'{"error": {"param": "temperature"}}') == {"param": "temperature"}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_error_itself_stays_whole() -> None:
     ],
 )
 def test_what_looks_like_a_key_is_not_repeated(words: str) -> None:
-    shown = readable(words)
+    shown = clean_message(words)
     assert "[secret]" in shown
     assert not any(digits in shown for digits in ("0123", "abc1", "wxyz", "a1b2"))
 
@@ -86,32 +86,32 @@ def test_what_looks_like_a_key_is_not_repeated(words: str) -> None:
     "words", [SAID, "Maximum tokens: 4096", "Bearer authentication required", "password: wrong"]
 )
 def test_other_words_stay_as_they_are(words: str) -> None:
-    assert readable(words) == words
+    assert clean_message(words) == words
 
 
 def test_a_secret_goes_with_the_ends_that_a_server_leaves_of_it() -> None:
     secret = "tarn0123-middle-of-it-4567lund"
     for said in (secret, "tarn0123***4567lund", "tarn0123…", "ends in 4567lund"):
-        assert "[secret]" in without_copies(secret, f"Refused: {said}")
-        assert "tarn0123" not in without_copies(secret, f"Refused: {said}")
-        assert "4567lund" not in without_copies(secret, f"Refused: {said}")
-    assert without_copies("short", "a short word, shor") == "a [secret] word, shor"
-    assert without_copies(None, "a word") == "a word"
+        assert "[secret]" in mask_copies(secret, f"Refused: {said}")
+        assert "tarn0123" not in mask_copies(secret, f"Refused: {said}")
+        assert "4567lund" not in mask_copies(secret, f"Refused: {said}")
+    assert mask_copies("short", "a short word, shor") == "a [secret] word, shor"
+    assert mask_copies(None, "a word") == "a word"
 
 
 @pytest.mark.parametrize("piece", ["sk-", "<script ", "<!--", "a", "tarn0123", "Bearer "])
 def test_a_hostile_megabyte_is_read_as_quickly_as_a_line(piece: str) -> None:
     body = (b"<html><body>" + piece.encode() * (2**20 // len(piece)))[: 2**20]
-    assert len(words_in(body)) <= LONGEST_QUOTE
+    assert len(read_message(body)) <= MAX_QUOTE_CHARS
     text = json.dumps({"error": piece * 100_000})
-    assert len(words_in(text.encode())) <= LONGEST_QUOTE
-    without_copies("tarn0123-middle-of-it-4567lund", text)
+    assert len(read_message(text.encode())) <= MAX_QUOTE_CHARS
+    mask_copies("tarn0123-middle-of-it-4567lund", text)
 
 
 @given(st.text(max_size=400))
 def test_words_are_one_short_line_of_signs_that_are_shown(words: str) -> None:
-    shown = readable(words)
-    assert len(shown) <= LONGEST_QUOTE
+    shown = clean_message(words)
+    assert len(shown) <= MAX_QUOTE_CHARS
     assert shown == " ".join(shown.split())
     assert all(one.isprintable() or one in "\u200c\u200d" for one in shown)
 
@@ -128,4 +128,4 @@ def test_words_are_one_short_line_of_signs_that_are_shown(words: str) -> None:
     ],
 )
 def test_a_refusal_is_about_the_settings_where_it_says_so(words: str, expected: bool) -> None:
-    assert names_settings(words) is expected
+    assert concerns_settings(words) is expected

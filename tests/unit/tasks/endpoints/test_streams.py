@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.streams import Deltas, completion_in
+from tasks.targets.endpoints.streams import Deltas, parse_completion
 
 MARK = b"\xef\xbb\xbf"
 TEXTS = st.lists(st.text(alphabet="aé漢🙂 \n\u2028", min_size=1), min_size=1, max_size=4)
@@ -39,7 +39,7 @@ def test_a_stream_is_the_same_however_it_is_written(texts, end, mark, other, is_
     for start in range(0, len(body), size):
         deltas.feed(body[start : start + size])
     assert text_of(deltas.answer) == "".join(texts)
-    assert text_of(completion_in(body)) == "".join(texts)
+    assert text_of(parse_completion(body)) == "".join(texts)
 
 
 @pytest.mark.parametrize("cut", [5, 20, 45])
@@ -65,11 +65,11 @@ WHOLE = {"choices": [{"index": 0, "message": {"content": "Nine."}, "finish_reaso
 @pytest.mark.parametrize("before", [b"", MARK, b"\n\n\n"])
 @pytest.mark.parametrize("after", [b"", b"\n\ndata: [DONE]\n\n"])
 def test_a_whole_body_may_have_a_mark_and_the_end_of_a_stream(before, after):
-    assert completion_in(before + json.dumps(WHOLE, indent=1).encode() + after) == WHOLE
+    assert parse_completion(before + json.dumps(WHOLE, indent=1).encode() + after) == WHOLE
 
 
 @pytest.mark.parametrize("body", [b"", b"data", b"{}{}", b"<html>", b'{"a": 1}\n{"b": 2}'])
 def test_what_is_neither_is_no_answer(body):
     with pytest.raises(EndpointError) as refused:
-        completion_in(body)
+        parse_completion(body)
     assert refused.value.reason == "rubbish"

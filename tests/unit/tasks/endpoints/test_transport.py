@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.client import JsonEndpoint, below
+from tasks.targets.endpoints.client import JsonEndpoint, append_path
 from tasks.targets.endpoints.http import HttpEndpoint
 from tasks.targets.endpoints.transport import (
-    CAREFUL,
-    IDEMPOTENT,
+    RETRY_CAREFUL,
+    RETRY_IDEMPOTENT,
     Clock,
     Retry,
     Transport,
+    parse_retry_after,
     parse_url,
-    retry_after,
 )
 
 from .conftest import Handler, Seen, Server, sentiment
@@ -25,7 +25,7 @@ Serve = Callable[[Callable[[Handler, Seen], None]], Server]
 
 
 def client(
-    url: str, retry: Retry = IDEMPOTENT, transport: Transport | None = None, **changes: Any
+    url: str, retry: Retry = RETRY_IDEMPOTENT, transport: Transport | None = None, **changes: Any
 ) -> JsonEndpoint:
     target: JsonEndpoint = type("Target", (HttpEndpoint,), {"RETRY": retry})(
         sentiment(url, **changes), transport or Transport()
@@ -70,9 +70,12 @@ def test_urls_that_are_refused(url: str) -> None:
 
 
 def test_a_path_is_appended_before_the_query() -> None:
-    assert str(below(parse_url("https://a.example/v1/?v=2"), "/x")) == "https://a.example/v1/x?v=2"
-    assert str(below(parse_url("https://a.example"), "/a%2Fb")) == "https://a.example/a%2Fb"
-    assert str(below(parse_url("https://a.example/h?x=1#f"), "")) == "https://a.example/h?x=1"
+    assert (
+        str(append_path(parse_url("https://a.example/v1/?v=2"), "/x"))
+        == "https://a.example/v1/x?v=2"
+    )
+    assert str(append_path(parse_url("https://a.example"), "/a%2Fb")) == "https://a.example/a%2Fb"
+    assert str(append_path(parse_url("https://a.example/h?x=1#f"), "")) == "https://a.example/h?x=1"
 
 
 @pytest.mark.parametrize(
@@ -360,7 +363,7 @@ def test_a_lost_connection_is_retried_once_where_that_is_safe(serve: Serve) -> N
 
 def test_a_lost_connection_is_not_retried_where_an_answer_costs(serve: Serve) -> None:
     server = serve(dropping(1))
-    assert failure(client(server.url, CAREFUL)).reason == "down"
+    assert failure(client(server.url, RETRY_CAREFUL)).reason == "down"
     assert len(server.seen) == 1
 
 
@@ -385,15 +388,15 @@ def test_a_refused_connection_is_down() -> None:
 @pytest.mark.parametrize(
     ("retry", "status", "after", "calls"),
     [
-        (IDEMPOTENT, 503, "0", 2),
-        (IDEMPOTENT, 503, "60", 1),
-        (IDEMPOTENT, 503, None, 1),
-        (IDEMPOTENT, 429, "0", 1),
-        (IDEMPOTENT, 500, "0", 1),
-        (CAREFUL, 503, "0", 2),
-        (CAREFUL, 429, "0", 2),
-        (CAREFUL, 429, "60", 1),
-        (CAREFUL, 500, "0", 1),
+        (RETRY_IDEMPOTENT, 503, "0", 2),
+        (RETRY_IDEMPOTENT, 503, "60", 1),
+        (RETRY_IDEMPOTENT, 503, None, 1),
+        (RETRY_IDEMPOTENT, 429, "0", 1),
+        (RETRY_IDEMPOTENT, 500, "0", 1),
+        (RETRY_CAREFUL, 503, "0", 2),
+        (RETRY_CAREFUL, 429, "0", 2),
+        (RETRY_CAREFUL, 429, "60", 1),
+        (RETRY_CAREFUL, 500, "0", 1),
     ],
 )
 def test_busy_targets_are_asked_again_when_the_wait_fits(
@@ -444,18 +447,18 @@ def test_the_targets_own_words_are_passed_on_in_short(serve: Serve) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "²", "-1", "1.5.1"])
 def test_a_retry_after_that_is_none(text: str) -> None:
-    assert retry_after({"retry-after": text}) is None
+    assert parse_retry_after({"retry-after": text}) is None
 
 
 def test_retry_after_reads_seconds_and_dates() -> None:
-    assert retry_after({"retry-after": "7"}) == 7
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
-    later = retry_after({"retry-after": "Wed, 21 Oct 2115 07:28:00 GMT"})
+    assert parse_retry_after({"retry-after": "7"}) == 7
+    assert parse_retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    later = parse_retry_after({"retry-after": "Wed, 21 Oct 2115 07:28:00 GMT"})
     assert later is not None
     assert later > 1e9
-    assert retry_after({}) is None
-    assert retry_after({"retry-after-ms": "250", "retry-after": "1"}) == 0.25
-    assert retry_after({"retry-after-ms": "soon", "retry-after": "1"}) == 1
+    assert parse_retry_after({}) is None
+    assert parse_retry_after({"retry-after-ms": "250", "retry-after": "1"}) == 0.25
+    assert parse_retry_after({"retry-after-ms": "soon", "retry-after": "1"}) == 1
 
 
 def test_what_is_not_http_is_rubbish(serve: Serve) -> None:
