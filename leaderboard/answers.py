@@ -7,5 +7,5 @@ from tasks import questions
 
 @questions.have_contestants.answer
 def have_contestants() -> Q:
-    """Return the condition by the arena's contestants."""
+    """Return the condition that an arena has contestants."""
     return Q(contestants__isnull=False)

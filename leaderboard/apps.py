@@ -7,5 +7,5 @@ class LeaderboardConfig(AppConfig):
     name = "leaderboard"
 
     def ready(self) -> None:
-        """Answer the questions of earlier rooms."""
+        """Register this room's answers to the questions of earlier rooms."""
         import_module("leaderboard.answers")

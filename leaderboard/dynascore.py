@@ -46,12 +46,12 @@ TableRow = dict[str, float | None]
 
 
 class TableError(ValueError):
-    """A line that cannot be read; the message names it and says how to correct it."""
+    """Raised for a line that cannot be read; the message names it and says how to correct it."""
 
 
 @dataclass
 class TaskTable:
-    """What a file says about one task, by model."""
+    """The rows of a file for one task, by model."""
 
     rows: dict[str, TableRow] = field(default_factory=dict)
     errors: dict[str, TableRow] = field(default_factory=dict)  # standard errors
@@ -59,9 +59,9 @@ class TaskTable:
 
 
 def read_tables(lines: Iterable[bytes], name: str) -> dict[str, TaskTable]:
-    """Read the tables of a file in JSON lines, by task; blank lines are skipped.
+    """Read the tables of a JSON Lines file, by task; blank lines are skipped.
 
-    name: of the file, for messages. Raises TableError.
+    name: the file's name, for messages. Raises TableError.
     """
     tables: dict[str, TaskTable] = {}
     for number, line in enumerate(lines, 1):
@@ -100,7 +100,7 @@ def _add_row(tables: dict[str, TaskTable], row: Any) -> None:
 
 
 def _replicates(row: dict[str, Any]) -> list[TableRow]:
-    """Return a row's resamples, each with the metrics that it names. Raises TableError."""
+    """Return a row's resamples, each with the metrics that it contains. Raises TableError."""
     replicates = row.get("replicates") or []
     if not isinstance(replicates, list) or not all(isinstance(each, dict) for each in replicates):
         raise TableError('replicates is a list of objects: [{"perf": 64.1, …}, …].')
@@ -120,7 +120,7 @@ def _name(row: dict[str, Any], key: str) -> str:
 
 
 def _number(row: dict[str, Any], key: str) -> float | None:
-    """Return the number under a key; None if it was not run. Raises TableError."""
+    """Return the number under a key; None if it was not measured. Raises TableError."""
     value = row.get(key)
     if value is None:
         return None
@@ -134,10 +134,10 @@ def _number(row: dict[str, Any], key: str) -> float | None:
 
 
 def draw_tables(table: TaskTable) -> Iterator[dict[str, TableRow]]:
-    """Yield resamples of a table, none where the file has neither replicates nor errors.
+    """Yield resamples of a table; none if the file has neither replicates nor errors.
 
-    What `replicates` name is as they say, the rest is normal around its value, by its error. The
-    order of the rows does not matter.
+    Metrics in `replicates` take those values; the others are drawn from a normal distribution with
+    their standard error. The order of the rows does not matter.
     """
     count = max(map(len, table.replicates.values()))
     if not count and any(any(row.values()) for row in table.errors.values()):
@@ -159,7 +159,7 @@ def draw_tables(table: TaskTable) -> Iterator[dict[str, TableRow]]:
 
 
 def score_task(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
-    """Return one task's rates and rows as they are printed, and sentences about them."""
+    """Return one task's rates and rows as they are printed, and notices about them."""
     errors = {model: row[rule.main] for model, row in table.errors.items()}
     rates = exchange_rates(rule, table.rows, errors)
     resamples = list(draw_tables(table))
@@ -178,7 +178,7 @@ def score_task(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]
 def _printed(
     rows: Iterable[ScoredModel], intervals: Mapping[str, Interval]
 ) -> list[dict[str, Any]]:
-    """Return the rows as they are printed, without optional fields that say nothing."""
+    """Return the rows as they are printed, without empty optional fields."""
     printed = []
     for row in rows:
         line = asdict(row)
@@ -195,7 +195,7 @@ def _printed(
 def score_anchored_task(
     weights: Mapping[str, float], table: TaskTable, pool: Table
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return what `score_task` does, on the scale of a pool.
+    """Return the same as `score_task`, on the scale of a pool.
 
     There are no rates: no metric has a price in units of another. Raises AnchorsError.
     """
@@ -229,7 +229,7 @@ def _intervals(
 
 
 def _is_in_fractions(table: Table) -> bool:
-    """Return whether the shares run from 0 to 1: none is above 1, and one is no whole number."""
+    """Return whether the shares run from 0 to 1: none is above 1, and not all are whole numbers."""
     shares = []
     for row in table.values():
         for metric, value in row.items():
@@ -243,7 +243,7 @@ def _in_percent(table: Table) -> Table:
 
 
 def _times(unit: float, table: Table) -> Table:
-    """Return the table with its shares in another unit."""
+    """Return the table with its shares multiplied by `unit`."""
     scaled: dict[str, TableRow] = {}
     for model, row in table.items():
         scaled[model] = {}
@@ -255,9 +255,9 @@ def _times(unit: float, table: Table) -> Table:
 
 
 def pool_of(task: str, tables: Mapping[str, TaskTable] | None) -> Table | None:
-    """Return the reference models of a task: from a file's tables, or else as shipped.
+    """Return the reference models of a task, from a file's tables or else the shipped ones.
 
-    None when there are none.
+    None if there are none.
     """
     if tables is not None:
         return tables[task].rows if task in tables else None
@@ -272,7 +272,7 @@ def pool_of(task: str, tables: Mapping[str, TaskTable] | None) -> Table | None:
 
 
 def parse_weights(text: str) -> dict[str, float]:
-    """Parse `perf=4,memory=0.5`; what is not named keeps its usual weight."""
+    """Parse `perf=4,memory=0.5`; metrics that are left out keep their default weight."""
     weights = dict(WEIGHTS)
     for setting in text.split(","):
         metric, _, number = setting.partition("=")
@@ -321,9 +321,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the result as JSON; notices and mistakes go to stderr.
+    """Print the result as JSON; notices and errors go to stderr.
 
-    A mistake in the file exits with 1, one in the arguments with 2.
+    Exits with 1 for an error in the file, and with 2 for one in the arguments.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -365,7 +365,7 @@ def _read_file(path: Path) -> dict[str, TaskTable]:
 
 
 def _explain_missing_pool(task: str, file: Path | None) -> str:
-    """Explain why a task has no anchors, and how to give it some."""
+    """Explain why a task has no anchors, and how to provide them."""
     if file:
         return f"--anchors: {file} has no row of {task}; add rows of its reference models."
     return f"No reference pool comes with {task}: name a file of reference models by --anchors."

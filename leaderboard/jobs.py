@@ -38,16 +38,16 @@ OF_EXAMPLES = ~Q(metric__startswith=CUSTOM_PREFIX)
 def renew_boards() -> int:
     """Bring all boards up to date; return how many runs were resampled.
 
-    It may be called at any time, by several workers at once: each step looks whether it is done.
-    For each task with an evaluation set:
+    Can be called at any time, by several workers at once, because each step checks whether it is
+    already done. For each task with an evaluation set:
 
-    1. Resample the runs that ended, and what the owners' metrics gave for them, until MOST_SECONDS
-       have passed.
-    2. Note until when the board knows its runs, so that pages read the numbers again.
+    1. Resample the finished runs, and the results of the owners' metrics for them, until
+       MOST_SECONDS have passed.
+    2. Record the newest run of the board, so that pages read the numbers again.
     3. Freeze exchange rates, the first time that enough models are complete.
-    4. Keep a snapshot, once a day and only if the board differs.
+    4. Take a snapshot, once a day and only if the board differs.
 
-    Then followers of new releases get their mails.
+    Then email followers about new releases.
     """
     # One clock for all boards, or many of them together would hold the worker for long.
     stop = time.monotonic() + MOST_SECONDS
@@ -82,7 +82,7 @@ def _renew(task: Task, stop: float) -> int:
 
 
 def _resample_new(task: Task, stop: float) -> int:
-    """Resample newly finished runs until the clock shows `stop`; return how many."""
+    """Resample newly finished runs until the clock shows `stop` (seconds); return how many."""
     resampled = 0
     for run in list(unresampled(task).values_list("pk", flat=True)):
         if time.monotonic() >= stop:
@@ -98,8 +98,8 @@ def _resample_new(task: Task, stop: float) -> int:
 def unresampled(task: Task) -> QuerySet[EvaluationRun]:
     """Return the counting runs on counting sets that are not resampled yet, version by version.
 
-    Sealed sets are left out: resamples are exact, and what is shown of these sets is not. Within a
-    version the order is random, so that two workers seldom take the same run.
+    Sealed sets are left out: resamples are exact, and only rounded scores of these sets are shown.
+    Within a version the order is random, so that two workers seldom take the same run.
     """
     done = Resample.objects.filter(OF_EXAMPLES, run=OuterRef("pk"))
     runs = EvaluationRun.objects.filter(~Exists(done), version__in=_exact_versions(task))
@@ -113,9 +113,9 @@ def _exact_versions(task: Task) -> list[int]:
 
 
 def _resample(pk: UUID) -> bool:
-    """Resample a run; False where another worker was first.
+    """Resample a run; return False if another worker was first.
 
-    A run whose files are gone or damaged gets an empty value, and is not tried again.
+    A run whose files are missing or damaged gets an empty value, and is not tried again.
     """
     run = EvaluationRun.objects.select_related("submission__task", "version").get(pk=pk)
     # Another worker may have taken it since the ids were read.
@@ -134,7 +134,10 @@ def _resample(pk: UUID) -> bool:
 
 
 def unresampled_own(task: Task) -> list[int]:
-    """Return outcomes of the owners' approved metrics on counting sets, not yet resampled."""
+    """Return the ids of outcomes of approved owners' metrics that are not resampled yet.
+
+    Only outcomes on counting sets are returned.
+    """
     metrics = task.custom_metrics.filter(review=CustomMetric.Review.APPROVED)
     if not metrics:
         return []
@@ -149,7 +152,10 @@ def unresampled_own(task: Task) -> list[int]:
 
 
 def _resample_own(pk: int) -> bool:
-    """Resample a number of each example, by the draws that the other metrics have."""
+    """Resample the per-example numbers of an owners' metric; always return True.
+
+    Uses the same draws as the other metrics.
+    """
     outcome = CustomOutcome.objects.select_related("metric__task", "run__version").get(pk=pk)
     run, numbers = outcome.run, np.frombuffer(outcome.values, dtype="<f4")
     # The same draws as for other metrics, so that models can be compared in pairs.

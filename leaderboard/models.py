@@ -16,7 +16,7 @@ from tasks.models import TargetModel, TargetVersion, Task
 
 
 class WeeklyGoal(models.Model):
-    """A person's goal per week, from one week on until the next row; 0 is a pause."""
+    """A person's weekly goal, valid from a week until their next row; 0 pauses the goal."""
 
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="weekly_goals")
     week = models.DateField(help_text="The Monday it begins on, by UTC.")
@@ -33,9 +33,9 @@ class WeeklyGoal(models.Model):
 
 
 class Board(models.Model):
-    """Values of a task's leaderboard that no request may compute; `leaderboard.jobs` renews them.
+    """Precomputed values of a task's leaderboard, which `leaderboard.jobs` renews.
 
-    The exchange rates are frozen on a named pool of models: a new model never moves the others.
+    The exchange rates are frozen on a named pool of models, so a new model never moves the others.
     """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="board")
@@ -55,7 +55,7 @@ class Board(models.Model):
 
 
 class Resample(models.Model):
-    """A run's metric on resamples of its examples: the same resamples for all models on a set.
+    """A run's metric on resamples of its examples, the same resamples for all models on a set.
 
     So differences of two models' values are paired. float32, little-endian.
     """
@@ -73,7 +73,7 @@ class Resample(models.Model):
 
 
 class Weights(models.Model):
-    """Named weights of a task's leaderboard (a fork); the board opens with them at their name."""
+    """Named weights of a task's leaderboard (a fork), selected by name in the URL."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="forks")
     name = models.SlugField(max_length=60)
@@ -103,7 +103,7 @@ class Weights(models.Model):
 
 
 class Snapshot(models.Model):
-    """A leaderboard as it was shown, for citations; never changes, never goes."""
+    """A citable copy of a leaderboard, which is never changed or deleted."""
 
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="snapshots")
     number = models.PositiveIntegerField()
@@ -151,7 +151,7 @@ class Contestant(models.Model):
 
 
 class Comparison(models.Model):
-    """A voter's choice between the answers of two models, who did not know which was whose."""
+    """A voter's choice between the answers of two models whose names were hidden."""
 
     class Winner(models.TextChoices):
         LEFT = "left"
@@ -183,7 +183,7 @@ class Comparison(models.Model):
 
 
 class GoldPair(models.Model):
-    """A prompt with a good answer and a broken one, which tells careful voters of an arena."""
+    """A prompt with a good and a broken answer, which shows whether an arena's voter is careful."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="gold_pairs")
     prompt = models.TextField()
@@ -200,7 +200,7 @@ class GoldPair(models.Model):
 
 
 class ReleaseConsent(models.Model):
-    """A voter's answer whether their conversations in an arena may be published."""
+    """A voter's answer to whether their conversations in an arena may be published."""
 
     voter = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="+")
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
@@ -220,7 +220,7 @@ SIDES = ("left", "right")
 
 
 class Battle(models.Model):
-    """A conversation of one person with two unnamed models at once, until the person chooses.
+    """A conversation of one person with two unnamed models at once, until the person votes.
 
     With a gold pair there are no models, and `good` is the side of the good answer.
     """
@@ -278,14 +278,14 @@ class Battle(models.Model):
         return str(self.uuid)
 
     def contestant(self, side: str) -> Contestant:
-        """Return the model of a side. A gold pair has none."""
+        """Return the model on a side. A gold pair has none."""
         contestant = self.left if side == "left" else self.right
         assert contestant is not None
         return contestant
 
 
 class Follow(models.Model):
-    """A follower, who gets a mail when a round of a task is released."""
+    """A follower of a task, who is emailed when a round is released."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="followers")
     user = models.ForeignKey(
@@ -303,7 +303,7 @@ class Follow(models.Model):
 
 
 class Turn(models.Model):
-    """One message of a battle; `key` makes a double click one call and one row."""
+    """One message of a battle; `key` makes a repeated click reuse the same call and row."""
 
     class State(models.TextChoices):
         ASKING = "asking"
@@ -330,20 +330,20 @@ class Turn(models.Model):
 
     @property
     def is_lost(self) -> bool:
-        """Return whether the process that asked is gone: answers would have arrived by now."""
+        """Return whether the asking process has died: answers would have arrived by now."""
         # A live process ends each call at the deadline; some seconds more for storing answers.
         longest = timedelta(seconds=settings.LIVE_DEADLINE_SECONDS + 10)
         return self.state == self.State.ASKING and timezone.now() > self.asked_at + longest
 
     @property
     def answered_at(self) -> datetime:
-        """Return when both answers were there; a gold pair's are there at once."""
+        """Return when both answers were available; for a gold pair, when the turn began."""
         seconds = max((reply.seconds or 0 for reply in self.replies.all()), default=0)
         return self.asked_at + timedelta(seconds=seconds)
 
 
 class Reply(models.Model):
-    """One side's answer in a turn, and what exactly gave it; nothing gave those of gold pairs."""
+    """One side's answer in a turn, and the settings of its model; a gold pair's have none."""
 
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="replies")
     side = models.CharField(max_length=5)

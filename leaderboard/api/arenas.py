@@ -19,7 +19,7 @@ NATURAL = "A natural logarithm, 0 is the mean of the models; null: not known."
 
 
 class ArenaModel(Shape):
-    """A model's line; low, high: of the 95 % interval."""
+    """A model of the ranking; low and high are the ends of its 95 % interval."""
 
     name = serializers.CharField()
     strength = serializers.FloatField(allow_null=True, help_text=NATURAL)
@@ -32,7 +32,7 @@ class ArenaModel(Shape):
 
 
 class ArenaEffect(Shape):
-    """What the side with one unit more of a covariate has more of a lead."""
+    """The effect of one more unit of a style covariate on the lead of a model."""
 
     name = serializers.CharField(help_text="length, headings, lists or bold.")
     effect = serializers.FloatField(allow_null=True, help_text="null: it never differed.")
@@ -41,7 +41,7 @@ class ArenaEffect(Shape):
 
 
 class ArenaStyle(Shape):
-    """The ranking over battles alone, with the style of answers held constant."""
+    """The ranking over battles only, with the style of answers held constant."""
 
     models = ArenaModel(many=True)
     battles = serializers.IntegerField()
@@ -51,7 +51,7 @@ class ArenaStyle(Shape):
 
 
 class ArenaTable(Shape):
-    """The models of an arena by rank, then by strength."""
+    """The models of an arena, sorted by rank, then by strength."""
 
     task = Named()
     date = serializers.DateField(help_text="When the models were ranked.")
@@ -76,9 +76,9 @@ class ArenaView(APIView):
 
     @extend_schema(operation_id="arena_get", responses=ArenaTable)
     def get(self, request: Request, code: str) -> Response:
-        """The models of an arena by their strength. It has an ETag.
+        """Return the models of an arena, sorted by strength, with an ETag.
 
-        503 while many comparisons are ranked for the first time.
+        503 while a large number of comparisons is ranked for the first time.
         """
         task = find_task(request, code, kinds=("arena",))
         cached = kept_table(task)

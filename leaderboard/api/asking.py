@@ -26,7 +26,7 @@ def matrix_for(
 ) -> "Matrix":
     """Return the numbers of the public board, or with `mine` also of models that the user may see.
 
-    names, prefixes: further names, and beginnings of names, that the query may contain.
+    names, prefixes: further query parameters that are allowed, and prefixes of such names.
     Raises ValidationError and Refused (422).
     """
     from leaderboard.board.matrix import score_matrix
@@ -39,18 +39,18 @@ def matrix_for(
 
 
 def requested_board(request: Request, task: Task, matrix: "Matrix") -> BoardRequest:
-    """Return the weights and options that the query asks for.
+    """Return the weights and options that the query requests.
 
-    Raises Refused (422), and Http404 when there is no fork of that name.
+    Raises Refused (422), or Http404 if no fork has the requested name.
     """
     start = start_of(task, matrix, request.query_params.get("fork"))
     return read_request(dict(request.query_params.lists()), start, matrix.modes)
 
 
 def version_of(task: Task, matrix: "Matrix", *more: object) -> str:
-    """Return a text that changes whenever an answer computed from the matrix changes.
+    """Return an ETag value that changes whenever a response computed from the matrix changes.
 
-    more: further values that the answer depends on.
+    more: further values that the response depends on.
     """
     from leaderboard.board.tables import code_version
 

@@ -40,10 +40,11 @@ class LeaderboardView(APIView):
         responses=Seen,
     )
     def get(self, request: Request, code: str) -> Response:
-        """The models by their Dynascore. It has an ETag.
+        """Return the models by their Dynascore, with an ETag.
 
-        Weights stand in the query as on the page: `w_accuracy=4` of metrics, `d_round-1=5` of sets,
-        0 to 8; what is not named weighs as its owner, or the fork, says.
+        Weights are given in the query as on the page: `w_accuracy=4` for a metric, `d_round-1=5`
+        for a set, each from 0 to 8. Parameters that are left out keep the weights of the owner or
+        the fork.
         """
         task = find_task(request, code)
         matrix = matrix_for(request, task, "mode", "fork", prefixes=(METRIC, SET))
@@ -69,7 +70,7 @@ class TrainingDatesView(APIView):
 
     @extend_schema(operation_id="leaderboard_training_dates", responses=TrainingDates)
     def get(self, request: Request, code: str) -> Response:
-        """Each model's accuracy before and after its training, and on what is held back."""
+        """Return accuracies before and after each model's training date, and on held-back rows."""
         from leaderboard.board.matrix import score_matrix
         from leaderboard.rounds.held_back import training_dates_body
 
@@ -84,7 +85,7 @@ class RoundsMatrixView(APIView):
 
     @extend_schema(operation_id="leaderboard_rounds", parameters=[MINE], responses=RoundsMatrix)
     def get(self, request: Request, code: str) -> Response:
-        """The models on each round's newest set, and people. It has an ETag."""
+        """Return the results of models and people on each round's newest set, with an ETag."""
         task = find_task(request, code)
         matrix, seen = matrix_for(request, task), find_opened_rounds([task])
         numbers = all_numbers(seen)

@@ -27,7 +27,7 @@ BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
 
 
 class ExamplesQuery(Serializer[Any]):
-    """A page of the examples of a set."""
+    """The page number for the examples of a set."""
 
     set = CharField(default="", allow_blank=True)
     page = IntegerField(min_value=1, max_value=99_999, default=1)
@@ -49,10 +49,10 @@ class CompareView(APIView):
         responses=Compared,
     )
     def get(self, request: Request, code: str) -> Response:
-        """Differences with intervals and tests, by metric and by slice; examples of one set.
+        """Return differences with intervals and tests, by metric and slice, and examples of a set.
 
-        Examples are those to which the two answer differently; where one may read what models got
-        wrong, those that one of the two has right alone. It has an ETag.
+        The examples are those to which the two models answer differently. Readers who may see
+        models' mistakes get the examples that only one of the two answers correctly. Has an ETag.
         """
         task = find_task(request, code)
         matrix = matrix_for(request, task, "a", "b", "set", "page")
@@ -69,7 +69,7 @@ class CompareView(APIView):
 
 
 def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
-    """Return the places of the two models in the matrix. Raises Refused."""
+    """Return the indices of the two models in the matrix. Raises Refused."""
     places = model_places(matrix)
     pair = []
     for side in SIDES:
@@ -99,9 +99,9 @@ def _body(
     is_editor: bool,
     takes: bool,
 ) -> dict[str, Any]:
-    """Compare two models, with a page of examples of the set `name`.
+    """Compare two models, and add a page of examples of the set `name`.
 
-    takes: whether the reader may download the task's data, and so see examples.
+    takes: whether the reader may download the task's data, and so may see examples.
     """
     from leaderboard.compare.models import (
         EXAMPLES,

@@ -17,7 +17,7 @@ from tasks.access import ALL_KINDS, find_task
 
 
 class Following(serializers.Serializer[Any]):
-    """Whether you get a mail when a round of the task is released."""
+    """Whether the user is emailed when a round of the task is released."""
 
     follows = serializers.BooleanField()
 
@@ -27,13 +27,13 @@ class FollowView(APIView):
 
     @extend_schema(operation_id="follow_get", responses=Following)
     def get(self, request: Request, code: str) -> Response:
-        """Whether you follow the task."""
+        """Return whether you follow the task."""
         task = find_task(request, code, kinds=ALL_KINDS)
         return Response({"follows": task.followers.filter(user=request.user.pk).exists()})
 
     @write("follow_set", Following, Following)
     def post(self, request: Request, code: str) -> Response:
-        """Begin or end to follow the task."""
+        """Follow or unfollow the task."""
         task = find_task(request, code, kinds=ALL_KINDS)
         values = read(Following, request)
         services.follow(task=task, user=person(request), **values)

@@ -32,7 +32,7 @@ from tasks.permissions import can_edit
 
 
 class Fork(serializers.ModelSerializer[models.Weights]):
-    """Weights with a name; the board opens with them at `?fork=name`."""
+    """Named weights; the board at `?fork=name` opens with them."""
 
     sets = serializers.DictField(source="evaluation_sets", child=serializers.FloatField())
     metrics = serializers.DictField(child=serializers.FloatField())
@@ -53,7 +53,7 @@ def _weights() -> serializers.DictField:
 
 
 class NewFork(serializers.Serializer[Any]):
-    """Weights to keep; what is not named weighs as the task's owner says."""
+    """Weights to save; those left out keep the task owner's values."""
 
     name = request_field(ForkForm, "name", help_text="Small letters, digits and hyphens.")
     description = request_field(ForkForm, "description")
@@ -76,7 +76,7 @@ class Forks(generics.ListAPIView[models.Weights]):
 
     @write("forks_create", NewFork, {201: Fork})
     def post(self, request: Request, code: str) -> Response:
-        """Keep weights under a name; one's own of that name are replaced."""
+        """Save weights under a name, replacing your own weights of the same name."""
         from leaderboard.board.matrix import score_matrix
 
         task = find_task(request, code)
@@ -97,7 +97,7 @@ class Forks(generics.ListAPIView[models.Weights]):
 def _weighting(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
-    """Lay the requested weights over those that the board opens with. Raises WeightsError."""
+    """Return the board's opening weights, overridden by those requested. Raises WeightsError."""
     fields = [METRIC + name for name in metrics]
     fields += [SET + name for name in sets]
     check_weight_names(fields, start)
@@ -109,7 +109,7 @@ class ForkView(APIView):
 
     @write("forks_delete", gives={204: None})
     def delete(self, request: Request, code: str, name: str) -> Response:
-        """Remove one's own weights, or as an editor of the task anybody's."""
+        """Delete your own named weights; editors of the task can delete anybody's."""
         task, user = find_task(request, code), person(request)
         fork = generics.get_object_or_404(task.forks, name=name)
         if fork.owner_id != user.pk:

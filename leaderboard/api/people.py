@@ -13,9 +13,10 @@ from leaderboard.people.views import enter_ranking, visible_lines
 class PeopleView(APIView):
     @extend_schema(operation_id="leaderboard_people", responses=People)
     def get(self, request: Request, code: str) -> Response:
-        """The first ten and one's neighbours, for those who are in it; the team's week.
+        """Return the ranking's first ten people and your neighbours, and the team's week.
 
-        Sensitive tasks have no ranking, and paid people no place in one.
+        Only people in the ranking see these lines. Sensitive tasks have no ranking, and paid
+        participants are not ranked.
         """
         task, me = enter_ranking(request, code)
         team = team_week(task) if task.config.context else None

@@ -16,9 +16,9 @@ class ResultsView(APIView):
 
     @extend_schema(operation_id="results_get", responses=Results)
     def get(self, request: Request, pk: UUID) -> Response:
-        """Its Dynascore by the owner's weights, its number for each round, or why there is none.
+        """Return a model's Dynascore by the owner's weights, and its result on each round.
 
-        Ask again until `is_over`.
+        Missing results have a reason. Poll until `is_over`.
         """
         from leaderboard.board.model_result import model_results
 

@@ -15,7 +15,7 @@ ROUNDED = "The set is sealed: the value is rounded to a step of about a standard
 
 
 class Interval(Shape):
-    """A number with its interval of 95 %; null: none."""
+    """A number with its 95 % interval; null if it has none."""
 
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
@@ -23,14 +23,14 @@ class Interval(Shape):
 
 
 class Measured(Interval):
-    """A score, and of how many examples it is."""
+    """A score, and the number of examples that it was measured on."""
 
     n = serializers.IntegerField()
     is_rounded = serializers.BooleanField(help_text=ROUNDED)
 
 
 class Failure(Shape):
-    """Why a model has no score."""
+    """The reason why a model has no score."""
 
     outcome = serializers.CharField(help_text="One word: timeout, out_of_memory, rejected …")
     sentence = serializers.CharField(allow_blank=True)
@@ -40,9 +40,9 @@ class Failure(Shape):
 
 
 class BoardScore(Interval):
-    """A score; a range where a metric was not measured: from the worst case to the best.
+    """A score, or a range from the worst to the best case if a metric was not measured.
 
-    Then value is null, and low to high is the interval of the whole range.
+    For a range, value is null, and low and high are the ends of the interval of the whole range.
     """
 
     least = serializers.FloatField(
@@ -52,7 +52,7 @@ class BoardScore(Interval):
 
 
 class Results(Shape):
-    """One model on its board. Each further round has such a key as `round1_acc`."""
+    """The results of one model on its board. Further rounds have keys such as `round1_acc`."""
 
     model = serializers.UUIDField()
     name = serializers.CharField()
@@ -107,12 +107,12 @@ class Results(Shape):
 
 
 class ResultsShape(OpenApiSerializerExtension):
-    """Declares the keys of further rounds, which a serializer cannot name."""
+    """A schema extension for the keys of further rounds, which no serializer field can declare."""
 
     target_class = Results
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
-        """Return the shape with a pattern for them."""
+        """Return the serializer's schema with a pattern for the keys of further rounds."""
         shape = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
         shape["patternProperties"] = {r"^round[0-9]+_acc$": {"type": ["number", "null"]}}
         return shape
@@ -126,7 +126,7 @@ class Named(Shape):
 
 
 class BoardJudge(Shape):
-    """Which language model as judge a score is of."""
+    """The language model that judged the answers behind a score."""
 
     name = serializers.CharField(help_text="As in the task's configuration.")
     model = serializers.CharField(allow_blank=True)
@@ -137,7 +137,7 @@ class BoardJudge(Shape):
 
 
 class BoardMetric(Shape):
-    """A column."""
+    """A metric, which is a column of the board."""
 
     name = serializers.CharField()
     version = serializers.IntegerField(
@@ -154,7 +154,7 @@ class BoardMetric(Shape):
 
 
 class Weights(Shape):
-    """What counts how much: only ratios matter."""
+    """The weights of metrics and sets; only their ratios matter."""
 
     metrics = serializers.DictField(child=serializers.FloatField())
     sets = serializers.DictField(child=serializers.FloatField())
@@ -193,7 +193,7 @@ class BoardSet(Shape):
 
 
 class BoardRow(Shape):
-    """A model's line; percent, GiB and examples a second, as on the page."""
+    """A model's row; percent, GiB and examples a second, as on the page."""
 
     id = serializers.UUIDField()
     model = serializers.CharField()
@@ -225,20 +225,20 @@ class BoardRow(Shape):
 
 
 class SeenRow(BoardRow):
-    """A line of the board as it is now."""
+    """A row of the current board."""
 
     is_published = serializers.BooleanField()
 
 
 class Scale(Shape):
-    """The values of a metric at which it counts nothing and whole."""
+    """The values at which a metric adds nothing and its full weight."""
 
     low = serializers.FloatField()
     high = serializers.FloatField()
 
 
 class Anchors(Shape):
-    """Scales by metric, of a version of the task's reference pool."""
+    """The scales by metric, taken from a version of the task's reference pool."""
 
     version = serializers.IntegerField()
     costs = serializers.IntegerField(
@@ -248,7 +248,7 @@ class Anchors(Shape):
 
 
 class Kept(Shape):
-    """A board as snapshots keep it: all that it rests on."""
+    """A board as a snapshot stores it, with everything that its scores depend on."""
 
     task = Named()
     date = serializers.DateField()
@@ -276,7 +276,7 @@ class Kept(Shape):
 
 
 class Seen(Kept):
-    """A board as it is now."""
+    """The current board."""
 
     rows = SeenRow(many=True)
 
@@ -291,7 +291,7 @@ class ComparedModel(Shape):
 
 
 class ComparedRow(Shape):
-    """A metric on a set; the difference is a − b, in points."""
+    """A metric of both models on a set; the difference is a − b, in points."""
 
     set = serializers.CharField()
     version = serializers.IntegerField()
@@ -336,14 +336,14 @@ class ComparedExample(Shape):
 
 
 class ComparedLoop(Shape):
-    """A set that people wrote against one of the two."""
+    """A set that people wrote against one of the two models."""
 
     model = serializers.ChoiceField(["a", "b"])
     set = serializers.CharField()
 
 
 class Compared(Shape):
-    """Two models compared."""
+    """A comparison of two models."""
 
     a = ComparedModel()
     b = ComparedModel()
@@ -362,7 +362,7 @@ class Compared(Shape):
 
 
 class RoundColumn(Shape):
-    """A round: people, models, and whether progress goes on. Percent."""
+    """A round: the results of people and models in percent, and whether progress continues."""
 
     round = serializers.IntegerField()
     set = serializers.CharField(allow_null=True)
@@ -391,14 +391,14 @@ class RoundCell(Interval):
 
 
 class RoundLine(ComparedModel):
-    """A model on every round."""
+    """A model's results on every round."""
 
     rounds = RoundCell(many=True)
     newest_minus_oldest = Interval(allow_null=True)
 
 
 class RoundsMatrix(Shape):
-    """Every model against every round."""
+    """The results of every model on every round."""
 
     task = serializers.CharField()
     metric = serializers.CharField()
@@ -409,7 +409,7 @@ class RoundsMatrix(Shape):
 
 
 class DatedSide(Shape):
-    """The share of right answers on the rounds of one side of a day, in percent."""
+    """The share of correct answers, in percent, on the rounds before or after a date."""
 
     rounds = serializers.ListField(child=serializers.IntegerField())
     n = serializers.IntegerField(help_text="Examples.")
@@ -422,7 +422,7 @@ class DatedSide(Shape):
 
 
 class DatedDifference(Shape):
-    """The first side minus the second, in points, with 95 %."""
+    """The difference of the first side and the second, in points, with a 95 % interval."""
 
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
@@ -430,7 +430,7 @@ class DatedDifference(Shape):
 
 
 class DatedModel(Shape):
-    """A model that states until when it was trained."""
+    """A model that states the end of its training data."""
 
     id = serializers.UUIDField()
     model = serializers.CharField()
@@ -444,7 +444,7 @@ class DatedModel(Shape):
 
 
 class HeldBackModel(Shape):
-    """A model on what releases hold back, and on what the same rounds published."""
+    """A model's results on held-back rows, and on the published rows of the same rounds."""
 
     id = serializers.UUIDField()
     model = serializers.CharField()
@@ -454,7 +454,7 @@ class HeldBackModel(Shape):
 
 
 class TrainingDates(Shape):
-    """Models before and after the day until which they were trained, and on what is held back."""
+    """The models' results before and after their training dates, and on held-back rows."""
 
     task = serializers.CharField()
     metric = serializers.CharField(help_text="Empty: none is a share of right answers.")
@@ -463,7 +463,7 @@ class TrainingDates(Shape):
 
 
 class PersonLine(Shape):
-    """A line of the ranking of people; rates 0-1."""
+    """A person of the ranking; rates run from 0 to 1."""
 
     rank = serializers.CharField()
     name = serializers.CharField(source="standing.pseudonym")
@@ -478,14 +478,14 @@ class PersonLine(Shape):
 
 
 class TeamWeek(Shape):
-    """Passages with an example found valid since Monday, and what is aimed at."""
+    """The number of passages with an example confirmed since Monday, and the team's weekly goal."""
 
     passages = serializers.IntegerField()
     goal = serializers.IntegerField()
 
 
 class People(Shape):
-    """The ranking of those who chose to be in it, for those who did."""
+    """The ranking of the people who chose to appear in it; only they can see it."""
 
     in_ranking = serializers.BooleanField()
     team = TeamWeek(allow_null=True)

@@ -37,18 +37,18 @@ class ListedSnapshot(serializers.ModelSerializer[Snapshot]):
 
 
 class KeptArena(ArenaTable):
-    """The models of an arena as snapshots keep them."""
+    """The models of an arena as a snapshot stores them."""
 
     code = serializers.CharField(help_text="The version of the code, with a digest of it.")
 
 
 @extend_schema_field(PolymorphicProxySerializer("KeptTable", [Kept, KeptArena], None))
 class TableField(serializers.Field[Any, Any, Any, Any]):
-    """What a snapshot keeps: a board, or the models of an arena."""
+    """The table of a snapshot: a board, or the models of an arena."""
 
 
 class OneSnapshot(ListedSnapshot):
-    """A snapshot; `table` is what the digest is of, with sorted keys and without spaces."""
+    """A snapshot. The digest is that of `table` as JSON with sorted keys and no spaces."""
 
     bibtex = serializers.CharField()
     changes = serializers.ListField(child=serializers.CharField(), help_text="Since the last one.")
@@ -59,21 +59,21 @@ class OneSnapshot(ListedSnapshot):
 
 
 class NewSnapshot(serializers.Serializer[Any]):
-    """What a snapshot is called, and why it is taken."""
+    """The title of a snapshot, and the reason for taking it."""
 
     title = request_field(SnapshotForm, "title")
     description = request_field(SnapshotForm, "description")
 
 
 class SnapshotPages(Pages):
-    """Pages by number."""
+    """Pagination by page number."""
 
     ordering = "-number"
 
 
 @extend_schema_view(get=extend_schema(operation_id="snapshots_list"))
 class Snapshots(generics.ListAPIView[Snapshot]):
-    """All of them, the newest first."""
+    """All snapshots of a task, newest first."""
 
     is_public = True
     write_scope = ApiToken.Scope.OWN
@@ -87,7 +87,7 @@ class Snapshots(generics.ListAPIView[Snapshot]):
 
     @write("snapshots_create", NewSnapshot, {201: ListedSnapshot})
     def post(self, request: Request, code: str) -> Response:
-        """Keep the public board as it is now, for ever. For the task's editors."""
+        """Store the public board as it is now, permanently. For the task's editors."""
         task, user = find_task_and_editor(request, code, kinds=ALL_KINDS)
         values = read(NewSnapshot, request)
         snapshot = services.take_snapshot(task=task, actor=user, **values)
@@ -99,7 +99,7 @@ class RefreezeView(APIView):
 
     @write("rates_refreeze", None, {201: ListedSnapshot})
     def post(self, request: Request, code: str) -> Response:
-        """Freeze the exchange rates again, which changes all scores; a snapshot is taken."""
+        """Freeze the exchange rates again and take a snapshot. This changes all scores."""
         task, user = find_task_and_editor(request, code)
         snapshot = services.refreeze_rates(task=task, actor=user)
         return Response(ListedSnapshot(snapshot).data, status.HTTP_201_CREATED)
@@ -110,7 +110,7 @@ class SnapshotView(APIView):
 
     @extend_schema(operation_id="snapshots_get", responses=OneSnapshot)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Its board, its digest, how to cite it, and what is new in it. It has an ETag."""
+        """Return a snapshot's board, digest, citation and changes, with an ETag."""
         task = find_task(request, code, kinds=ALL_KINDS)
         snapshot = generics.get_object_or_404(task.snapshots, number=number)
         page = reverse("leaderboard:snapshot", args=[code, number])

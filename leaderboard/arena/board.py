@@ -25,7 +25,7 @@ Table = Mapping[str, Any]
 
 
 class ArenaLine(NamedTuple):
-    """A model of the table with its strength and its interval."""
+    """A model of the ranking with its strength and its interval."""
 
     model: Mapping[str, Any]
     value: float | None
@@ -34,7 +34,7 @@ class ArenaLine(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The numbers of comparisons and models of an arena. live: models that answer in battles."""
+    """The numbers of comparisons and models of an arena. live: models that battles may draw."""
 
     comparisons: int
     models: int
@@ -42,14 +42,14 @@ class Size(NamedTuple):
 
     @property
     def has_battles(self) -> bool:
-        """Return whether people may battle now."""
+        """Return whether battles can begin now."""
         return self.live > 1
 
 
 def kept_table(task: Task) -> Kept | None:
-    """Return the table of an arena; without comparisons it has no models.
+    """Return the cached table of an arena; without comparisons it has no models.
 
-    None while a large one is computed for the first time. At most three queries.
+    None while a large table is computed for the first time. At most three queries.
     """
     key = f"arena:{task.pk}"
 
@@ -90,7 +90,7 @@ def _table(task: Task) -> Table:
 
 
 def _style(task: Task) -> Table | None:
-    """Return the ranking with the style of answers held constant; None with few battles."""
+    """Return the ranking with the style of answers held constant; None if battles are too few."""
     from leaderboard.arena.report import style_report_of
 
     # It fits four further effects, which few battles cannot tell from noise.
@@ -107,7 +107,7 @@ def report_body(task: Task, cached: Kept) -> dict[str, Any]:
 
 
 def arena_lines(table: Table) -> list[ArenaLine]:
-    """Return the models as the page draws them."""
+    """Return the models as the page shows them."""
     lines = []
     for model in table["models"]:
         lines.append(ArenaLine(model, model["strength"], model["low"], model["high"]))
@@ -124,7 +124,7 @@ EFFECTS = {
 
 
 def style_values(table: Table) -> Mapping[str, Any] | None:
-    """Return what the page shows of the ranking with style held constant; None without one."""
+    """Return the page's values for the ranking with style held constant; None without one."""
     style = table["style"]
     if style is None:
         return None
@@ -137,7 +137,7 @@ def style_values(table: Table) -> Mapping[str, Any] | None:
 
 
 def win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
-    """Yield the rows of the matrix: a model and its shares of wins against the first models."""
+    """Yield the rows of the win matrix: a model and its share of wins against each first model."""
     # Only the first models have shares.
     for model, shares in zip(table["models"], table["wins"], strict=False):
         cells = []
@@ -147,7 +147,7 @@ def win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
 
 
 def arena_notices(table: Table) -> list[str]:
-    """Return the sentences that a reader of the strengths should know."""
+    """Return the notices that a reader of the strengths needs."""
     sentences = []
     if table["is_bounded"]:
         sentences.append(
@@ -165,7 +165,7 @@ def arena_notices(table: Table) -> list[str]:
 
 
 def sizes_of(tasks: Collection[Task]) -> Mapping[int, Size]:
-    """Return how much was compared in each arena among the tasks, now or a little ago.
+    """Return the size of each arena among the tasks by task id, cached for a short time.
 
     No queries without an arena, otherwise at most three.
     """
@@ -189,5 +189,5 @@ def sizes_of(tasks: Collection[Task]) -> Mapping[int, Size]:
 
 
 def _count_by_task(rows: QuerySet[Any], tasks: Sequence[int]) -> dict[int, int]:
-    """Count the rows of each task; tasks without any are left out."""
+    """Count the rows of each task; tasks without rows are left out."""
     return dict(rows.filter(task__in=tasks).values_list("task").annotate(Count("pk")))

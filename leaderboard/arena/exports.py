@@ -13,7 +13,7 @@ STYLED = ("rank", "strength", "low", "high")
 
 
 def arena_csv(table: Table) -> str:
-    """Write a line for each model; unknown values are empty."""
+    """Return a CSV row for each model; unknown values are empty."""
     styled = {}
     if table["style"]:
         styled = {model["name"]: model for model in table["style"]["models"]}
@@ -26,7 +26,7 @@ def arena_csv(table: Table) -> str:
 
 
 def arena_latex(table: Table, address: str = "") -> str:
-    """Write a table for a paper (package booktabs)."""
+    """Return a LaTeX table for a paper (package booktabs)."""
     lines = [
         rf"% {escape_latex(table['task']['code'])} on {table['date']}: "
         rf"{table['battles']} comparisons by {table['voters']} voters"

@@ -15,7 +15,7 @@ LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class ComparisonLine:
-    """A comparison of two models, by their names, and the line where it begins."""
+    """A comparison of two models, by name, and the number of the line where it begins."""
 
     number: int
     id: str
@@ -26,7 +26,7 @@ class ComparisonLine:
 
 
 def read_comparisons(lines: Iterable[bytes]) -> Iterator[ComparisonLine | LineError]:
-    """Yield the comparisons of a file, and the lines that cannot be read; ignore other columns."""
+    """Yield the comparisons of a file, and an error for each invalid line; ignore extra columns."""
     for row in read_table(iter_plain_lines(lines), _header, _value):
         yield row if isinstance(row, LineError) else _line(row.line, row.values)
 
@@ -64,7 +64,7 @@ def _value(name: str, cell: str) -> str:
 
 
 def _line(number: int, values: Mapping[str, str]) -> ComparisonLine | LineError:
-    """Return the comparison of a line, or what is wrong with it."""
+    """Return the comparison of a line, or the error in it."""
     for name in COLUMNS:
         if name not in values:
             return LineError(number, f"`{name}`: empty; fill it")

@@ -11,11 +11,11 @@ PRIOR = 0.25
 
 
 def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats]:
-    """Return the pairs of live models, shape (pairs, 2), and the chance of drawing each.
+    """Return the pairs of live models, shape (pairs, 2), and the probability of drawing each.
 
-    A pair's chance is proportional to how much one more comparison would lower the variance of the
-    difference of its strengths. A share UNIFORM of the draws is equal for all pairs, so no chance
-    is below UNIFORM ÷ pairs.
+    A pair's probability is proportional to how much one more comparison would lower the variance of
+    the difference of its strengths. A share UNIFORM of the draws is equal for all pairs, so no
+    probability is below UNIFORM ÷ pairs.
 
     Parameters
     ----------
@@ -24,14 +24,14 @@ def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats
     votes : Votes
         All comparisons; there may be none.
     live : Places
-        The places of the models that battles may draw.
+        The indices of the models that battles may draw.
 
     Returns
     -------
     pairs : Places
-        The places of both models of each pair.
+        The indices of both models of each pair.
     chances : Floats
-        The chance of each pair; they add up to 1.
+        The probability of each pair; they add up to 1.
     """
     first, second = np.triu_indices(len(live), 1)
     pairs = np.column_stack([live[first], live[second]])
@@ -50,7 +50,7 @@ def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats
 
 
 def _posterior(count: int, votes: Votes) -> tuple[Floats, Floats]:
-    """Return the covariance of the strengths around their prior, and the strengths."""
+    """Return the posterior covariance of the strengths, and the strengths."""
     pairs, cells = pair_models(count, votes.left, votes.right, votes.outcome)
     counts = count_outcomes(pairs, cells)
     strengths = pairs.fit_bounded(counts).strengths

@@ -32,7 +32,11 @@ Places = NDArray[np.intp]
 
 
 class Votes(NamedTuple):
-    """Arrays with one entry a comparison: both models, the outcome and the voter, by index."""
+    """Arrays with one entry per comparison.
+
+    left, right: the indices of the models. outcome: which of them won, or a tie. voter: the voter's
+    index.
+    """
 
     left: Places
     right: Places
@@ -46,10 +50,10 @@ Interval = tuple[float | None, float | None, float | None]
 
 @dataclass(frozen=True)
 class Strength:
-    """The natural logarithm of a model's strength with 95 %; the mean of ranked models is 0.
+    """The natural logarithm of a model's strength with a 95 % interval; ranked models average 0.
 
-    value: None for a model that was never compared with most others. low, high: None with one
-    voter, too.
+    value: None for a model that no chain of comparisons connects with most others. low, high: None
+    also if there is only one voter.
     """
 
     value: float | None
@@ -60,7 +64,7 @@ class Strength:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The models' strengths by place, and the effects of their style.
+    """The models' strengths by index, and the effects of their style.
 
     is_bounded: maximum likelihood was infinite, so an imaginary model was added.
     """
@@ -82,9 +86,9 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """The compared pairs of `count` models, by the places of both.
+    """The compared pairs of `count` models, by the indices of both.
 
-    Counts have shape (pairs, 3): how often the first won, the second won, and neither. style has
+    Counts have shape (pairs, 3): wins of the first, wins of the second, and ties. style has
     shape (pairs, covariates): how much more of each covariate the first has than the second. With
     style, each comparison is a pair of its own.
     """
@@ -103,10 +107,10 @@ class Pairs:
 
     @cached_property
     def bounded(self) -> "Pairs":
-        """Return these pairs with an imaginary model at the end, compared with every other model.
+        """Return these pairs plus an imaginary last model that is compared with every other model.
 
-        To bound each covariate, it is also compared with itself, once with one unit more of the
-        covariate.
+        To bound the effect of each covariate, the imaginary model is also compared with itself,
+        with one more unit of the covariate on one side.
         """
         models, style_count = np.arange(self.count), self.covariates.shape[1]
         imaginary = np.full(self.count + style_count, self.count)
@@ -119,7 +123,7 @@ class Pairs:
         )
 
     def fit(self, counts: Floats, start: Fit | None = None) -> Fit:
-        """Return the maximum of the likelihood, with an imaginary model where it would be infinite.
+        """Return the maximum-likelihood fit, with an imaginary model if it would be infinite.
 
         Each model has half a win and half a loss against the imaginary one.
         """
@@ -129,7 +133,7 @@ class Pairs:
         return fit or self.fit_bounded(counts)
 
     def fit_bounded(self, counts: Floats) -> Fit:
-        """Return the maximum of the likelihood with the imaginary model, which is always finite."""
+        """Return the maximum-likelihood fit with the imaginary model, which is always finite."""
         # For each imaginary pair: half a win, half a loss, no tie.
         halves = np.tile([HALF, HALF, 0], (self.count + self.covariates.shape[1], 1))
         fit = self.bounded._climb(np.vstack([counts, halves]), None)
@@ -138,7 +142,7 @@ class Pairs:
         return Fit(strengths - strengths.mean(), fit.style, fit.tie, is_bounded=True)
 
     def _is_strong(self, counts: Floats) -> bool:
-        """Return whether every group of models won or tied against the rest once (Ford 1957)."""
+        """Return whether every group of models won or tied once against the rest (Ford 1957)."""
         # A tie counts for both sides, as half a win and half a loss.
         won, lost = counts[:, [0, 2]].any(axis=1), counts[:, [1, 2]].any(axis=1)
         winners = np.append(self.first[won], self.second[lost])
@@ -146,7 +150,7 @@ class Pairs:
         return _groups(self.count, winners, losers, "strong")[0] == 1
 
     def _climb(self, counts: Floats, start: Fit | None) -> Fit | None:
-        """Find the likelihood's maximum by Newton's method with halved steps; None if infinite."""
+        """Find the maximum likelihood by Newton's method with step halving; None if infinite."""
         # A point has the strengths, the effects of style and the logarithm of a tie's weight.
         point = np.zeros(self.count + self.covariates.shape[1] + 1)
         has_ties = bool(counts[:, 2].any())
@@ -177,7 +181,7 @@ class Pairs:
         return None
 
     def _likelihood(self, counts: Floats, point: Floats, has_ties: bool) -> tuple[float, Floats]:
-        """Return the logarithm of the likelihood, and the chances of each pair's three outcomes."""
+        """Return the log likelihood, and the probabilities of each pair's three outcomes."""
         leads = point[self.first] - point[self.second] + self.covariates @ point[self.count : -1]
         half = leads / 2
         tie = np.full_like(half, point[-1] if has_ties else -np.inf)
@@ -190,7 +194,7 @@ class Pairs:
         return float(total), np.exp(logs)
 
     def _step(self, counts: Floats, chances: Floats, has_ties: bool) -> tuple[Floats, float]:
-        """Return Newton's step, and twice what it would add to the likelihood."""
+        """Return Newton's step, and twice the expected gain in likelihood."""
         played = counts.sum(axis=1)
         lead = (chances[:, 0] - chances[:, 1]) / 2  # the expected lead of the first model
         curve = played * ((chances[:, 0] + chances[:, 1]) / 4 - lead**2)
@@ -220,7 +224,7 @@ class Pairs:
         return step, float(step @ slope)
 
     def _sums(self, of_first: Floats, of_second: Floats) -> Floats:
-        """Return the sum of each model over its pairs."""
+        """Return each model's sum over its pairs."""
         first = np.bincount(self.first, of_first, self.count)
         second = np.bincount(self.second, of_second, self.count)
         return (first + second).astype(float)
@@ -255,7 +259,7 @@ def rank_models(
     Returns
     -------
     Ranking
-        Strengths by place of the model, and the effects of the covariates.
+        Strengths by index of the model, and the effects of the covariates.
     """
     # 1. Keep the largest connected group: others have no strength that compares with it.
     group = largest_group(count, votes)
@@ -302,10 +306,10 @@ def rank_models(
 def _half_widths(
     pairs: Pairs, cells: Places, voter: Places, fit: Fit, chance: np.random.Generator, draws: int
 ) -> Floats:
-    """Return half the width of the intervals of strengths and effects.
+    """Return the half-widths of the intervals of strengths and effects.
 
-    This is Student's t times the standard deviation over draws of whole voters. The degrees of
-    freedom are the effective number of voters of equal size, minus one.
+    A half-width is Student's t times the standard deviation over draws of whole voters. The degrees
+    of freedom are the effective number of voters of equal size, minus one.
     """
     sizes = np.bincount(voter)
     drawn = np.empty((draws, pairs.count + len(fit.style)))
@@ -321,7 +325,7 @@ def _half_widths(
 
 
 def pair_models(count: int, left: Places, right: Places, outcome: Places) -> tuple[Pairs, Places]:
-    """Return the compared pairs, and for each comparison its cell in their counts."""
+    """Return the compared pairs, and the index of each comparison's cell in the flat counts."""
     first, second = np.minimum(left, right), np.maximum(left, right)
     # A number for each pair, by which equal pairs are joined.
     keys, pair = np.unique(first * count + second, return_inverse=True)
@@ -331,15 +335,15 @@ def pair_models(count: int, left: Places, right: Places, outcome: Places) -> tup
 
 
 def count_outcomes(pairs: Pairs, cells: Places, times: Places | None = None) -> Floats:
-    """Count the outcomes of the pairs. times: how often each comparison counts (default: once)."""
+    """Count the outcomes of each pair. times: the weight of each comparison (default: 1)."""
     counts: Floats = np.bincount(cells, times, 3 * len(pairs.first)).reshape(-1, 3).astype(float)
     return counts
 
 
 def largest_group(count: int, votes: Votes) -> Places:
-    """Return the places of the largest group of models that comparisons connect.
+    """Return the indices of the largest group of models that comparisons connect.
 
-    Of groups of equal size, the one with the first model.
+    If groups are of equal size, the one with the first model is returned.
     """
     _, group = _groups(count, votes.left, votes.right, "weak")
     return np.flatnonzero(group == np.bincount(group).argmax())
@@ -352,7 +356,7 @@ def _groups(count: int, ends: Places, others: Places, connection: str) -> tuple[
 
 
 def _ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
-    """Return shared ranks (1, 1, 3) by the number of models whose intervals lie wholly above.
+    """Return shared ranks (1, 1, 3): 1 + the number of models with a wholly higher interval.
 
     Without intervals all models share rank 1.
     """

@@ -33,7 +33,7 @@ OUTCOMES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
 
 @dataclass(frozen=True)
 class ReportLine:
-    """A model with its battles, and wins and ties (“both bad” included) among them."""
+    """A model with its number of battles, wins and ties (“both bad” counts as a tie)."""
 
     name: str
     strength: Strength
@@ -43,7 +43,7 @@ class ReportLine:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """Return the line for programs."""
+        """Return the line as JSON values."""
         return {
             "name": self.name,
             "strength": self.strength.value,
@@ -60,8 +60,8 @@ class ReportLine:
 class Report:
     """The models by rank, then by strength; those without a rank are last.
 
-    wins: the share of wins of the row's model against the column's, a tie is half a win; NaN where
-    they were never compared.
+    wins: the share of wins of the row's model against the column's model, with a tie as half a win;
+    NaN if they were never compared.
     """
 
     lines: tuple[ReportLine, ...]
@@ -74,13 +74,13 @@ class Report:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """Return the report for programs."""
+        """Return the report as JSON values."""
         models = [line.as_json for line in self.lines]
         return {"models": models, "battles": self.battles, "voters": self.voters}
 
     @property
     def effects(self) -> list[dict[str, Any]]:
-        """Return what one more unit of each covariate adds to a lead; None where it is unknown."""
+        """Return the effect of one more unit of each covariate on a lead; None if it is unknown."""
         effects = []
         for name, (value, low, high) in zip(STYLE, self.style, strict=True):
             effects.append({"name": name, "effect": value, "low": low, "high": high})
@@ -88,12 +88,12 @@ class Report:
 
     @property
     def unconnected(self) -> list[str]:
-        """Return the models that no comparison connects with most others."""
+        """Return the models that no chain of comparisons connects with most others."""
         return [line.name for line in self.lines if line.strength.value is None]
 
 
 def report_of(task: Task, *, draws: int = DRAWS) -> Report:
-    """Return the ranking of an arena's models. Raises Refused when there is nothing to rank."""
+    """Return the ranking of an arena's models. Raises Refused if there is no comparison."""
     if task.config.kind != "arena":
         raise Refused(f"The task {task.code!r} is no arena.", code="kind")
     ids, votes = votes_of(task)
@@ -103,9 +103,9 @@ def report_of(task: Task, *, draws: int = DRAWS) -> Report:
 
 
 def style_report_of(task: Task, *, draws: int = STYLE_DRAWS) -> Report:
-    """Return the ranking over comparisons with known answers, with their style held constant.
+    """Return the ranking over comparisons with stored answers, with their style held constant.
 
-    Raises Refused when there is nothing to rank.
+    Raises Refused if there is no such comparison.
     """
     if task.config.kind != "arena":
         raise Refused(f"The task {task.code!r} is no arena.", code="kind")
@@ -133,7 +133,8 @@ def votes_of(
 ) -> tuple[Places, Votes]:
     """Return the ids of the compared models, in order, and the votes on them.
 
-    also: ids of models that may not have been compared yet. only_battles: without imported votes.
+    also: ids of models to include even if they have not been compared yet. only_battles: leave out
+    imported votes.
     """
     rows = _comparisons(task, only_battles)
     left, right, outcome, voter = [], [], [], []
@@ -157,7 +158,7 @@ def votes_of(
 
 
 def _report(names: list[str], votes: Votes, draws: int, style: Floats | None = None) -> Report:
-    """Rank the models of these names and count their battles."""
+    """Rank the named models and count their battles."""
     count = len(names)
     ranking = rank_models(count, votes, style=style, seed=SEED, draws=draws)
     # A matrix of counts per outcome, of which wins, ties and shares are sums.

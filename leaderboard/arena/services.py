@@ -30,7 +30,7 @@ OnBad = Callable[[int, str], None]
 
 @dataclass
 class Summary:
-    """The numbers of new, known and bad comparisons in a file."""
+    """The numbers of new, known and invalid comparisons in a file."""
 
     new: int = 0
     known: int = 0
@@ -41,12 +41,12 @@ class Summary:
 def import_comparisons(
     *, lines: Iterable[bytes], code: str, create: bool, owner: str, on_bad: OnBad
 ) -> Summary:
-    """Store the comparisons of a CSV file, without those whose id is stored already.
+    """Store the comparisons of a CSV file, except those whose id is already stored.
 
-    create: make the task if there is none. owner: the address of its owner; empty for the first
-    superuser. on_bad: called for each line that cannot be stored.
-    Locks the task. Raises Refused when a line cannot be stored, after all such lines were reported;
-    then nothing is stored.
+    create: create the task if it does not exist. owner: the email address of its owner; empty for
+    the first superuser. on_bad: called for each line that cannot be stored.
+    Locks the task. If a line cannot be stored, raises Refused after all such lines were reported;
+    nothing is stored then.
     """
     run = _Import(_arena(code, create, owner), on_bad)
     comparisons = read_comparisons(lines)
@@ -64,7 +64,7 @@ def import_comparisons(
 
 
 def _arena(code: str, create: bool, owner: str) -> Task:
-    """Return the arena, locked, or create it when `create` is set. Raises Refused."""
+    """Return the locked arena; create it if `create` is set. Raises Refused."""
     # Of two imports the second waits, and then finds what the first one stored.
     # No key, so that votes, which only point at the task, need not wait.
     task = Task.objects.select_for_update(of=("self",), no_key=True).filter(code=code).first()
@@ -78,7 +78,7 @@ def _arena(code: str, create: bool, owner: str) -> Task:
 
 
 def _create(code: str, owner: str) -> Task:
-    """Make an arena with a name from its code. Raises Refused."""
+    """Create an arena and derive its name from its code. Raises Refused."""
     text = dump_yaml({"version": 1, "kind": "arena", "name": derive_title(code)})
     return create_imported_task(code, text, partial(_owner, owner))
 
@@ -92,7 +92,7 @@ def _owner(address: str) -> User | None:
 
 
 class _Import:
-    """One run over one file, into a locked task."""
+    """An import of one file into a locked task."""
 
     def __init__(self, task: Task, on_bad: OnBad):
         self.task, self.summary = task, Summary()
@@ -101,7 +101,7 @@ class _Import:
         self._people: dict[str, int] = {}
 
     def store(self, batch: Sequence[ComparisonLine | LineError]) -> None:
-        """Store the new comparisons among some lines; after a bad one they are only checked."""
+        """Store the new comparisons of a batch; after an invalid line, only check them."""
         lines: dict[Key, ComparisonLine] = {}
         for line in batch:
             if isinstance(line, LineError):
@@ -130,7 +130,8 @@ class _Import:
         """Return the lines that are not stored yet, each with its uid.
 
         People may share an id, for example when several compare one pair; the second person's
-        comparison gets the uid `id (2)`. Another comparison of the same person under an id is bad.
+        comparison gets the uid `id (2)`. A second comparison by the same person under one id is
+        invalid.
         """
         counts, choices = self._stored({uid for uid, _pseudonym in lines})
         new = []
@@ -170,7 +171,7 @@ class _Import:
         return fitting(f"{self.task.code}:{worker}", 40)
 
     def _add_models(self, lines: Sequence[ComparisonLine]) -> None:
-        """Make the models that are new, in the order of their names."""
+        """Create the models that do not exist yet, in the order of their names."""
         names: set[str] = set()
         for line in lines:
             names.update((line.left, line.right))
@@ -178,7 +179,7 @@ class _Import:
             self._models[name] = Contestant.objects.create(task=self.task, name=name).pk
 
     def _add_people(self, lines: Sequence[ComparisonLine]) -> None:
-        """Make the people that are new, and remember the ids of all of them."""
+        """Create the people who do not exist yet, and store the ids of all in `self`."""
         names = {self._pseudonym(line.worker) for line in lines} - self._people.keys()
         source = Annotator.Source.IMPORT
         rows = [Annotator(pseudonym=name, source=source) for name in sorted(names)]
@@ -199,7 +200,7 @@ class _Import:
 
 
 def _numbered(uid: str, number: int) -> str:
-    """Return the uid of the comparison of the first, second, … person under an id."""
+    """Return the uid of the comparison by the first, second, … person under an id."""
     return uid if number == 1 else fitting(f"{uid} ({number})", LONGEST)
 
 

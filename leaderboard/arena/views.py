@@ -39,7 +39,7 @@ FILES: Files = {
 @login_not_required
 @require_safe
 def arena(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the models of an arena by strength, and who beats whom."""
+    """Show the models of an arena by strength, and the win matrix."""
     task = find_task(request, code, kinds=("arena",))
     cached = kept_table(task)
     if "format" in request.GET:
@@ -52,7 +52,7 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def board_values(table: Table) -> dict[str, Any]:
-    """Return what a page shows of a ranking. `page` has all lines."""
+    """Return the template values of a ranking. `page` has all lines."""
     lines, names = arena_lines(table), [model["name"] for model in table["models"]]
     first = names[: len(table["wins"])]
     ends: list[float | None] = []

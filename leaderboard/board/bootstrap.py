@@ -40,7 +40,7 @@ Values = NDArray[np.float32]
 
 
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
-    """Compute each metric of the task that is available here on DRAWS resamples. Streams."""
+    """Compute each of the task's metrics that is available here on DRAWS resamples. Streams."""
     config = run.submission.task.config
     metrics, groups = list(available_metrics(config)), read_groups(config)
     names = [metric.name for metric in metrics]
@@ -72,9 +72,9 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
 
 
 def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
-    """Return the group with the smallest share of right answers by the run's scores.
+    """Return the group with the lowest share of correct answers, by the run's scores.
 
-    None when the groups are too small.
+    None without at least two groups that are large enough.
     """
     if not groups.fields:
         return None
@@ -87,9 +87,9 @@ def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
 
 
 def _vectors_of_counting(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
-    """Return the vectors of a metric's statistics, 0 for those that do not count.
+    """Return the vectors of a metric's statistics, with 0 for those that do not count.
 
-    statistics: each with whether it counts.
+    statistics: pairs of a statistic and whether it counts.
     """
     of_metric, counts = zip(*statistics, strict=True)
     # A column of 0 and 1 that multiplies each line: examples × columns.
@@ -105,14 +105,14 @@ def available_metrics(config: TaskConfig) -> Iterator[Metric]:
 
 
 def _metric(name: str, config: TaskConfig) -> Metric:
-    """Return a metric as the task uses it. Raises Unavailable."""
+    """Return a metric with the task's settings. Raises Unavailable."""
     return make_metric(name, labels_of(config), settings.SP_BLEU_MODEL, config.language)
 
 
 def resample_suite(run: EvaluationRun) -> dict[str, Values]:
     """Compute the main metric under the worst kind of perturbation on DRAWS resamples. Streams.
 
-    Empty for a suite that no column uses, and for one without such a kind.
+    Empty for a suite without a column on the board, and for a suite without any kind to report.
     """
     if run.suite != EvaluationRun.Suite.ROBUSTNESS:
         return {}
@@ -136,7 +136,7 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
 
 
 def _answers_to(run: EvaluationRun, kind: str) -> dict[str, Any]:
-    """Return a model's answers to the variants of a kind, by uid of their examples."""
+    """Return a model's answers to the variants of a kind, by the uid of the original examples."""
     answers = {}
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         for row in map(orjson.loads, lines):
@@ -146,7 +146,7 @@ def _answers_to(run: EvaluationRun, kind: str) -> dict[str, Any]:
 
 
 def number_of(score: Score) -> Number:
-    """Return a stored score as it was computed."""
+    """Return a stored score as the number that was computed."""
     return Number(
         score.metric, score.value, score.low, score.high, score.n, score.slice, score.kind
     )
@@ -163,10 +163,10 @@ def sum_resamples(
     vectors: Sequence[Callable[[Sequence[Any]], Sums]],
     sha256: str,
 ) -> list[Sums]:
-    """Sum vectors over each resample: an array DRAWS × columns for each kind of vector.
+    """Sum vectors over each resample; return an array DRAWS × columns for each kind of vector.
 
-    statistics: an example's place in the set, and a statistic of each kind, ordered by place.
-    Memory is bounded by a chunk. Sums of nothing have no columns.
+    statistics: pairs of an example's index in the set and a statistic of each kind, sorted by
+    index. Memory is bounded by a chunk. Without statistics the arrays have no columns.
     """
     totals = [np.zeros((DRAWS, 0)) for _ in vectors]
     for chunk, examples in groupby(statistics, key=lambda example: example[0] // CHUNK):
@@ -184,7 +184,7 @@ def sum_resamples(
 
 @lru_cache(maxsize=128)  # 26 MB: all of a set of 128,000 examples, model after model
 def _draws(sha256: str, chunk: int) -> NDArray[np.uint8]:
-    """Draw how often each example of a chunk is in each resample: DRAWS × CHUNK."""
+    """Draw how often each example of a chunk occurs in each resample: DRAWS × CHUNK."""
     # By set and chunk, so that any chunk can be drawn without those before it.
     chance = np.random.default_rng([int(sha256, 16), chunk])
     return chance.poisson(1.0, (DRAWS, CHUNK)).astype(np.uint8)

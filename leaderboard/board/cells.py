@@ -5,23 +5,23 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """A number with its interval of 95 %; None without one, or with too few examples."""
+    """A number with its 95 % interval. low, high: None without an interval or with few examples."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
 
     def shares(self) -> Iterator[float | None]:
-        """Yield a number in percent and its ends as shares (0-1)."""
+        """Yield a percentage and the ends of its interval as shares (0-1)."""
         for number in self:
             yield None if number is None else number / 100
 
 
 class BoardScore(NamedTuple):
-    """A model's score, between the worst and the best that its unmeasured metrics allow.
+    """A model's score, between the worst and the best case that its unmeasured metrics allow.
 
-    value: None where `least` and `most` differ, or where there is no score at all. low, high: the
-    interval, from the low end of the worst case to the high end of the best case.
+    value: None if `least` and `most` differ, or if there is no score. low, high: the interval, from
+    the low end of the worst case to the high end of the best case.
     """
 
     value: float | None
@@ -32,24 +32,24 @@ class BoardScore(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Return whether the score depends on what was not measured."""
+        """Return whether the score depends on metrics that were not measured."""
         return self.value is None and self.least is not None
 
 
 class MetricColumn(NamedTuple):
-    """One number of all models, by place: plain lists, which the garbage collector skips."""
+    """One number of all models, by index, in plain lists, which the garbage collector skips."""
 
     values: Sequence[float | None]
     low: Sequence[float | None]
     high: Sequence[float | None]
 
     def cell(self, place: int) -> Cell:
-        """Return the number of one model."""
+        """Return the number of the model at index `place`."""
         return Cell(self.values[place], self.low[place], self.high[place])
 
 
 class ScoreColumn(NamedTuple):
-    """The scores of all models, by place; see `BoardScore`."""
+    """The scores of all models, by index; see `BoardScore`."""
 
     values: Sequence[float | None]
     low: Sequence[float | None]
@@ -58,7 +58,7 @@ class ScoreColumn(NamedTuple):
     most: Sequence[float | None]
 
     def cell(self, place: int) -> BoardScore:
-        """Return the score of one model."""
+        """Return the score of the model at index `place`."""
         return BoardScore(
             self.values[place],
             self.low[place],

@@ -44,5 +44,5 @@ AXES: Mapping[tuple[str, str], str] = {
 
 
 def drawn_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
-    """Return the metrics that are computed from examples and may count."""
+    """Return the metrics that are resampled over examples and may count."""
     return tuple(name for name in metrics if name not in COSTS and name not in ASIDE)

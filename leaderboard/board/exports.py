@@ -43,7 +43,7 @@ AGREEMENT = {
 
 
 def shows_same(before: Table, after: Table) -> bool:
-    """Return whether two boards show the same."""
+    """Return whether two boards show the same values."""
     return _lasting_parts(before) == _lasting_parts(after)
 
 
@@ -52,12 +52,12 @@ def _lasting_parts(table: Table) -> dict[str, Any]:
 
 
 def table_json(table: Table) -> str:
-    """Write the whole table as JSON."""
+    """Return the whole table as JSON."""
     return json.dumps(table, ensure_ascii=False, indent=2) + "\n"
 
 
 def board_csv(table: Table) -> str:
-    """Write a line for each model, with intervals; what was not run is empty."""
+    """Return a CSV row for each model, with intervals; values that were not measured are empty."""
     names = [metric["name"] for metric in table["metrics"]]
     parts = _weighted_scales(table)
     facts = [*_judge_cells(table), *_version_cells(table)]  # the same in each line
@@ -105,7 +105,7 @@ def _score_cells(score: Mapping[str, Any]) -> list[Any]:
 
 
 def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
-    """Yield columns that name the judge of a metric and how far it agrees with people."""
+    """Yield column names and values for a metric's judge and its agreement with people."""
     for metric in table["metrics"]:
         if judge := metric.get("judge"):
             yield f"{metric['name']}_judge", f"{judge['name']} ({judge['number']})"
@@ -114,14 +114,14 @@ def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
 
 
 def _version_cells(table: Table) -> Iterator[tuple[str, int]]:
-    """Yield columns that name which version of an owners' metric scored."""
+    """Yield column names and values for the versions of the owners' metrics."""
     for metric in table["metrics"]:
         if metric["name"].startswith(CUSTOM_PREFIX):
             yield f"{metric['name']}_version", metric["version"]
 
 
 def judge_words(judge: Mapping[str, Any]) -> str:
-    """Describe a judge and its agreement with people in plain letters."""
+    """Describe a judge and its agreement with people in plain English."""
     agreement = judge["agreement"]
     words = "not calibrated"
     if agreement["is_calibrated"]:
@@ -130,7 +130,10 @@ def judge_words(judge: Mapping[str, Any]) -> str:
 
 
 def early_words(board_set: Table) -> str:
-    """Describe how far a set's round was judged when it was taken, in English; "" when wholly."""
+    """Describe in English how much of a set's round was judged when the set was taken.
+
+    Returns "" if the round was completely judged.
+    """
     if not board_set.get("is_provisional"):
         return ""
     if not board_set.get("to_judge"):
@@ -139,12 +142,12 @@ def early_words(board_set: Table) -> str:
 
 
 def provisional_of(sets: Iterable[Table]) -> list[Table]:
-    """Return the sets of a table that count and whose rounds were still being judged."""
+    """Return the counting sets of a table whose rounds were still being judged."""
     return [each for each in sets if each.get("counts", True) and each.get("is_provisional")]
 
 
 def _early_of(table: Table) -> str:
-    """List the sets behind the scores that may still change, each with how far it was judged."""
+    """List the sets whose scores may still change, each with the judged share of its round."""
     sentences = []
     for each in provisional_of(table["sets"]):
         sentences.append(f"{each['name']} v{each['version']}: {early_words(each)}")
@@ -152,7 +155,7 @@ def _early_of(table: Table) -> str:
 
 
 def board_latex(table: Table, address: str = "") -> str:
-    """Write a table for a paper (package booktabs): metrics that count, intervals in brackets."""
+    """Return a LaTeX table (package booktabs) of the counting metrics, intervals in brackets."""
     metrics = _counting(table)
     sets = ", ".join(f"{each['name']} v{each['version']}" for each in table["sets"])
     comments = [address, formula_of(table)]
@@ -183,7 +186,7 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def _counting(table: Table) -> list[Mapping[str, Any]]:
-    """Return the metrics with a weight, and the main one."""
+    """Return the metrics with a weight and the main metric."""
     weights = table.get("weights", {}).get("metrics")
     if weights is None:
         return list(table["metrics"])
@@ -195,7 +198,7 @@ def _counting(table: Table) -> list[Mapping[str, Any]]:
 
 
 def _ranges_of(table: Table) -> str:
-    """Explain that scores are ranges where something was not measured; "" when none is."""
+    """Explain that scores are ranges if a metric was not measured; return "" if none is a range."""
     for row in table["rows"]:
         score = row["dynascore"]
         if score["value"] is None and score.get("least") is not None:
@@ -216,9 +219,9 @@ def _latex_head(metric: Mapping[str, Any]) -> str:
 
 
 def formula_of(table: Table, **language: Any) -> str:
-    """Return how the scores of a table are made, with its anchors or exchange rates, in a sentence.
+    """Return a sentence that explains a table's scores, with its anchors or exchange rates.
 
-    Empty for a table without either. language: as of `formula`.
+    Empty for a table without either. language: arguments for `formula`.
     """
     if anchors := table.get("anchors"):
         return formula(table["weights"]["metrics"], table["main"], anchors, **language)
@@ -232,7 +235,7 @@ def formula_of(table: Table, **language: Any) -> str:
 
 
 def digits_of(name: str, value: float) -> int:
-    """Return how many digits after the point people read of a metric's value."""
+    """Return the number of decimals to show of a metric's value."""
     if name in FINE:
         return 2
     return 0 if name == "throughput" and value >= 100 else 1
@@ -253,7 +256,7 @@ def _latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
 
 
 def escape_latex(text: str) -> str:
-    r"""Escape a text for LaTeX, on one line.
+    r"""Escape a text for LaTeX and join its lines.
 
     >>> escape_latex("50 % of a_b\n")
     '50 \\% of a\\_b'
@@ -264,7 +267,7 @@ def escape_latex(text: str) -> str:
 
 
 def snapshot_bibtex(table: Table, number: int, title: str, sha256: str, address: str) -> str:
-    """Write an entry that cites a snapshot."""
+    """Return a BibTeX entry that cites a snapshot."""
     code = table["task"]["code"]
     year, month, _ = table["date"].split("-")
     name = title or f"Leaderboard of {table['task']['name']}, snapshot {number}"

@@ -20,7 +20,7 @@ def mean_with_ends(
     """Return weighted means over sets and the ends of their intervals, models × metrics each.
 
     weights: used sets × metrics, adding up to 1 for each metric. The sets are independent, so the
-    squares of weighted half-widths add up, to each side (method MOVER, Zou and Donner 2008). A mean
+    squares of weighted half-widths add up on each side (method MOVER, Zou and Donner 2008). A mean
     over one set has that set's interval.
     """
     # Their weight is 0, but 0 × NaN would be NaN.
@@ -39,7 +39,7 @@ def mean_with_ends(
 def correlations(draws: NDArray[np.float32]) -> Floats:
     """Return correlations of metrics over the same resamples: metrics × metrics × models.
 
-    draws: metrics × models × draws. What does not vary correlates only with itself.
+    draws: metrics × models × draws. A metric without variance correlates only with itself.
     """
     centred = draws - draws.mean(axis=-1, keepdims=True)
     length = np.sqrt((centred**2).sum(axis=-1, keepdims=True))
@@ -55,12 +55,12 @@ def correlations(draws: NDArray[np.float32]) -> Floats:
 def ends_of(
     formula: Formula, values: Mapping[str, Floats], ends: Ends, correlation: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the interval of a formula of metrics that have intervals: method MOVER.
+    """Return the ends of the interval of a formula whose metrics have intervals: method MOVER.
 
-    How far the score moves when one metric moves to an end of its interval is that metric's part of
-    the half-width, and the parts add up as correlated errors do (Zou and Donner 2008, equation 5).
-    So a score of one metric has that metric's interval. Resamples give only the correlations, which
-    hardly move an end. correlation: of the metrics of `ends`, in their order.
+    A metric contributes to the half-width as far as the score moves when that metric moves to an
+    end of its interval. The contributions add up as correlated errors do (Zou and Donner 2008,
+    equation 5), so a score of one metric has that metric's interval. Resamples give only the
+    correlations, which hardly move an end. correlation: of the metrics of `ends`, in their order.
     """
     score = formula(values)
     step_list = []
@@ -82,7 +82,7 @@ def ends_of(
 
 
 def _length(parts: Floats, correlation: Floats) -> Floats:
-    """Return the root of the sum of correlated parts' products. parts: metrics × models."""
+    """Return the square root of the correlated sum of products. parts: metrics × models."""
     squared = np.einsum("im,ijm,jm->m", parts, correlation, parts)
     length: Floats = np.sqrt(np.maximum(squared, 0))  # rounding may lead just below 0
     return length
@@ -91,7 +91,7 @@ def _length(parts: Floats, correlation: Floats) -> Floats:
 def difference_ends(
     values: Sequence[float], ends: Sequence[Sequence[float]], correlation: float
 ) -> tuple[float, float]:
-    """Return the ends of the interval of a difference of two numbers: method MOVER."""
+    """Return the ends of the interval of the difference of two numbers, by the MOVER method."""
     (first, second), ((first_low, first_high), (second_low, second_high)) = values, ends
     below = _joint_half_width(first - first_low, second_high - second, correlation)
     above = _joint_half_width(first_high - first, second - second_low, correlation)
@@ -99,6 +99,6 @@ def difference_ends(
 
 
 def _joint_half_width(first: float, second: float, correlation: float) -> float:
-    """Join the half-widths of two numbers into that of their difference, to one side."""
+    """Combine the half-widths of two numbers into one side's half-width of their difference."""
     squared = first * first + second * second - 2 * correlation * first * second
     return float(max(0.0, squared) ** 0.5)

@@ -63,7 +63,7 @@ Marks = NDArray[np.bool_]
 
 
 class Model(NamedTuple):
-    """A model as the board names it; an anonymous one has only a number before its day."""
+    """A model as the board names it; an anonymous model has only a number until its date."""
 
     id: UUID
     name: str
@@ -77,7 +77,7 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Frozen:
-    """The exchange rates that a board keeps, and the names of the models behind them."""
+    """The frozen exchange rates of a board, and the names of the models in their pool."""
 
     rates: tuple[tuple[str, float | None], ...]
     pool: tuple[str, ...]
@@ -88,8 +88,8 @@ class Frozen:
 class Numbers:
     """Models × sets × metrics: rates in percent, throughput in examples/s, memory in GiB, or NaN.
 
-    draws: counting sets × drawn metrics × models × DRAWS, each set's resamples the same for all
-    models; 0 where the value is missing.
+    draws: counting sets × drawn metrics × models × DRAWS. Each set's resamples are the same for all
+    models. 0 if the value is missing.
     """
 
     values: Floats
@@ -111,7 +111,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Everything a board shows, before weights. The counting sets come first."""
+    """The data of a board before weighting. The counting sets come first."""
 
     task: str
     main: str
@@ -128,12 +128,12 @@ class Matrix:
 
     @property
     def has_weighted(self) -> bool:
-        """Return whether sets count that the owners chose."""
+        """Return whether a counting set was marked for scoring by the owners."""
         return any(each.access == Access.SCORING for each in self.counting)
 
     @property
     def counting(self) -> tuple[BoardSet, ...]:
-        """Return the sets that have a weight."""
+        """Return the sets that count toward scores."""
         return tuple(each for each in self.sets if each.counts)
 
     @property
@@ -145,8 +145,8 @@ class Matrix:
     def weighable(self) -> tuple[str, ...]:
         """Return the metrics that may count.
 
-        Left out are the metric of a judge that is not calibrated, the owners' own that nobody has
-        approved, and columns that only say more about another one.
+        Excludes an uncalibrated judge's metric, owners' metrics without an approved version, and
+        columns that only detail another metric.
         """
         left_out = set(ASIDE)
         for name, custom in self.customs.items():
@@ -158,12 +158,12 @@ class Matrix:
 
     @property
     def less_is_better(self) -> frozenset[str]:
-        """Return the metrics of which less is better."""
+        """Return the metrics for which lower is better."""
         return LESS_IS_BETTER | self.error_metrics
 
     @property
     def error_metrics(self) -> frozenset[str]:
-        """Return the metrics of answers that count errors: 0 is perfect, and 100 % is useless."""
+        """Return the metrics of answers that count errors: 0 is perfect and 100 % is useless."""
         names = {name for name in self.metrics if name in ERROR_METRICS}
         for name, custom in self.customs.items():
             if not custom.higher_is_better:
@@ -172,7 +172,7 @@ class Matrix:
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """Return the formulas by which the board can be scored, the usual one first."""
+        """Return the formulas that the board can be scored by, the default first."""
         return MODES if self.pool else MODES[1:]
 
     @property
@@ -182,16 +182,16 @@ class Matrix:
 
 
 def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = True) -> Matrix:
-    """Return the public board's numbers; with a user, also what only they may see of it.
+    """Return the public board's numbers; with a user, include rows that only they may see.
 
-    is_frozen: use what the board has frozen, if anything.
+    is_frozen: use the board's frozen exchange rates and pool, if any.
 
-    Accepted models are public as `seen_by_all` defines it. A user adds the unpublished models that
-    belong to them or their teams, and an editor of the task all models, by their names. Hidden sets
-    are in neither. The caller decides whether the task itself may be seen.
+    Accepted models are public as `seen_by_all` defines. With a user, the unpublished models of the
+    user and their teams are added; for an editor of the task, all models are added by name. Hidden
+    sets are never included. The caller checks whether the task itself may be seen.
 
-    Eight queries, or four while nothing has ended since the last call in this process. A user costs
-    one more, custom metrics one, a judge three.
+    Eight queries, or four if no run has ended since the last call in this process. A user adds one,
+    custom metrics one, a judge three.
     """
     config, judge, customs = task.config, metric_judge(task), columns_of(task)
     metrics = (*config.metrics.names, *config.metrics.further)
@@ -240,7 +240,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
 
 
 def _frozen(board: Board | None) -> Frozen | None:
-    """Return what a board has frozen; None without a board."""
+    """Return the frozen rates of a board; None without a board."""
     if board is None:
         return None
     return Frozen(tuple(board.rates.items()), tuple(board.pool), board.is_sensitive)
@@ -249,7 +249,7 @@ def _frozen(board: Board | None) -> Frozen | None:
 def pool_of(task: Task, board: Board | None) -> Pool:
     """Return the reference pool of an official task with its own main metric, else a plain pool.
 
-    An official pool has the costs that were measured here, if they were.
+    An official pool has locally measured costs, if any were measured.
     """
     config = task.config
     pool = shipped_pool(task.code)
@@ -263,9 +263,9 @@ def pool_of(task: Task, board: Board | None) -> Pool:
 
 
 def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
-    """Return the models in the order of submission, by which anonymous ones are numbered.
+    """Return the models in the order of submission; anonymous models are numbered in this order.
 
-    Predictions of one person, team and name are one model: a file for each set.
+    Predictions of one person, team and name are one model, with a file for each set.
     """
     is_editor = user is not None and can_edit(user, task)
     mine = Q(pk__in=())  # nobody's
@@ -299,12 +299,12 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
 
 
 def _anonymous_until(rows: Sequence[Any]) -> date | None:
-    """Return the day until which a model is anonymous: the latest of its files."""
+    """Return the date until which a model is anonymous: the latest of its files."""
     return max((row.anonymous_until for row in rows if row.anonymous_until), default=None)
 
 
 def _model(rows: Sequence[Any], until: date | None, number: int, *, is_editor: bool) -> Model:
-    """Return the model of some files, as the reader may see it. number: if it is anonymous."""
+    """Return the model of these files, as the reader may see it. number: the anonymous model's."""
     first = rows[0]
     is_anonymous = until is not None and timezone.now().date() < until
     name, owner, team = visible(first.name), first.owner__annotator__pseudonym or "", ""
@@ -326,7 +326,7 @@ def _model(rows: Sequence[Any], until: date | None, number: int, *, is_editor: b
 
 @lru_cache(maxsize=8)
 def _once(models: tuple[Model, ...]) -> tuple[Model, ...]:
-    """Return the same objects for the same models, so that all cached boards share them."""
+    """Return one shared object for equal models, so that all cached boards use the same one."""
     return models
 
 
@@ -343,11 +343,11 @@ def _numbers(
 ) -> Numbers:
     """Read the numbers of models on versions of sets.
 
-    models: for each model its files, and whether everybody sees it. versions: for each version its
-    id, whether it counts, and the number of examples if it is sealed, else 0. runner: whose costs
-    are compared, as long as it measured a public model. judge: its id, and the id of its last
-    score. newest, renewed_to and the judge's last score only name the state that is read.
-    Four queries, five with a judge.
+    models: the file ids of each model, and whether the model is public. versions: for each version
+    its id, whether it counts, and the number of examples if it is sealed, else 0. runner: whose
+    costs are compared, if it measured a public model. judge: its id, and the id of its last score.
+    newest, renewed_to and the judge's last score serve only as cache keys. Four queries, five with
+    a judge.
     """
     table = _Table(models, versions, metrics, {custom.key: custom.name for custom in customs})
     table.add_runs(runner)
@@ -360,9 +360,9 @@ def _numbers(
 
 
 class _Table:
-    """The numbers while they are read; each step is a query.
+    """The numbers while they are read; each `add_` method runs one query.
 
-    runs: by id of the run, the places of its model and version, and its suite.
+    runs: by run id, the indices of the model and the version, and the suite.
     """
 
     def __init__(
@@ -400,7 +400,7 @@ class _Table:
         )
 
     def add_runs(self, runner: str) -> None:
-        """Add what each counting run tells by itself. Costs of only one runner are kept."""
+        """Add the fields of each counting run. Costs are taken from only one runner."""
         numbers, costs = self.numbers, [self._metrics.index(name) for name in OF_RUNS]
         runs = EvaluationRun.objects.filter(version__in=self._versions).order_by("queued_at")
         runners: dict[str, None] = {}  # in the order in which they began to work
@@ -433,9 +433,9 @@ class _Table:
     def _usual(self, runner: str, names: Iterable[str], costs: Sequence[int]) -> str:
         """Choose the runner whose costs are compared.
 
-        This is the requested one, or else the runner of most public models (the first at work if
-        several have as many). A runner elsewhere counts only when no model ran here. So one more
-        model does not take the costs of the others away, nor do many chat models.
+        This is the requested runner, or else the one that ran the most public models (ties go to
+        the earliest). External runners count only if no model ran here. So a new model, or many
+        chat models, cannot remove other models' costs from the comparison.
         """
         # A run that measured nothing must not choose the runner.
         has_costs = ~np.isnan(self.numbers.values[..., costs]).all(axis=2)
@@ -453,7 +453,7 @@ class _Table:
         return max(here or candidates, key=models.__getitem__, default="")
 
     def add_outdated(self) -> None:
-        """Mark models that were measured on an older version of a set and not on the newest."""
+        """Mark models that were measured on an older version of a set but not on the newest."""
         older = EvaluationRun.objects.filter(
             version__evaluation_set__versions__in=self._versions,
             suite=Suite.PLAIN,
@@ -489,13 +489,13 @@ class _Table:
         self.numbers.undefined[:] &= np.isnan(self.numbers.values).all(axis=0)
 
     def add_judged(self, judge: int) -> None:
-        """Add the shares of answers that a language model as judge finds correct."""
+        """Add the shares of answers that the judging language model finds correct."""
         scores = LlmScore.objects.filter(judge=judge, run__version__in=self._versions)
         for run, *row in scores.values_list(RUN, "n", "value", "low", "high"):
             self._put(run, LLM_JUDGE, *row)
 
     def _put(self, run: str, metric: str, n: int, *number: float | None) -> None:
-        """Store a score with its interval; on sealed sets rounded as it may be known."""
+        """Store a score with its interval; on sealed sets, rounded to the permitted precision."""
         numbers, cell = self.numbers, self._cell(run, metric)
         if cell is None:
             return
@@ -510,11 +510,11 @@ class _Table:
         numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
 
     def add_draws(self) -> None:
-        """Add stored resamples, and draw normal ones where they are missing.
+        """Add stored resamples, and draw normal ones if they are missing.
 
-        Where there are no resamples, or all are alike, and on sealed sets, values are drawn by the
-        interval, normal to each side. They are independent between models, so that differences look
-        less sure than they are.
+        If there are no resamples, or all are equal, and on sealed sets, values are drawn from the
+        interval, as a normal distribution on each side. They are independent between models, so
+        differences look less certain than they are.
         """
         numbers, of_examples = self.numbers, drawn_metrics(self._metrics)
         draws = numbers.draws
@@ -558,7 +558,7 @@ class _Table:
         self.numbers = replace(numbers, is_provisional=bool(awaited - resampled))
 
     def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
-        """Return where a run's metric is stored; None without a column or for another run."""
+        """Return the indices of a run's metric; None without a column or for an unknown run."""
         model, place, suite = self._runs.get(run, (0, 0, ""))
         metric = self._customs.get(metric, metric)
         column = AXES.get((suite, metric), metric if suite == Suite.PLAIN else "")
@@ -568,6 +568,6 @@ class _Table:
 
 
 def _by_draws(numbers: Floats, counts: int, columns: Sequence[int]) -> Floats:
-    """Return models × sets × metrics in the shape of draws: counting sets × drawn × models."""
+    """Transpose models × sets × metrics into counting sets × drawn metrics × models."""
     # Counting sets come first, so a slice leaves out the others.
     return numbers[:, :counts][..., columns].transpose(1, 2, 0)

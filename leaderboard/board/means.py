@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Means:
-    """Weighted means over sets: models × metrics, NaN where a set with a weight lacks its result.
+    """Weighted means over sets: models × metrics, NaN if a weighted set has no result.
 
-    low, high: the ends of their intervals, NaN where one of the sets has none, as with too few
-    examples. draws: drawn metrics × models × draws. sets: the places of those with a weight.
+    low, high: the ends of their intervals, NaN if one of the sets has none, as with too few
+    examples. draws: drawn metrics × models × draws. sets: the indices of the weighted sets.
     columns: the values by metric.
     """
 
@@ -40,23 +40,23 @@ class Means:
 
     @property
     def unsure(self) -> Marks:
-        """Return models × metrics that have a value and no interval."""
+        """Return a mask, models × metrics, of values without an interval."""
         return np.isnan(self.low) & ~np.isnan(self.values)
 
     @cached_property
     def correlations(self) -> Floats:
-        """Return drawn metrics × drawn metrics × models."""
+        """Return the correlations of draws: drawn metrics × drawn metrics × models."""
         return correlations(self.draws)
 
 
 def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
-    """Return the means over counting sets; one draw uses the same resample of each set."""
+    """Return the means over counting sets. Draw i uses resample i of each set for all models."""
     of_sets = tuple(weights.get(each.name, 0.0) for each in matrix.counting)
     return memoised(matrix, of_sets, lambda: _means(matrix, of_sets))
 
 
 def memoised(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
-    """Return the cached value that was made of these numbers, or make and cache it."""
+    """Return the value cached with these numbers under the key; compute and cache it if missing."""
     memo = matrix.numbers.memo
     value: T | None = memo.get(key)
     if value is None:
@@ -68,7 +68,7 @@ def memoised(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
 
 
 def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
-    """Compute the means. weights: by place of the counting set."""
+    """Compute the means. weights: one for each counting set."""
     numbers, of_sets = matrix.numbers, np.array(weights)
     # Sets without a weight may lack results; they must not turn a mean into NaN.
     used = np.flatnonzero(of_sets)
@@ -95,7 +95,7 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
 
 
 def means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
-    """Return the means as `leaderboard.ranking.dynascore` reads them, by id of the model."""
+    """Return the means by model id, in the form that `leaderboard.ranking.dynascore` reads."""
     table = {}
     for model, row in zip(matrix.models, none_for_nan(means.values), strict=True):
         table[str(model.id)] = dict(zip(matrix.metrics, row, strict=True))
@@ -103,7 +103,7 @@ def means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | Non
 
 
 def none_for_nan(values: Floats) -> list[Any]:
-    """Return the values as lists, with None for NaN."""
+    """Return the values as nested lists, with None for NaN."""
     # Through objects, because an array of floats cannot hold None.
     objects = values.astype(object)
     objects[np.isnan(values)] = None

@@ -40,7 +40,7 @@ RoundResult = tuple[float | None, str]
 
 
 class _Lookup(NamedTuple):
-    """A board and the line of one model on it; row is None for a model that is not listed."""
+    """A board and one model's row on it; row is None for a model that is not listed."""
 
     matrix: Matrix
     board: Ranked
@@ -48,9 +48,9 @@ class _Lookup(NamedTuple):
 
 
 def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
-    """Return a model's results on its board, by the weights that it opens with.
+    """Return a model's results on its board, by the board's opening weights.
 
-    Unknown values are None, and `notes` says why. An unpublished model is placed among the
+    Unknown values are None, and `notes` gives the reasons. An unpublished model is ranked among the
     published ones, as its owner sees it. Rates are 0-1, the Dynascore is as on the board.
     """
     task, runs = submission.task, list_runs(submission)
@@ -82,7 +82,7 @@ def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[
 
 
 def _look_up(submission: Submission, user: Person) -> _Lookup:
-    """Find a model's line on its board, by the weights that the board opens with."""
+    """Find a model's row on its board, by the board's opening weights."""
     task = submission.task
     matrix = score_matrix(task, None if submission.is_published else user)
     board = rank_board(matrix, opening_of(task, matrix))
@@ -95,9 +95,9 @@ def _look_up(submission: Submission, user: Person) -> _Lookup:
 def _settled(
     progress: Progress, runs: Sequence[EvaluationRun], matrix: Matrix, row: RankedModel | None
 ) -> Progress:
-    """Return the progress, as not over before the board has every result of the model.
+    """Return the progress; it is not over until the board has every result of the model.
 
-    When two evaluations end at once, the numbers are read again when the board is renewed.
+    If two evaluations end at once, the numbers are read again when the board is renewed.
     """
     if not progress.is_over or row is None:
         return progress
@@ -114,9 +114,9 @@ def _settled(
 def _rounds(
     matrix: Matrix, row: RankedModel | None, rounds: Sequence[Round]
 ) -> dict[int, RoundResult]:
-    """Return the number of each round that has opened and of the first, or why it has none.
+    """Return the result on the first round and on each round that has opened, or why it is missing.
 
-    The number is the accuracy on the round's newest set, whatever the main metric is.
+    The result is the accuracy on the round's newest set, whatever the main metric is.
     """
     metric = next((name for name in RIGHT if name in matrix.metrics), None)
     states = {round.number: round.state for round in rounds}
@@ -133,7 +133,7 @@ def _rounds(
 def _round_result(
     matrix: Matrix, row: RankedModel | None, place: int, metric: str | None
 ) -> RoundResult:
-    """Return a model's number on a round's set, or why it has none."""
+    """Return a model's result on a round's set, or the reason why it has none."""
     each, numbers = matrix.sets[place], matrix.numbers
     if metric is None:
         return None, f"none of this task's metrics is an accuracy; see scores[{each.name!r}]."
@@ -149,7 +149,7 @@ def _round_result(
 
 
 def _warnings(each: BoardSet) -> Iterator[str]:
-    """Yield what a reader of the number on a round's set should know."""
+    """Yield warnings for readers of the result on a round's set."""
     if words := early_words(asdict(each)):
         yield f"{words}: {each.title} was taken before its round was judged to the end."
     if each.is_small:
@@ -216,20 +216,20 @@ def _worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str],
 
 
 def _as_share(name: str, cell: Cell) -> Cell:
-    """Return percent as 0-1, and costs as they are."""
+    """Return a percentage as a share (0-1), and a cost unchanged."""
     unit = 1 if name in OF_RUNS else 100
     numbers = [None if number is None else round(number / unit, DIGITS) for number in cell]
     return Cell(*numbers)
 
 
 def _others(row: RankedModel | None) -> dict[str, float | None]:
-    """Return the means of metrics that have a key of their own."""
+    """Return the means of the metrics with separate keys in the response."""
     metrics: Mapping[str, Cell] = row.metrics if row else {}
     return {name: _as_share(name, metrics.get(name, NOTHING)).value for name in OTHERS}
 
 
 def _notes(found: _Lookup, progress: Progress, rounds: Mapping[int, RoundResult]) -> Iterator[str]:
-    """Yield why something is None, and what else to know of the numbers."""
+    """Yield the reasons for values that are None, and other remarks on the numbers."""
     if not progress.is_over:
         yield "It is not over yet, so numbers may be missing or change."
     yield from _score_notes(found, progress)
@@ -251,7 +251,7 @@ def _notes(found: _Lookup, progress: Progress, rounds: Mapping[int, RoundResult]
 
 
 def _score_notes(found: _Lookup, progress: Progress) -> Iterator[str]:
-    """Yield why there is no Dynascore, or only a range."""
+    """Yield the reasons why the Dynascore is missing or a range."""
     row = found.row
     if row is None:
         yield f"dynascore: {progress.sentence}"
@@ -267,16 +267,16 @@ def _score_notes(found: _Lookup, progress: Progress) -> Iterator[str]:
 
 
 def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
-    """Return whether it ended without the score that it was submitted for."""
+    """Return whether the evaluation ended without the score that the model was submitted for."""
     return progress.is_over and (row is None or row.dynascore.least is None)
 
 
 def _error(
     submission: Submission, runs: Sequence[EvaluationRun], viewer: Viewer
 ) -> dict[str, Any] | None:
-    """Return how the check or the first evaluation without a score ended, for people inside.
+    """Return the result of the failed check or of the first evaluation without a score.
 
-    Perturbed evaluations come last: they lack what the plain one did not give.
+    For members only. Perturbed evaluations come last, because they depend on the plain one.
     """
     if not viewer.is_inside or submission.withdrawn_at:
         return None

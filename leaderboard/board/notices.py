@@ -15,7 +15,7 @@ PARTS = {"fairness": "two groups", "robustness": "a kind"}
 
 
 def of_sets(matrix: Matrix) -> Iterator[str]:
-    """Yield sentences about the sets, in English: snapshots keep them."""
+    """Yield notices about the sets, in English because snapshots store them."""
     has_small = any(each.is_small for each in matrix.sets)
     if matrix.sets and not matrix.counting:
         yield gettext_noop("No set is large enough to rank by, so no model has a rank.")
@@ -38,13 +38,13 @@ def of_sets(matrix: Matrix) -> Iterator[str]:
 
 
 def of_method(matrix: Matrix) -> Iterator[str]:
-    """Yield how intervals are made, when there are any."""
+    """Yield a notice on how intervals are computed, if there are any."""
     if matrix.models and matrix.counting:
         yield METHOD
 
 
 def of_ranges(*, has_ranges: bool) -> Iterator[str]:
-    """Yield that some scores are ranges, and why."""
+    """Yield a notice on why some scores are ranges."""
     if has_ranges:
         yield gettext_noop(
             "Some models were not measured on every metric. Their scores and ranks are shown as "
@@ -53,7 +53,7 @@ def of_ranges(*, has_ranges: bool) -> Iterator[str]:
 
 
 def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
-    """Yield sentences about the sets and about what the exchange rates depend on."""
+    """Yield notices about the sets and the models that the exchange rates depend on."""
     yield from of_sets(matrix)
     # Notices begin with the metric's name. Frozen rates come without them.
     by_metric = {notice.partition(" ")[0]: notice for notice in rates.notices}
@@ -75,7 +75,7 @@ def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
 
 
 def of_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator[str]:
-    """Yield which metrics do not count because the sets are too small for them."""
+    """Yield a notice on metrics that do not count because the sets are too small for them."""
     for name in undefined:
         if weights.get(name):
             yield (
@@ -85,7 +85,7 @@ def of_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator
 
 
 def of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
-    """Yield when speed and memory are on the scale of another machine or another kind of run."""
+    """Yield a notice if speed and memory are scaled by another machine or another kind of run."""
     pool = matrix.pool
     if pool is None or pool.is_plain or not any(name in used for name in COSTS):
         return

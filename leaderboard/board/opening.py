@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # it loads numpy
 
 
 def opening_of(task: Task, matrix: "Matrix") -> Weighting:
-    """Return the weights of the task's owner."""
+    """Return the weights that the task's owner chose."""
     sets = [each.name for each in matrix.counting]
     return opening_weights(matrix.weighable, task.config.weights, sets)
 

@@ -76,9 +76,9 @@ LEAST_SPAN = 0.25
 
 @dataclass(frozen=True)
 class BoardColumn:
-    """A metric's column. sort: the query that sorts by it. order: for aria-sort, or empty.
+    """A metric's column. sort: the query string that sorts by it. order: `aria-sort`, or empty.
 
-    scale: from the least to the greatest value of all models.
+    scale: the least and the greatest value of all models.
     """
 
     name: str
@@ -94,7 +94,7 @@ class BoardColumn:
     ranks: bool  # whether models may be ordered by it
 
     def shade(self, cell: Cell) -> int | None:
-        """Return how dark a cell is: the best value is darkest, and close values look alike."""
+        """Return how dark to draw a cell. The best is darkest, and close values look alike."""
         if cell.value is None or not self.ranks:
             return None
         low, high = self.scale
@@ -106,7 +106,7 @@ class BoardColumn:
 
 
 class LineCell(NamedTuple):
-    """A metric of a line as people read it. text is empty where nothing was measured."""
+    """A metric of a row as the page shows it. text: empty if nothing was measured."""
 
     column: BoardColumn
     shade: int | None
@@ -117,7 +117,7 @@ class LineCell(NamedTuple):
 
 @dataclass(frozen=True)
 class BoardLine:
-    """A row with its texts in the order of the columns. open: the query that opens it."""
+    """A row with its texts in the order of the columns. open: the query string that expands it."""
 
     row: RankedModel
     marks: list[str]
@@ -131,9 +131,9 @@ class BoardLine:
 def page_values(
     matrix: Matrix, board_request: BoardRequest, was: Weighting | None
 ) -> dict[str, Any]:
-    """Return what the template shows.
+    """Return the template's values.
 
-    was: the weights under which the reader last saw the board; None for another page.
+    was: the weights with which the reader last saw the board; None if they come from another page.
     """
     options = board_request.options
     board, sort = (
@@ -199,7 +199,7 @@ def _formula(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> str:
 def _describe_effect(
     matrix: Matrix, board: Ranked, board_request: BoardRequest, was: Weighting | None
 ) -> str:
-    """Describe what the weights changed since the reader saw the board, or since it opened."""
+    """Describe what changed since the reader last saw the board, or from the opening weights."""
     before = was or board_request.start
     if before == board_request.weighting:
         return ""
@@ -211,7 +211,7 @@ def _describe_effect(
 
 
 def _links(board_request: BoardRequest) -> dict[str, str]:
-    """Return the queries of the page's other links."""
+    """Return the query strings of the page's other links."""
     options, link = board_request.options, board_request.link
     is_by_model = options.get("sort") == "model"
     links = {
@@ -228,7 +228,7 @@ def _links(board_request: BoardRequest) -> dict[str, str]:
 
 
 def _formulas(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> list[tuple[str, str]]:
-    """Return the queries of the board by its other formulas, with the names of these."""
+    """Return the query string and the name of each other formula of the board."""
     usual = matrix.modes[0]
     links: list[tuple[str, str]] = []
     for mode in matrix.modes:
@@ -242,7 +242,7 @@ def _formulas(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> lis
 
 
 def draw_parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
-    """Draw what each metric adds to the first known scores; None when none is anchored."""
+    """Draw the points of each metric for the first known scores; None if none is anchored."""
     bars: dict[str, list[float]] = {}
     names: list[str] = []
     for row in rows:
@@ -266,12 +266,12 @@ def draw_parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
 
 
 def _reach(column: MetricColumn | ScoreColumn) -> Place:
-    """Return the least and the greatest number of all models, intervals included."""
+    """Return the least and the greatest value of all models, intervals included."""
     return reach(chain.from_iterable(column))
 
 
 def board_columns(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> list[BoardColumn]:
-    """Return the columns in the order of the configuration, without mere details of others."""
+    """Return the columns in the order of the configuration, without columns of mere details."""
     weights = board_request.weighting.metrics
     heaviest = sorted(weights, key=lambda name: -weights[name])[:HEAVIEST]
     shows_all = bool(board_request.options.get("all"))
@@ -299,7 +299,7 @@ def board_columns(matrix: Matrix, board_request: BoardRequest, board: Ranked) ->
 
 
 def _details(row: RankedModel, name: str) -> list[str]:
-    """Describe what else is known of a metric: for robustness the drop and the consistency."""
+    """Describe further results of a metric, such as the drop and the consistency for robustness."""
     details = []
     for further in DETAIL_COLUMNS.get(name, ()):
         if further in row.columns:
@@ -311,9 +311,9 @@ def _details(row: RankedModel, name: str) -> list[str]:
 
 
 def _sorting(board_request: BoardRequest, name: str, *, is_less_better: bool) -> tuple[str, str]:
-    """Return the query that sorts by a column, and how the board is sorted by it now.
+    """Return the query string that sorts by a column, and the column's current `aria-sort`.
 
-    The first click sorts the best first, the second the worst first.
+    The first click puts the best first, the second the worst.
     """
     current = board_request.options.get("sort", "")
     if current.removeprefix("-") != name:
@@ -326,9 +326,9 @@ def _sorting(board_request: BoardRequest, name: str, *, is_less_better: bool) ->
 
 
 def sort_rows(board: Ranked, sort: str, less: Collection[str]) -> list[RankedModel]:
-    """Sort the rows by rank, or by a metric or name, the best first; `-` reverses that.
+    """Sort the rows by rank, metric or name, the best first; a `-` prefix reverses the order.
 
-    less: the metrics of which less is better. Rows without the value come last. An unknown sort
+    less: the metrics for which lower is better. Rows without the value come last. An unknown `sort`
     is ignored.
     """
     name, is_reversed = sort.removeprefix("-"), sort.startswith("-")
@@ -351,7 +351,7 @@ def sort_rows(board: Ranked, sort: str, less: Collection[str]) -> list[RankedMod
 def _line(
     matrix: Matrix, row: RankedModel, columns: Sequence[BoardColumn], board_request: BoardRequest
 ) -> BoardLine:
-    """Return a row in words."""
+    """Return a row as the page shows it."""
     numbers, opened = matrix.numbers, str(row.model.id)
     marks = {
         _("In the loop"): bool(row.in_the_loop),
@@ -378,15 +378,15 @@ def _line(
 
 
 def column_heads(names: Sequence[str], less: Collection[str]) -> list[tuple[str, str, bool]]:
-    """Return the title and unit of each metric, and whether less of it is better."""
+    """Return the title and unit of each metric, and whether lower values are better."""
     return [(in_words(name), _unit(name), name in less) for name in names]
 
 
 def first_models(task: Task) -> dict[str, Any]:
     """Return the first models of the public board by the owner's weights, with score and interval.
 
-    Models that were not run are left out. provisional: the sets behind the scores that are still
-    being judged.
+    Models without results are left out. provisional: the sets behind the scores whose rounds are
+    still being judged.
     """
     matrix = score_matrix(task)
     rows = [row for row in rank_board(matrix, opening_of(task, matrix)).rows if row.rank]
@@ -395,7 +395,7 @@ def first_models(task: Task) -> dict[str, Any]:
 
 
 def cell_texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
-    """Return a number (or a score's range) and its interval as people read them; "" for none."""
+    """Return the formatted number (or range of a score) and its interval; "" if missing."""
     if isinstance(cell, BoardScore) and cell.is_range:
         value = _range(name, cell.least, cell.most)
         return value, _range(name, cell.low, cell.high) or _("too few examples")
@@ -409,7 +409,7 @@ def cell_texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
 
 
 def _range(name: str, low: float | None, high: float | None) -> str:
-    """Return a range in words; "" when one end is missing."""
+    """Return a formatted range; "" if one end is missing."""
     if low is None or high is None:
         return ""
     # Translators: a range of numbers, such as ranks 2 to 4
@@ -421,7 +421,7 @@ def _text(name: str, value: float) -> str:
 
 
 def opened_results(matrix: Matrix, model_id: str) -> list[SetResults]:
-    """Return what was measured on the board's sets for the model with that id. Two queries."""
+    """Return the results on the board's sets of the model with this id. Two queries."""
     files: list[Any] = []
     for model in matrix.models:
         if str(model.id) == model_id:
@@ -435,7 +435,7 @@ def opened_results(matrix: Matrix, model_id: str) -> list[SetResults]:
 
 
 class PlanePlace(NamedTuple):
-    """A model in the plane of two metrics. is_best: no other one beats it in both."""
+    """A model in the plane of two metrics. is_best: no other model beats it in both."""
 
     row: RankedModel
     x: float
@@ -476,7 +476,7 @@ def _chosen_axis(matrix: Matrix, name: str, usual: str) -> str:
 
 
 def _plane_places(board: Ranked, matrix: Matrix, x: str, y: str) -> list[PlanePlace]:
-    """Return the models that have both metrics, in the order of the board."""
+    """Return the points of the models that have both metrics, in the order of the board."""
     measured = []
     for row in board.rows:
         x_value, y_value = row.columns[x].values[row.place], row.columns[y].values[row.place]
@@ -493,7 +493,7 @@ def _plane_places(board: Ranked, matrix: Matrix, x: str, y: str) -> list[PlanePl
 
 
 def _dots(places: Iterable[PlanePlace]) -> list[Dot]:
-    """Return the places as a plot draws them, each with a link to its model."""
+    """Return the points as dots of a plot, each linked to its model."""
     dots = []
     for place in places:
         model = place.row.model

@@ -21,13 +21,13 @@ def sure_pairs(
     examples: int,
     best: tuple[Floats, Draws] | None = None,
 ) -> Marks:
-    """Return a matrix whose [i, j] says whether model i is surely better than model j.
+    """Return a matrix whose [i, j] says whether model i is significantly better than model j.
 
     Paired differences are tested with Holm's correction: each is compared with the standard error
-    of its draws, and its p is never below that of the rarest flip of signs of so many examples.
+    of its draws, and its p is at least that of the rarest sign flip of `examples` examples.
     best: values and draws in the best case, for scores that are ranges. `values` and `draws` are
-    then those of the worst case, and a model is surely better if its worst case is better than the
-    other's best.
+    then those of the worst case, and a model is better if its worst case is significantly better
+    than the other's best.
     """
     count, freedom = len(values), draws.shape[-1] - 1
     pairs = count * (count - 1) // 2
@@ -55,7 +55,7 @@ def sure_pairs(
 def _difference_variance(draws: Draws, best_draws: Draws | None) -> Draws:
     """Return the variances of all differences over the draws, by model i and model j.
 
-    best_draws: of model j, where it differs from `draws`.
+    best_draws: the draws of model j if they differ from `draws`.
     """
     centred = _centred(draws)
     if best_draws is None:
@@ -76,13 +76,13 @@ def _difference_variance(draws: Draws, best_draws: Draws | None) -> Draws:
 
 
 def _centred(draws: Draws) -> Draws:
-    """Return the draws around 0, scaled so that their products are covariances."""
+    """Return the draws centred at 0 and scaled so that their products are covariances."""
     scale = np.float32(sqrt(draws.shape[-1] - 1))
     centred: Draws = (draws - draws.mean(axis=1, keepdims=True)) / scale
     return centred
 
 
 def bar(p: float, freedom: int) -> float:
-    """Return t² of a two-sided p, by the first terms of Fisher and Cornish (1960)."""
+    """Return the critical t² for a two-sided p, by the first terms of Fisher and Cornish (1960)."""
     z = -NORMAL.inv_cdf(p / 2)
     return (z + (z**3 + z) / (4 * freedom)) ** 2

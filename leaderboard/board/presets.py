@@ -28,7 +28,7 @@ FULL = 4.0
 
 @dataclass(frozen=True)
 class Preset:
-    """A link to the board with other weights of metrics; sets keep theirs."""
+    """A link to the board with other weights of metrics; the weights of sets are kept."""
 
     title: str
     link: str
@@ -36,7 +36,7 @@ class Preset:
 
 
 def presets(board_request: BoardRequest, main: str) -> Iterator[Preset]:
-    """Yield the weights that the board opens with, then presets whose metrics the task has."""
+    """Yield the opening weights, then the presets whose metrics the task has."""
     yield _preset(board_request, _("Owner's"), board_request.start)
     for title, others in PRESETS.items():
         if not set(others) <= board_request.start.metrics.keys():

@@ -26,7 +26,7 @@ Query = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class BoardRequest:
-    """A board as a reader wants to see it. start: the owner's weights, or those of a fork."""
+    """The weights and options of a board request. start: the owner's weights, or a fork's."""
 
     start: Weighting
     weighting: Weighting
@@ -34,12 +34,12 @@ class BoardRequest:
 
     @property
     def is_changed(self) -> bool:
-        """Return whether the weights differ from those that the board opens with."""
+        """Return whether the weights differ from the opening weights."""
         return self.weighting != self.start
 
     @property
     def mode(self) -> Mode | None:
-        """Return which formula scores; None for the board's usual one."""
+        """Return the requested formula; None for the board's default."""
         for mode in MODES:
             if mode == self.options.get("mode"):
                 return mode
@@ -47,11 +47,11 @@ class BoardRequest:
 
     @property
     def lasting_options(self) -> Mapping[str, str]:
-        """Return the options that stay while weights or the order change."""
+        """Return the options that are kept when weights or the order change."""
         return {name: text for name, text in self.options.items() if name not in PASSING}
 
     def link(self, **changes: str) -> str:
-        """Return the query of the same board with changed options; an empty text removes one."""
+        """Return the query string of the same board with changed options; "" removes an option."""
         fields = {**self.lasting_options, **changes}
         options = urlencode({name: text for name, text in fields.items() if text})
         # Links of an unchanged board stay short, and follow the owner's weights when these change.
@@ -60,7 +60,7 @@ class BoardRequest:
 
 
 def read_request(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> BoardRequest:
-    """Read what a query requests of a board that has these formulas.
+    """Read the weights and options in a query. modes: the board's formulas.
 
     Raises WeightsError, also for the weight of an unknown metric or set.
     """
@@ -72,7 +72,7 @@ def read_request(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) 
 
 
 def former_weighting(query: Query, start: Weighting) -> Weighting | None:
-    """Return the weights of the board from which the form was sent; None when there was no form.
+    """Return the weights that the board had when the form was sent; None without a form.
 
     Raises WeightsError.
     """
@@ -83,11 +83,11 @@ def former_weighting(query: Query, start: Weighting) -> Weighting | None:
 
 
 def changed_value(texts: Sequence[str]) -> str:
-    """Choose the value that was changed among the former weight, the slider's and the box's.
+    """Choose the changed value among the former weight, the slider's and the text box's.
 
-    Without JavaScript, nothing keeps slider and box alike.
+    Without JavaScript, slider and text box are not synchronised.
 
-    >>> settled(["4", "5", "4"]), settled(["4", "4", "6"]), settled(["4"])
+    >>> changed_value(["4", "5", "4"]), changed_value(["4", "4", "6"]), changed_value(["4"])
     ('5', '6', '4')
     """
     for text in reversed(texts):
@@ -99,7 +99,10 @@ def changed_value(texts: Sequence[str]) -> str:
 def _chosen(
     query: Query, start: Weighting, choose: Callable[[Sequence[str]], str]
 ) -> dict[str, str]:
-    """Return the weights that a query sets; those that equal the rounded start stay unrounded."""
+    """Return the weights that a query sets, as text.
+
+    A weight that equals the rounded opening weight keeps the exact one.
+    """
     opening = {METRIC + name: weight_text(weight) for name, weight in start.metrics.items()}
     opening |= {SET + name: weight_text(weight) for name, weight in start.sets.items()}
     chosen = {}
@@ -113,15 +116,15 @@ def _chosen(
 
 
 def weight_text(weight: float) -> str:
-    """Return a weight as sliders can express it, with one decimal."""
+    """Return a weight as a slider shows it, with one decimal."""
     return f"{round(weight, 1):g}"
 
 
 @dataclass(frozen=True)
 class Slider:
-    """A weight in the form. total: of all weights. percent: the weight's share of it.
+    """A weight in the form. total: the sum of all weights. percent: this weight's share of it.
 
-    total, percent: empty where the weights cannot be used.
+    total and percent are empty if the weights are invalid.
     """
 
     field: str
@@ -151,7 +154,7 @@ def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
 
 
 def typed_sliders(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
-    """Return the sliders as they were sent, for weights that cannot be used."""
+    """Return the sliders with the submitted values, for weights that are invalid."""
     result = []
     for name, weight in start.items():
         texts = query.get(prefix + name, [weight_text(weight)])

@@ -51,10 +51,10 @@ class _Move(NamedTuple):
 
 
 class RankedModel(NamedTuple):
-    """A model's line. Without a score, `missing` says on what the model was not run.
+    """A model's row. Without a score, `missing` says what the model lacks.
 
     With a score, `missing` says what was not measured, and the score may be a range. first, last:
-    the best and the worst rank that the data leave open.
+    the best and the worst rank that the data allow.
     """
 
     place: int  # in the matrix
@@ -70,7 +70,7 @@ class RankedModel(NamedTuple):
 
     @property
     def rank_number(self) -> int | None:
-        """Return the rank, shared or not; None for a range."""
+        """Return the rank, also if it is shared; None for a range."""
         number = self.rank.rstrip("=")
         if not number.isdecimal():
             return None
@@ -78,7 +78,7 @@ class RankedModel(NamedTuple):
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """Return what each measured metric adds to the anchored score; empty without one."""
+        """Return the points that each measured metric adds to an anchored score; else empty."""
         parts = {}
         for name, values in self.points.items():
             value = values[self.place]
@@ -99,7 +99,7 @@ class RankedModel(NamedTuple):
 
 @dataclass(frozen=True)
 class Ranked:
-    """A board under weights."""
+    """A board ranked by given weights."""
 
     mode: Mode
     weighting: Weighting
@@ -110,10 +110,10 @@ class Ranked:
 
 
 def rank_board(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ranked:
-    """Rank the models by score; after them come those that lack a result, by name.
+    """Rank the models by score; models that lack a result follow, sorted by name.
 
-    mode: one of the matrix's formulas, by default its usual one. The latest results are cached with
-    the numbers. Raises WeightsError.
+    mode: one of the matrix's formulas, by default its first. The latest results are cached with the
+    numbers. Raises WeightsError.
     """
     # Before the cache, which would otherwise keep a board of no score.
     check_weights(weighting)
@@ -125,7 +125,7 @@ def rank_board(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -
 
 
 def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
-    """Rank by the anchored score: a range where a metric other than the main one is missing."""
+    """Rank by the anchored score, a range if a metric other than the main one is missing."""
     means = means_over_sets(matrix, weighting.sets)
     assert matrix.pool  # else the mode is none of the matrix's
     anchors = anchors_for(matrix, matrix.pool)
@@ -165,13 +165,13 @@ def _priced(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "class
 
 
 def _defined(matrix: Matrix, means: Means, weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the weights of metrics that some weighted set defines."""
+    """Return the weights of metrics that at least one weighted set defines."""
     undefined = set(_undefined(matrix, means))
     return {name: weight for name, weight in weights.items() if name not in undefined}
 
 
 def _undefined(matrix: Matrix, means: Means) -> Iterator[str]:
-    """Yield the metrics that no weighted set defines: its kinds or groups have too few examples."""
+    """Yield metrics that no weighted set defines, because its kinds or groups have few examples."""
     if not means.sets:
         return
     is_undefined = np.all(matrix.numbers.undefined[list(means.sets)], axis=0)
@@ -180,10 +180,10 @@ def _undefined(matrix: Matrix, means: Means) -> Iterator[str]:
 
 
 def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
-    """Return the frozen exchange rates, or in classic mode and before there are any this board's.
+    """Return the frozen exchange rates; this board's own in classic mode or if none are frozen.
 
-    This board's have ids instead of names in their pool. A metric without a weight needs no rate,
-    and a model that lacks it stays in the pool.
+    The board's own have ids instead of names in their pool. A metric without a weight needs no
+    rate, and a model that lacks it is still in the pool.
     """
     if rule.mode == "robust" and matrix.frozen:
         return Rates(dict(matrix.frozen.rates), matrix.frozen.pool)
@@ -199,7 +199,7 @@ def _rows(
     score: Scores,
     points: Mapping[str, Sequence[float | None]],
 ) -> tuple[RankedModel, ...]:
-    """Return the lines of all models in the order of the board."""
+    """Return the rows of all models in the order of the board."""
     models, is_run, is_range = matrix.models, score.is_run, score.is_range
     # 1. Bound the ranks by the pairs of models of which one is surely better.
     first_ranks, last_ranks = _rank_bounds(matrix, means, score)
@@ -244,9 +244,9 @@ def _rows(
 def _rank_bounds(
     matrix: Matrix, means: Means, score: Scores
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the best and the worst rank of each model with a score, by place.
+    """Return the best and the worst rank of each model with a score, by index.
 
-    A rank is one more than the number of models that are surely better.
+    A rank is one more than the number of models that are significantly better.
     """
     places = np.flatnonzero(score.is_run)
     examples = sum(matrix.sets[place].size for place in means.sets)
@@ -263,7 +263,7 @@ def _rank_bounds(
 
 
 def _in_order(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]) -> list[int]:
-    """Return the places by score, the best first; for a range its middle counts."""
+    """Return the indices by score, the best first; a range is sorted by its middle."""
     # Scores that differ only by rounding are equal, and then the better rank decides.
     rounded = np.round(values, ALIKE)
 
@@ -274,9 +274,9 @@ def _in_order(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]
 
 
 def _rank_labels(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, str]:
-    """Return the ranks of models with known scores, by place: the greatest `first` down to each.
+    """Return the ranks of models with known scores, by index: the running maximum of `firsts`.
 
-    So no model is placed above one with a higher score, however little is known of it.
+    So no model is ranked above one with a higher score, however uncertain its score is.
     """
     # A model may have a better `first` than one above it, if less is known of it.
     ranks = accumulate((firsts[place] for place in order), max)
@@ -284,12 +284,12 @@ def _rank_labels(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, s
 
 
 def _open_ranks(first: int, last: int) -> str:
-    """Return the ranks that a model whose score is a range may have."""
+    """Return the possible ranks of a model whose score is a range."""
     return str(first) if first == last else f"{first}–{last}"
 
 
 def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
-    """Return the weighted sets that people wrote against a model, for each model with any."""
+    """Return the weighted sets that people wrote against each model, by index."""
     names: dict[int, tuple[str, ...]] = {}
     for model, place in np.argwhere(matrix.numbers.in_the_loop).tolist():
         if place in means.sets:
@@ -298,7 +298,7 @@ def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
 
 
 def _missing(matrix: Matrix, means: Means, used: Sequence[str], model: int) -> Iterator[str]:
-    """Yield what a model would need for a score, in words."""
+    """Yield the results that a model lacks for a score, in words."""
     numbers, run = matrix.numbers, []
     for place in means.sets:
         if numbers.runners[model, place]:
@@ -320,7 +320,7 @@ def _missing(matrix: Matrix, means: Means, used: Sequence[str], model: int) -> I
 
 
 def _explain_missing_cost(numbers: Numbers, model: int, run: Sequence[int]) -> str:
-    """Explain why a model that was run lacks a cost; the words follow the metric's name."""
+    """Explain why an evaluated model lacks a cost; the text follows the metric's name."""
     others = sorted(set(numbers.runners[model, run].tolist()) - {numbers.runner})
     if others == [UPLOADED]:
         return " (unknown of uploaded predictions)"
@@ -330,7 +330,7 @@ def _explain_missing_cost(numbers: Numbers, model: int, run: Sequence[int]) -> s
 
 
 def describe_moves(before: Ranked, after: Ranked) -> list[str]:
-    """Describe what new weights did: “ALBERT moved from 3 to 1.”, the longest ways first."""
+    """Describe rank changes: “ALBERT moved from 3 to 1.”, the largest first."""
     old_ranks = {row.model.id: row.rank_number for row in before.rows}
     moves = []
     for row in after.rows:

@@ -26,9 +26,9 @@ POOL = 3
 
 
 class PoolRates(NamedTuple):
-    """Exchange rates of a pool. runner: whose costs are behind them.
+    """Exchange rates of a pool. runner: the runner that measured the costs.
 
-    is_sensitive: without one of the models the others change their order.
+    is_sensitive: leaving out one of the models changes the order of the others.
     """
 
     rates: Rates
@@ -37,10 +37,10 @@ class PoolRates(NamedTuple):
 
 
 def read_rates(task: Task) -> PoolRates:
-    """Compute the exchange rates of the complete public models as if nothing was frozen.
+    """Compute the exchange rates of the complete public models as if none were frozen.
 
-    The pool has the names that are shown, and all sets weigh alike. Raises Refused when the models
-    show too little.
+    The pool uses the models' public names, and all sets have the same weight. Raises Refused if the
+    models are too few to show a rate.
     """
     matrix = score_matrix(task, is_frozen=False)
     # The owner's weights of sets must not move rates that all readers share.
@@ -70,11 +70,11 @@ def read_rates(task: Task) -> PoolRates:
 
 
 def may_freeze(task: Task) -> bool:
-    """Return whether rates may be frozen automatically: nothing more is to come soon.
+    """Return whether rates may be frozen automatically: no result is expected soon.
 
-    While evaluations are under way, a metric that no model has yet would stay without a rate.
-    Before there is a set with a weight, the examples are not those that will count. Speed and
-    memory that own workers report about themselves are frozen only by owners.
+    While evaluations are running, a metric that no model has yet would get no rate. Before a set
+    has a weight, the examples are not those that will count. If own workers report speed and memory
+    about themselves, only owners may freeze.
     """
     matrix = score_matrix(task)
     if matrix.numbers.runner.startswith(OWN) or not matrix.has_weighted:
@@ -89,7 +89,7 @@ def may_freeze(task: Task) -> bool:
 
 
 def _complete(matrix: Matrix, means: Means) -> list[str]:
-    """Return ids of the models that have each metric that any model has."""
+    """Return the ids of the models that have every metric that any model has."""
     known = ~np.isnan(means.values).all(axis=0) & np.isin(matrix.metrics, matrix.weighable)
     is_whole = ~np.isnan(means.values[:, known]).any(axis=1) & known.any()
     return [str(matrix.models[place].id) for place in np.flatnonzero(is_whole)]

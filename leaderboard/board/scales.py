@@ -14,7 +14,7 @@ from leaderboard.ranking.pools import Pool
 
 
 def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
-    """Return the anchors of the pool, with 0 and 100 % for own metrics and for errors."""
+    """Return the pool's anchors. Owners' metrics and error metrics are scaled from 0 to 100 %."""
     own = {}
     for name in matrix.weighable:
         if name in matrix.error_metrics:
@@ -34,7 +34,7 @@ def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
 def rule_of(
     matrix: Matrix, weights: Mapping[str, float], mode: Literal["robust", "classic"] = "robust"
 ) -> Rule:
-    """Return the rule for a Dynascore with these weights. Raises ValueError for useless ones."""
+    """Return the rule for a Dynascore with these weights. Raises ValueError for invalid weights."""
     budgets = {"memory": MEMORY_BUDGET}
     for name in matrix.error_metrics:
         budgets[name] = PERFECT

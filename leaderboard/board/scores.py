@@ -18,9 +18,9 @@ from leaderboard.ranking.dynascore import Rates, Rule, priced_points, priced_wei
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of models; NaN: not run. used: the metrics that have a weight.
+    """Scores of models; NaN if not evaluated. used: the metrics that have a weight.
 
-    least, most: the worst and the best that unmeasured metrics allow, equal where all were
+    least, most: the worst and the best case that unmeasured metrics allow, equal if all were
     measured. low, high: from the low end of the worst case to the high end of the best; NaN without
     an interval. least_draws, most_draws: the scores by which models are compared in pairs.
     """
@@ -35,13 +35,13 @@ class Scores:
 
     @property
     def is_run(self) -> Marks:
-        """Return which models have a score."""
+        """Return a mask of the models that have a score."""
         is_run: Marks = ~np.isnan(self.least)
         return is_run
 
     @property
     def is_range(self) -> Marks:
-        """Return which models have a score that depends on what was not measured."""
+        """Return a mask of the models whose score depends on unmeasured metrics."""
         is_range: Marks = self.is_run & (self.least != self.most)
         return is_range
 
@@ -49,7 +49,7 @@ class Scores:
 def anchored_scores(
     matrix: Matrix, means: Means, anchors: Anchors, weights: Mapping[str, float]
 ) -> tuple[Scores, dict[str, Floats]]:
-    """Score by the anchored formula; also return what each metric adds, NaN where not measured."""
+    """Return the anchored scores, and the points of each metric (NaN if not measured)."""
     used = used_weights(anchors, weights)
     if not used:
         return _no_scores(matrix, means), {}
@@ -78,10 +78,10 @@ def anchored_scores(
 
 
 def priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates) -> Scores:
-    """Score by the Dynascore, as `dynascore.score_models` scores a table.
+    """Return the Dynascores, as `dynascore.score_models` computes them for a table.
 
-    The rates are the same in all draws: the interval is that of a score in these units. Rates that
-    are read from the draws are noisy and too large, as in each draw other neighbours nearly tie.
+    The rates are the same in all draws: the interval is that of a score in these units. Rates
+    estimated in each draw would be noisy and too large, because each draw has other near ties.
     """
     used = priced_weights(rule, rates)
     if not used:
@@ -104,21 +104,21 @@ def _sum(points: Mapping[str, Floats]) -> Floats:
 
 
 def _no_scores(matrix: Matrix, means: Means) -> Scores:
-    """Return scores for a board on which no metric counts: no model has one."""
+    """Return empty scores for a board on which no metric counts."""
     missing = np.full(len(matrix.models), np.nan)
     draws = means.draws[0]
     return Scores(missing, missing, missing, missing, draws, draws, ())
 
 
 def _column(matrix: Matrix, means: Means, metric: str) -> Floats:
-    """Return a metric's values by place of the model."""
+    """Return a metric's values by model index."""
     return means.values[:, matrix.metrics.index(metric)]
 
 
 def _ends(
     matrix: Matrix, means: Means, formula: Formula, columns: Mapping[str, Floats]
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the scores' intervals; NaN where one of the metrics has no interval.
+    """Return the ends of the scores' intervals; NaN if one of the metrics has no interval.
 
     Costs were measured once, so they count as exact.
     """
@@ -140,7 +140,7 @@ def _ends(
 
 
 def _draws(matrix: Matrix, means: Means, metric: str) -> Floats:
-    """Return a metric's draws, models × draws, NaN without a value. Draws of a cost are equal."""
+    """Return a metric's draws, models × draws, NaN without a value. A cost's draws are equal."""
     # A column of one draw, which numpy repeats beside metrics with all draws.
     column = _column(matrix, means, metric)[:, None]
     if metric not in matrix.drawn:

@@ -17,9 +17,9 @@ from tasks.models import Task
 
 
 def store_resamples(*, run: EvaluationRun, values: Mapping[str, bytes]) -> None:
-    """Keep a run's metrics on the resamples, by metric. No lock: `resample_once` holds.
+    """Store a run's metrics on the resamples, by metric. No lock: `resample_once` suffices.
 
-    Two workers store the same values; those of the second are dropped.
+    Two workers compute the same values; the second's rows are ignored.
     """
     rows = [Resample(run=run, metric=metric, values=content) for metric, content in values.items()]
     # The same resamples give the same values, so either row is right.
@@ -27,7 +27,10 @@ def store_resamples(*, run: EvaluationRun, values: Mapping[str, bytes]) -> None:
 
 
 def note_renewed(*, task: Task, to: datetime) -> None:
-    """Note until when the board of a task knows its runs. No lock: later ones only go forward."""
+    """Record the end time of the newest run that a task's board includes.
+
+    No lock: if two workers overlap, at worst a run is checked again.
+    """
     board, _created = Board.objects.get_or_create(task=task)
     # Workers that overlap may turn it back a little; then a run is only looked at again.
     if board.renewed_to is None or board.renewed_to < to:
@@ -38,9 +41,10 @@ def note_renewed(*, task: Task, to: datetime) -> None:
 def store_anchor_costs(
     *, task: Task, runner: str, rows: Mapping[str, Mapping[str, float | None]]
 ) -> Board:
-    """Keep what the reference models cost here, as a new version. Locks the Board row.
+    """Store the locally measured costs of the reference models as a new version.
 
-    rows: throughput and memory by name of the model. It changes all anchored scores.
+    rows: throughput and memory by the model's name. This changes all anchored scores.
+    Locks the Board row.
     """
     Board.objects.get_or_create(task=task)
     # Locked, so that two measurements never get the same version.
@@ -53,10 +57,10 @@ def store_anchor_costs(
 
 
 def freeze_rates(*, task: Task, actor: User | None = None, again: bool = False) -> Board | None:
-    """Freeze the exchange rates that the complete public models show, and whose costs are compared.
+    """Freeze the exchange rates of the complete public models, and the runner of the costs.
 
     None if they are frozen already and `again` is False.
-    Locks the Board row. Raises Refused with too few models.
+    Locks the Board row. Raises Refused if models are too few.
     """
     from leaderboard.board.rates import read_rates
 

@@ -24,8 +24,8 @@ Access = EvaluationSet.Access
 class BoardSet:
     """The newest version of a set of examples.
 
-    Sets with access `scoring` count, unless they are small. While there is none, all others count:
-    a new task has only a control set.
+    Sets with access `scoring` count, unless they are small. If no such set exists, all other sets
+    count, because a new task has only a control set.
     """
 
     version_id: int
@@ -48,17 +48,17 @@ class BoardSet:
 
     @property
     def is_small(self) -> bool:
-        """Return whether it has too few examples to rank by."""
+        """Return whether the set has too few examples to rank by."""
         return self.size < self.least
 
     @property
     def title(self) -> str:
-        """Return name and version."""
+        """Return the set's name and version."""
         return f"{self.name} v{self.version}"
 
 
 def shown_sets(task: Task) -> tuple[BoardSet, ...]:
-    """Return the newest versions of sets that are not hidden: counting ones first, then by name.
+    """Return the newest versions of sets that are not hidden: counting sets first, then by name.
 
     One query.
     """
@@ -102,16 +102,20 @@ def _set(task: Task, row: EvaluationSetVersion) -> BoardSet:
 
 
 def least_of(task: Task) -> int:
-    """Return how many rows a round's set needs to rank by: as its owners say, or the usual number.
+    """Return the number of rows a round's set needs for ranking: the owners' or the default.
 
-    Owners count examples; a harmless question beside each makes twice as many rows.
+    Owners set the number of examples; if each has a harmless question beside it, the number of rows
+    is doubled.
     """
     own = task.config.leaderboard.min_examples
     return count_rows_per_example(task.config) * (own.n if own else least_examples())
 
 
 def with_detectable(board_set: BoardSet, values: NDArray[np.float64], main: str) -> BoardSet:
-    """Add the least difference that the set can show, between models as good as the median."""
+    """Return the set with the smallest difference that it can detect.
+
+    The difference is that of two models with the median accuracy.
+    """
     measured = values[~np.isnan(values)]
     if not len(measured) or not issubclass(METRICS[main], Mean):
         return board_set

@@ -40,7 +40,7 @@ CODE = (
 
 
 def board_table(task: Task, matrix: Matrix, board: Ranked) -> dict[str, Any]:
-    """Return all that is shown of a board and what it depends on. Only for public matrices."""
+    """Return all values shown of a board and all that they depend on. Only for public matrices."""
     table = {
         "task": {"code": task.code, "name": task.name},
         "date": timezone.now().date().isoformat(),
@@ -82,7 +82,7 @@ def _set(board_set: BoardSet) -> dict[str, Any]:
 
 
 def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
-    """Return a column: which version scored it, and what a reader must know with it."""
+    """Return a column with its version and the notes that a reader needs."""
     if custom := matrix.customs.get(name):
         return custom.told
     column = {"name": name, "version": 1, "higher_is_better": name not in matrix.less_is_better}
@@ -94,7 +94,7 @@ def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
 
 
 def anchors_of(matrix: Matrix, board: Ranked) -> dict[str, Any] | None:
-    """Return the values at which each metric's place is 0 and 1, and the versions of their pool.
+    """Return each metric's values at positions 0 and 1, and the versions of their pool.
 
     None for a board that is not anchored.
     """
@@ -137,7 +137,7 @@ def _cells_by_set(matrix: Matrix, row: RankedModel) -> dict[str, dict[str, Any]]
 
 
 def cell_of(matrix: Matrix, model: int, place: int, metric: str) -> Cell:
-    """Return a metric of a model on one set, by their places in the matrix."""
+    """Return a model's metric on one set, by the indices of both in the matrix."""
     at = model, place, matrix.metrics.index(metric)
     numbers = matrix.numbers
     value, low, high = numbers.values[at], numbers.low[at], numbers.high[at]
@@ -158,7 +158,7 @@ def _cell(cell: Cell | BoardScore) -> dict[str, float | None]:
 
 
 def canonical_bytes(table: Table) -> bytes:
-    """Return the bytes whose SHA-256 a snapshot keeps: sorted keys, no spaces, UTF-8."""
+    """Return the bytes that a snapshot's SHA-256 covers: sorted keys, no spaces, UTF-8."""
     return json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -170,7 +170,7 @@ def table_digest(table: Table) -> str:
 def public_table(
     task: Task, weighting: Weighting | None = None, mode: Mode | None = None
 ) -> dict[str, Any]:
-    """Return the public board under some weights (default: those it opens with) as JSON values."""
+    """Return the public board as JSON values. weighting: by default the opening weights."""
     matrix = score_matrix(task)
     weights = weighting or opening_of(task, matrix)
     return board_table(task, matrix, rank_board(matrix, weights, mode))
@@ -178,7 +178,7 @@ def public_table(
 
 @lru_cache
 def code_version() -> str:
-    """Return the version of this installation with a digest of the files that make the numbers."""
+    """Return the installed version, with a digest of the files that compute the numbers."""
     files: list[Path] = []
     for pattern in CODE:
         files += Path(settings.BASE_DIR).glob(pattern)

@@ -69,7 +69,7 @@ def _page(
     board_request: BoardRequest,
     was: Weighting | None,
 ) -> HttpResponse:
-    """Render the page; for htmx the rows, or the results of one of them."""
+    """Render the page; for htmx only the rows, or the results of one model."""
     from leaderboard.board.page import page_values
 
     values = {"task": task, "here": request.path, **page_values(matrix, board_request, was)}
@@ -98,7 +98,7 @@ def _file(
 
 
 def _lasting(task: Task, table: Table) -> str:
-    """Return the address of the newest snapshot if it shows this table, else ""."""
+    """Return the URL of the newest snapshot if it equals this table, else ""."""
     last = task.snapshots.first()
     if last is None or not shows_same(last.table, table):
         return ""
@@ -108,7 +108,7 @@ def _lasting(task: Task, table: Table) -> str:
 def as_file(
     table: Table, format: str, name: str, address: str, files: Files = FILES
 ) -> HttpResponse:
-    """Answer with a board in one of the file formats, or a sentence that the format is unknown."""
+    """Return a board in one of the file formats, or an error text for an unknown format."""
     if format not in files:
         text = _("No format %(format)r: choose one of %(names)s.")
         return sentence(text % {"format": format[:20], "names": ", ".join(files)}, 400)
@@ -117,12 +117,12 @@ def as_file(
 
 
 def sentence(text: str, status: int) -> HttpResponse:
-    """Answer with a sentence that says why there is no file."""
+    """Return a plain-text response that explains why there is no file."""
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
 
 
 def _wants_own(request: HttpRequest) -> bool:
-    """Return whether unpublished models are requested; no file contains them."""
+    """Return whether unpublished models were requested; files never contain them."""
     return "mine" in request.GET and "format" not in request.GET
 
 
@@ -133,7 +133,10 @@ def _refused(
     start: Weighting,
     error: WeightsError,
 ) -> HttpResponse:
-    """Answer with the form as it was sent, or for a file with the sentence; htmx keeps old rows."""
+    """Return the form with the submitted values; for a file, only the error text.
+
+    With htmx, the former rows are kept on the page.
+    """
     text = _(str(error))
     if "format" in query:
         return sentence(text, 422)

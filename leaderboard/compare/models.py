@@ -73,7 +73,8 @@ Pair = tuple[EvaluationRun, EvaluationRun]
 class ComparedMetric:
     """A metric on a set: both values, and first − second with an interval, in percent.
 
-    found: the test on a scale of 0 to 1. adjusted: its p after `correction`; None when not tested.
+    found: the test on a scale of 0 to 1. adjusted: its p-value after `correction`; None if
+    untested.
     """
 
     set: BoardSet
@@ -87,14 +88,14 @@ class ComparedMetric:
 
     @property
     def ps(self) -> tuple[str, str]:
-        """Return the p of the test and the corrected p as people read them; "" when not tested."""
+        """Return the formatted p-value of the test and the corrected one; "" if untested."""
         if self.found is None or self.adjusted is None:
             return "", ""
         return p_text(self.found.p), p_text(self.adjusted)
 
     @property
     def cell(self) -> Cell:
-        """Return the difference in points."""
+        """Return the difference in percentage points."""
         test = self.found
         if test is None:
             return Cell(None)
@@ -102,7 +103,7 @@ class ComparedMetric:
 
     @property
     def better(self) -> str:
-        """Return `first`, `second`, "" for no clear difference, or `untested`."""
+        """Return `first`, `second`, "" for no significant difference, or `untested`."""
         if self.found is None or self.adjusted is None:
             return "untested"
         if self.adjusted > ALPHA:
@@ -111,7 +112,7 @@ class ComparedMetric:
 
     @property
     def method(self) -> str:
-        """Describe how it was tested."""
+        """Describe the test."""
         if self.found is None:
             return ""
         words = _(METHODS[self.found.method])
@@ -121,7 +122,7 @@ class ComparedMetric:
 
 @dataclass(frozen=True)
 class SetDifferences:
-    """The differences of two models on a set: by metric, and of the main one by slice."""
+    """The differences of two models on a set, by metric, and of the main metric by slice."""
 
     metrics: Mapping[str, Difference]
     slices: Mapping[str, Difference]
@@ -130,7 +131,7 @@ class SetDifferences:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on all sets. unread: sets that are compared only on stored resamples."""
+    """Two models on all sets. unread: sets compared only by stored resamples."""
 
     rows: tuple[ComparedMetric, ...]
     slices: tuple[ComparedMetric, ...]  # the surest first, at most SLICES
@@ -146,10 +147,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ChosenSet:
-    """The sets whose examples the reader may see, and the one that they chose.
+    """The sets whose examples the reader may see, and the set they selected.
 
-    set: empty where none is chosen; then there is no pair. with_gold: whether the reader may know
-    what is right.
+    set: empty if none is selected; then there is no pair. with_gold: whether the reader may see the
+    correct answers.
     """
 
     readable: list[str]
@@ -160,7 +161,7 @@ class ChosenSet:
 
 @dataclass(frozen=True)
 class Example:
-    """An example on which two models differ. gold: empty where the reader may not see it."""
+    """An example on which two models differ. gold: empty if the reader may not see it."""
 
     uid: str
     fields: list[tuple[str, str]]
@@ -170,7 +171,7 @@ class Example:
 
 
 def p_text(p: float) -> str:
-    """Return a p with two significant digits.
+    """Return a p-value with two significant digits.
 
     >>> p_text(0.0412), p_text(0.5), p_text(1.0), p_text(1e-9)
     ('0.041', '0.5', '1', '< 0.0001')
@@ -179,7 +180,10 @@ def p_text(p: float) -> str:
 
 
 def shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
-    """Return the runs of two models (by their places) on the sets both were run on, by version."""
+    """Return the runs of two models on the sets that both were run on, by version.
+
+    first, second: the indices of the models.
+    """
     sides: dict[UUID, int] = {}
     for side in (first, second):
         sides |= dict.fromkeys(matrix.models[side].files, side)
@@ -204,7 +208,8 @@ def shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
 def readable_runs(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
     """Return the runs whose examples the reader may see, by the name of the set.
 
-    Everybody may read inputs that may leave the site; the task's editors read them all.
+    Everyone may read inputs that may leave the site; the task's editors may read all of them. Sets
+    of more than MOST examples are left out.
     """
     readable = {}
     for pair in pairs.values():
@@ -221,7 +226,7 @@ def _have_answers(pair: Pair) -> bool:
 
 
 def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
-    """Return whether the reader may see right answers: if both models' mistakes are shown."""
+    """Return whether the reader may see correct answers: both models' mistakes must be shown."""
     viewer = Viewer(is_owner=False, is_task_owner=is_editor, may_take=True)
     return all(may_see_wrong(run, viewer) for run in pair)
 
@@ -231,7 +236,7 @@ def compare_models(
 ) -> Comparison:
     """Compare two models: rows with Holm's correction, slices with Benjamini and Hochberg's.
 
-    pairs: their `runs_of`.
+    pairs: their `shared_runs`.
     """
     differences = _read_differences(task, matrix, pairs)
     models = first, second
@@ -260,7 +265,7 @@ def compare_models(
 def _set_rows(
     matrix: Matrix, models: tuple[int, int], place: int, differences: SetDifferences | None
 ) -> Iterator[ComparedMetric]:
-    """Yield a row for each metric that one of the models has on a set."""
+    """Yield a row for each metric that at least one of the models has on a set."""
     for metric in matrix.metrics:
         if metric in OF_RUNS:
             continue  # speed and memory were measured once, so there is nothing to test
@@ -285,7 +290,7 @@ def _slice_rows(
 
 
 def _in_the_loop(matrix: Matrix, models: tuple[int, int]) -> Iterator[tuple[int, str]]:
-    """Yield which of the two (0, 1) people wrote a set against, with its name."""
+    """Yield each set written against one of the models: the model's index (0, 1) and its name."""
     for place, each in enumerate(matrix.sets):
         for which, model in enumerate(models):
             if matrix.numbers.in_the_loop[model, place]:
@@ -293,7 +298,7 @@ def _in_the_loop(matrix: Matrix, models: tuple[int, int]) -> Iterator[tuple[int,
 
 
 def _adjusted(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedMetric]:
-    """Yield the rows, with a corrected p where they were tested."""
+    """Yield the rows, with a corrected p-value if they were tested."""
     ps = iter(adjust([row.found.p for row in rows if row.found]))
     for row in rows:
         yield replace(row, adjusted=next(ps)) if row.found else row
@@ -311,9 +316,9 @@ def _difference(
     metric: str,
     differences: SetDifferences | None,
 ) -> Difference | None:
-    """Return the difference on examples, else on resamples; None when there is nothing to compare.
+    """Return the difference on examples, else on resamples; None if neither is available.
 
-    Scores of a judge that is not calibrated are not tested.
+    Scores of an uncalibrated judge are not tested.
     """
     if metric not in matrix.weighable:
         return None
@@ -331,10 +336,10 @@ def _difference(
 def on_resamples(
     values: tuple[Cell, Cell], draws: tuple[Draws, Draws], n: int
 ) -> Difference | None:
-    """Return the difference of two numbers in percent, with an interval from theirs and the draws.
+    """Return the difference of two percentages, with an interval from their intervals and draws.
 
-    None when one has no interval. n: examples. The p is that of the error for which the interval
-    ends where it does on the side of zero.
+    None if one has no interval. n: the number of examples. The p-value assumes the standard error
+    for which the interval ends where it does on the side of zero.
     """
     if any(None in cell for cell in values):
         return None
@@ -355,7 +360,7 @@ def on_resamples(
 def _read_differences(
     task: Task, matrix: Matrix, pairs: Mapping[int, Pair]
 ) -> dict[int, SetDifferences]:
-    """Return what the examples of as many sets as may be read show, by version."""
+    """Return the differences on the examples of as many sets as may be read, by version."""
     versions = _versions_to_read(matrix, pairs)
     # Another configuration or other code may grade answers otherwise.
     state = hashlib.sha256(f"{code_version()}{task.config_text}".encode()).hexdigest()[:32]
@@ -377,7 +382,7 @@ def _read_differences(
 
 
 def _versions_to_read(matrix: Matrix, pairs: Mapping[int, Pair]) -> list[int]:
-    """Return the sets of both models that are read, in the board's order: MOST examples at most."""
+    """Return the shared sets to read, in the board's order, with at most MOST examples in total."""
     left, versions = MOST, []
     for each in matrix.sets:
         pair = pairs.get(each.version_id)
@@ -390,9 +395,9 @@ def _versions_to_read(matrix: Matrix, pairs: Mapping[int, Pair]) -> list[int]:
 
 
 def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
-    """Compare two models' answers to all examples of a set, read once side by side.
+    """Compare two models' answers to all examples of a set, read once in parallel.
 
-    Only metrics that are means over examples are compared. Memory holds some numbers per example.
+    Only metrics that are means over examples are compared. Memory use is a few numbers per example.
     """
     metrics = _means(config)
     grades = {metric.name: (array("d"), array("d")) for metric in metrics}
@@ -441,13 +446,13 @@ def _means(config: TaskConfig) -> list[Mean]:
 
 
 def _value(metric: Mean, answer: Answer | None, row: SetRow) -> float:
-    """Return what an answer adds to a mean; of a mean of errors less is better."""
+    """Return an answer's contribution to a mean; for a mean of errors, lower is better."""
     statistic: float = metric.statistic(None if answer is None else answer.value, row)
     return statistic
 
 
 def _slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
-    """Yield the slices of an example, only the first MAX_SLICE_VALUES values of each field."""
+    """Yield the slices of an example, for at most MAX_SLICE_VALUES values of each field."""
     for field, tags in row.slices.items():
         # Long texts as tags could make any number of slices.
         for value in set(tags):
@@ -462,9 +467,9 @@ def side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | N
 
 
 def choose_set(pairs: Mapping[int, Pair], name: str, *, is_editor: bool) -> ChosenSet:
-    """Return the set with this name, as far as the reader may see its examples.
+    """Return the selected set, with its examples if the reader may see them.
 
-    Right answers are only for readers who may see the mistakes of both models.
+    Correct answers are only for readers who may see the mistakes of both models.
     """
     runs = readable_runs(pairs, is_editor=is_editor)
     if name not in runs:
@@ -474,10 +479,11 @@ def choose_set(pairs: Mapping[int, Pair], name: str, *, is_editor: bool) -> Chos
 
 
 def differing_examples(task: Task, chosen: ChosenSet, start: int, end: int) -> list[Example]:
-    """Return the examples on which the models differ, from place `start` to `end`.
+    """Return the examples on which the models differ, from index `start` to `end`.
 
-    With gold these are the examples that only one of them has right. Without it, those with
-    different answers, because which one is right would tell the gold. Reads no further than needed.
+    With gold, these are the examples that only one model answers correctly. Without gold, they are
+    those with different answers, because the correct one would reveal the gold. Reads no further
+    than needed.
     """
     if chosen.pair is None:
         return []
@@ -512,7 +518,7 @@ def _example(
     answers: tuple[Answer | None, Answer | None],
     grades: tuple[float, float] | None,
 ) -> Example:
-    """Return an example in words."""
+    """Return an example with formatted answers."""
     fields = []
     for name, value in row.inputs.items():
         fields.append((config.component(name).others_title, render_value(config, name, value)))

@@ -27,7 +27,7 @@ SAME = gettext_noop("Choose two different models.")
 @login_not_required
 @require_safe
 def comparison(request: HttpRequest, code: str) -> HttpResponse:
-    """Compare two models on every set: differences, slices and, of one set, examples."""
+    """Compare two models on every set: differences, slices, and examples of one set."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.compare.wins import win_matrix
 
@@ -57,7 +57,7 @@ def comparison(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _find_errors(ids: Mapping[str, str], places: Mapping[str, int]) -> dict[str, str]:
-    """Return a sentence for each side whose model is not on the board."""
+    """Return an error message for each side whose model is not on the board."""
     errors = {}
     for side, text in ids.items():
         if text and text not in places:
@@ -71,9 +71,9 @@ def _sides(
     ids: Mapping[str, str],
     errors: Mapping[str, str],
 ) -> Iterator[tuple[str, str, UUID | None, str | None]]:
-    """Yield field, label, chosen model's id and error of each side.
+    """Yield field, label, selected model's id and error of each side.
 
-    Where none is chosen, this is the first model by name that the other side does not have.
+    If none is selected, the first model by name that the other side does not have is used.
     """
     chosen = {}
     for side, text in ids.items():
@@ -86,7 +86,7 @@ def _sides(
 
 
 def model_places(matrix: "Matrix") -> dict[str, int]:
-    """Return the places of models by the id of any of their files."""
+    """Return the indices of models by the id of any of their files."""
     places = {}
     for place, model in enumerate(matrix.models):
         for pk in model.files:
@@ -97,7 +97,7 @@ def model_places(matrix: "Matrix") -> dict[str, int]:
 def _compared(
     request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
 ) -> dict[str, Any]:
-    """Return what is shown of two models, with examples of the set that the query names."""
+    """Return the template values for two models, with examples of the set that the query names."""
     from leaderboard.compare.models import (
         EXAMPLES,
         LEAST,

@@ -15,9 +15,10 @@ MOST = 10
 
 
 def win_matrix(matrix: Matrix, more: str = "") -> SafeString:
-    """Draw in how many resamples a model's main metric is above another's; "" for fewer than two.
+    """Draw the share of resamples in which a model's main metric exceeds another's.
 
-    Each number links to that comparison; `more` is added to its query.
+    Returns "" for fewer than two models. Each number links to that comparison; `more` is added to
+    its query string.
     """
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
     if matrix.main not in matrix.drawn:
@@ -50,7 +51,7 @@ def _win_cells(matrix: Matrix, model: int, others: list[int], more: str) -> Iter
 
 
 def _wins(matrix: Matrix, model: int, other: int) -> float | None:
-    """Return the share of resamples with a higher mean over the sets of both; ties count half."""
+    """Return the share of resamples with a higher mean over the shared sets; ties count half."""
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
     pair = numbers.values[[model, other], : len(numbers.draws), metric]
     # Only sets of both: a set that one of them lacks would favour the other.

@@ -24,14 +24,14 @@ TEAM_WEEKS = 4
 
 @dataclass(frozen=True, slots=True)
 class TeamWeek:
-    """The number of different passages with an example verified this week, and the goal."""
+    """The number of different passages with an example confirmed this week, and the goal."""
 
     passages: int
     goal: int
 
 
 def team_week(task: Task) -> TeamWeek:
-    """Count everybody's week in the task. One query."""
+    """Count the whole team's week in the task. One query."""
     week = monday(timezone.now().date())
     verified = Consensus.objects.filter(
         round__task=task,
@@ -53,7 +53,7 @@ def team_week(task: Task) -> TeamWeek:
 
 @dataclass(slots=True)
 class Week:
-    """One person's work in a week: `judged` examples, and `tried` ones, of them `valid`."""
+    """One person's work in a week: `judged` and `tried` examples, and the `valid` ones of these."""
 
     tried: int = 0
     valid: int = 0
@@ -82,9 +82,9 @@ def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
 
 
 def week_of(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[int, Goals]:
-    """Count the person's examples and judgements since a Monday; return that and their goals.
+    """Count the person's examples and judgements since a Monday; return the count and the goals.
 
-    Counts as `done_by_week` does. One query: a union whose rows have a week only if they are goals.
+    Counts as `done_by_week` does. One query, a union of counts and goals; only goals have a week.
     """
     sources = [(_written(annotator), "round__task")]
     for answers, path in ANSWERS.items():
@@ -107,19 +107,19 @@ def week_of(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[i
 
 
 def _written(annotator: Annotator) -> Any:
-    """Return the tries that the person wrote, without those of their programs."""
+    """Return the tries that the person wrote, without those submitted by their programs."""
     return Example.objects.filter(is_try(), annotator=annotator)
 
 
 def _judged(answers: Any, annotator: Annotator) -> Any:
-    """Return what the person judged, without what their programs did."""
+    """Return the person's judgements, without those by their programs."""
     return answers.objects.filter(validator=annotator, by_program=False)
 
 
 def done_by_week(
     weeks: Mapping[tuple[date, int], Week], tasks: Collection[int]
 ) -> Mapping[date, int]:
-    """Count examples and judgements of each week, by its Monday. tasks: ids of those that count."""
+    """Count examples and judgements by week (its Monday). tasks: ids of the tasks that count."""
     done: dict[date, int] = {}
     for (begins, task), week in weeks.items():
         if task in tasks:
@@ -128,7 +128,7 @@ def done_by_week(
 
 
 def _by_week(rows: Any, task: str, **counts: Count) -> Any:
-    """Return (first moment of the week, task, counts …) of the last 26 weeks."""
+    """Return rows (start of the week, task, counts …) for the last 26 weeks."""
     # Whole weeks, so that the first one is not cut short.
     begin = _midnight(monday(timezone.now().date()) - (WEEKS - 1) * WEEK)
     weeks = rows.filter(created_at__gte=begin).annotate(week=TruncWeek("created_at", tzinfo=UTC))
@@ -136,7 +136,7 @@ def _by_week(rows: Any, task: str, **counts: Count) -> Any:
 
 
 def goals_of(annotator: Annotator) -> Goals:
-    """Return the person's weekly goals by the week they began in."""
+    """Return the person's weekly goals by the week from which they are valid."""
     return dict(WeeklyGoal.objects.filter(annotator=annotator).values_list("week", "amount"))
 
 

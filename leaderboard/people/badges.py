@@ -22,7 +22,7 @@ from validation.models import Validation
 class Work:
     """One person's work in some tasks; each number costs one query when it is first read.
 
-    careful: their judgements agree with the others' (`validation.rewards.scores`).
+    careful: whether their judgements agree with others' (`validation.rewards.scores`).
     """
 
     annotator: Annotator
@@ -31,7 +31,7 @@ class Work:
 
     @property
     def valid(self) -> Any:
-        """Return the person's verified examples."""
+        """Return the person's confirmed examples."""
         return Example.objects.filter(
             annotator=self.annotator,
             by_program=False,
@@ -50,7 +50,7 @@ class Work:
 
     @property
     def labels(self) -> tuple[int, int]:
-        """Return how many goals the valid examples cover in the best task, and how many it has."""
+        """Return the number of goals that valid examples cover in the best task, and its total."""
         coverages = []
         for task in self.tasks:
             choices = task.config.goal_choices
@@ -68,7 +68,7 @@ class Work:
 
     @cached_property
     def has_shared_flag(self) -> bool:
-        """Return whether others raised one of the person's flags, too."""
+        """Return whether other people also raised one of the person's flags."""
         return Validation.objects.filter(
             validator=self.annotator,
             by_program=False,
@@ -115,7 +115,7 @@ BADGES: tuple[tuple[str, str, Callable[[Work], tuple[int, int]]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A badge as a person sees it, earned or not."""
+    """A badge with its progress, earned or not."""
 
     name: str
     words: str
@@ -124,12 +124,12 @@ class Badge:
 
     @property
     def is_earned(self) -> bool:
-        """Return whether it is reached."""
+        """Return whether the badge is earned."""
         return self.reached >= self.needed
 
 
 def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> list[Badge]:
-    """Return all badges for the person's work in these `tasks`. Three queries.
+    """Return all badges with the person's progress in these `tasks`. Three queries.
 
     careful: see `Work`.
     """

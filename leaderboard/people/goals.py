@@ -9,7 +9,7 @@ PAUSE_SECONDS = 15 * 60
 
 
 def monday(day: date) -> date:
-    """Return the first day of the day's week.
+    """Return the Monday of the day's week.
 
     >>> monday(date(2026, 11, 21))
     datetime.date(2026, 11, 16)
@@ -18,16 +18,17 @@ def monday(day: date) -> date:
 
 
 def goal_in(goals: Mapping[date, int], week: date) -> int | None:
-    """Return the goal of a week: the latest that was set until then; None before the first."""
+    """Return the goal valid in a week: the latest one set by then; None before the first."""
     latest = max((begins for begins in goals if begins <= week), default=None)
     return None if latest is None else goals[latest]
 
 
 def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week: date) -> int:
-    """Count how many weeks in a row the goal was reached, until now.
+    """Count how many weeks in a row, up to now, the goal was reached.
 
-    This week counts once it is reached and never breaks the row; a paused week (goal 0) is skipped.
-    `done` counts what was done in each week, `goals` has the goals by the week they began in.
+    This week counts once its goal is reached and never breaks the row; a paused week (goal 0) is
+    skipped. `done` counts the work of each week, `goals` has the goals by the week from which they
+    are valid.
     """
     count, week = 0, this_week
     # Back week by week, until one was missed or there was no goal yet.
@@ -41,7 +42,7 @@ def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week
 
 
 def active_seconds(moments: Iterable[datetime]) -> float:
-    """Time spent, from the moments of which something is known: gaps up to 15 minutes, summed."""
+    """Sum the gaps between moments of activity, leaving out gaps of more than 15 minutes."""
     seconds = 0.0
     for earlier, later in pairwise(sorted(moments)):
         gap = (later - earlier).total_seconds()
@@ -51,6 +52,6 @@ def active_seconds(moments: Iterable[datetime]) -> float:
 
 
 def team_goal(earlier_weeks: Sequence[int]) -> int:
-    """Return what a team aims at: the best of the weeks before, at least ten."""
+    """Return the team's weekly goal: the best of the earlier weeks, at least ten."""
     # A team without earlier weeks has something to reach, too.
     return max([10, *earlier_weeks])

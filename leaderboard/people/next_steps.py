@@ -14,7 +14,10 @@ from tasks.models import Round
 
 @dataclass(frozen=True)
 class NextSteps:
-    """A person's open assignment, which try comes next, and their week. goal: None without one."""
+    """A person's open assignment, the number of their next try, and their week.
+
+    goal: None if the person has none.
+    """
 
     assignment: Assignment | None
     try_number: int

@@ -12,7 +12,7 @@ NEIGHBOURS = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A person in a task: `tries` (at least 1), of them `fooled`: verified model errors."""
+    """A person's counts in a task: `tries` (at least 1), and `fooled`, the confirmed catches."""
 
     pseudonym: str
     tries: int
@@ -20,25 +20,25 @@ class Standing:
 
     @property
     def rate(self) -> float:
-        """Return verified model errors ÷ tries (0-1)."""
+        """Return confirmed model errors ÷ tries (0-1)."""
         return self.fooled / self.tries
 
     @property
     def low(self) -> float:
-        """Return the lower end of Wilson's interval of 95 %, by which people are ordered."""
+        """Return the lower end of Wilson's 95 % interval, by which people are ordered."""
         return wilson(self.fooled, self.tries)[0]
 
     @property
     def high(self) -> float:
-        """Return the upper end of Wilson's interval of 95 %."""
+        """Return the upper end of Wilson's 95 % interval."""
         return wilson(self.fooled, self.tries)[1]
 
 
 @dataclass(frozen=True, slots=True)
 class RankingLine:
-    """A line of the ranking. rank: 2, or 2= where shared. after_gap: lines before it are left out.
+    """A line of the ranking. rank: 2, or 2= if shared. after_gap: lines before it are left out.
 
-    is_mine: it is the reader's own.
+    is_mine: whether the line is the reader's own.
     """
 
     rank: str
@@ -48,7 +48,7 @@ class RankingLine:
 
 
 def rank_people(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
-    """Rank by the lower end of the interval, then by name; equal ends share a rank."""
+    """Rank by the lower end of the interval; equal ends share a rank and are sorted by name."""
     # By the low end, or one lucky try would be ahead of many good ones.
     ordered = sorted(standings, key=lambda standing: (-standing.low, standing.pseudonym))
     # Ranks follow the interval alone: equal people never differ by their names.
@@ -57,7 +57,7 @@ def rank_people(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
 
 
 def ranking_lines(standings: Sequence[Standing], pseudonym: str) -> list[RankingLine]:
-    """Return the first ten lines, and those up to three lines from the reader's own."""
+    """Return the first ten lines, and those within three lines of the reader's own."""
     ranked = rank_people(standings)
     own_place = None
     for place, (_, standing) in enumerate(ranked):

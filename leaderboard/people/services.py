@@ -8,7 +8,7 @@ from leaderboard.people.goals import monday
 
 
 def set_weekly_goal(*, annotator: Annotator, amount: int) -> WeeklyGoal:
-    """Set how much the annotator wants to do from this week on; 0 pauses. The last save wins."""
+    """Set the annotator's weekly goal from this week on; 0 pauses it. The last save wins."""
     week = monday(timezone.now().date())
     return WeeklyGoal.objects.update_or_create(
         annotator=annotator, week=week, defaults={"amount": amount}
@@ -16,5 +16,5 @@ def set_weekly_goal(*, annotator: Annotator, amount: int) -> WeeklyGoal:
 
 
 def forget_goals(*, annotator: Annotator) -> None:
-    """Remove the weekly goals of somebody who has left; no lock."""
+    """Delete the weekly goals of a person who has left. Takes no lock."""
     WeeklyGoal.objects.filter(annotator=annotator).delete()

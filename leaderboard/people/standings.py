@@ -11,12 +11,12 @@ from tasks.models import Task
 
 
 def may_play(annotator: Annotator) -> bool:
-    """Return whether rankings, goals and badges are for this person: nobody whom a panel pays."""
+    """Return whether the person may use rankings, goals and badges: not if a panel pays them."""
     return annotator.source == Annotator.Source.SITE
 
 
 def standings(tasks: Collection[Task]) -> list[Standing]:
-    """Return everybody who chose to appear and has tried to fool a model in the tasks. One query.
+    """Return the people who chose to appear and have tried to fool a model in the tasks. One query.
 
     Retracted tries count: otherwise withdrawing failed tries would raise the rate.
     """

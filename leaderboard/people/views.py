@@ -32,7 +32,7 @@ def visible_lines(task: Task, me: Annotator) -> list[RankingLine]:
 
 
 def people(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the first ten and one's neighbours to people in the ranking, and the team's week."""
+    """Show the team's week and, to people in the ranking, the first ten and their neighbours."""
     task, me = enter_ranking(request, code)
     team = team_week(task) if task.config.context else None
     values = {"task": task, "me": me, "places": visible_lines(task, me), "team": team}
@@ -40,7 +40,7 @@ def people(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def people_csv(request: HttpRequest, code: str) -> HttpResponse:
-    """Export the person's lines of the ranking."""
+    """Export the lines of the ranking that the person sees, as CSV."""
     task, me = enter_ranking(request, code)
     columns = ["rank", "name", "rate", "low", "high", "verified_and_fooled", "tries"]
     rows: list[list[Any]] = [columns]

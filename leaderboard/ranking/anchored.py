@@ -35,19 +35,19 @@ ALIKE = 9
 
 
 class AnchorsError(ValueError):
-    """A pool that anchors nothing; the message says why."""
+    """Raised for a pool that provides no anchors; the message says why."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The values at which a metric's place is 0 and 1; of costs, on a scale of ratios."""
+    """The values of a metric at positions 0 and 1; positions of costs are logarithmic."""
 
     low: float
     high: float
     is_ratio: bool = False
 
     def places(self, values: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the places, from 0 to 1, of values in any shape; NaN stays NaN."""
+        """Return the positions, from 0 to 1, of values in any shape; NaN remains NaN."""
         import numpy as np
 
         low, high = self.low, self.high
@@ -77,7 +77,7 @@ def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     pool : Table
         The reference models. Shares are in percent, costs in any unit.
     main : str
-        The metric that says what a model understands.
+        The main metric, which measures what a model understands.
     metrics : collection of str
         The metrics that need a scale.
 
@@ -140,8 +140,8 @@ def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
     main : str
         The main metric.
     low : float
-        The main metric, in percent, of answers without any knowledge. It is place 0 of all shares,
-        under perturbations and in groups too.
+        The main metric, in percent, of answers without any knowledge. It is position 0 of all
+        shares, also under perturbations and in groups.
     metrics : collection of str
         The metrics that need a scale.
 
@@ -163,7 +163,7 @@ def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
 
 
 def _scale(metric: str, values: Collection[float]) -> Scale | None:
-    """Return the scale of a metric other than the main one; None when the models do not differ."""
+    """Return the scale of a metric other than the main one; None if the models do not differ."""
     if metric not in COSTS:
         low, high = min(values, default=PERFECT), PERFECT
         return Scale(low, high) if low < high else None
@@ -188,7 +188,7 @@ def anchored_points(
     values: Mapping[str, "NDArray[Any]"],
     unmeasured: float = nan,
 ) -> dict[str, "NDArray[Any]"]:
-    """Return what each metric with a weight adds to the score.
+    """Return the points that each metric with a weight adds to the score.
 
     Parameters
     ----------
@@ -200,8 +200,8 @@ def anchored_points(
         The values of the main metric and of each of `used_weights`, all of one shape; NaN where
         not measured.
     unmeasured : float
-        The place of a metric, other than the main one, that was not measured: 0 gives the worst
-        score that it allows, 1 the best.
+        The position of a metric, other than the main one, that was not measured: 0 gives the worst
+        possible score, 1 the best.
 
     Returns
     -------
@@ -210,9 +210,10 @@ def anchored_points(
 
     Notes
     -----
-    The score is their sum: 100 × q × Σ share × place, where q is the place of the main metric, and
-    the share of the main metric itself counts whole. So what a model gains by being fast or robust
-    is in proportion to what it understands. Without the main metric it is NaN.
+    The score is the sum of the points: 100 × q × Σ share × position, where q is the position of the
+    main metric, and the share of the main metric itself counts in full. So the points that a model
+    gains by being fast or robust are in proportion to what it understands. Without the main metric
+    the score is NaN.
     """
     import numpy as np
 
@@ -252,9 +253,9 @@ def score_on_anchors(
 
     Notes
     -----
-    No model's score depends on another one. Where another metric was not measured, the score is
+    No model's score depends on another model. If another metric was not measured, the score is
     from `least` to `most`, the note names the metric, and there is a rank only if the order is
-    known. The middle of a range decides where it is listed.
+    known. Ranges are sorted by their middle.
     """
     import numpy as np
 
@@ -298,7 +299,7 @@ def _sum_points(
 
 @dataclass(frozen=True)
 class _Scored:
-    """A model with its worst score as computed, and both ends of its score rounded to ALIKE."""
+    """A model with its exact worst score, and both ends of its score rounded to ALIKE."""
 
     name: str
     score: float
@@ -308,7 +309,7 @@ class _Scored:
 
 
 def _in_order(models: Sequence[_Scored]) -> Iterator[ScoredModel]:
-    """Yield the models with their ranks, the best first; models: by name."""
+    """Yield the models with their ranks, the best first. models: sorted by name."""
     known = [model for model in models if isfinite(model.least)]
     bounds = rank_bounds([model.least for model in known], [model.most for model in known])
     ranked = list(zip(known, bounds, strict=True))

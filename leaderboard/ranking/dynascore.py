@@ -46,11 +46,11 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Rule:
-    """How a table is scored. Raises ValueError for numbers that make no sense.
+    """The settings for scoring a table. Raises ValueError for invalid numbers.
 
-    weights: of each metric, 0 or more; only their ratios matter. budgets: metrics of which less is
-    better, and what they are taken from: memory of 5 counts as 11 where the budget is 16. min_gap:
-    in units of the main metric; None for the usual gap (GAPS).
+    weights: of each metric, 0 or more; only their ratios matter. budgets: the amounts from which
+    metrics that should be low are subtracted; with a budget of 16, memory of 5 counts as 11.
+    min_gap: in units of the main metric; None for the default (GAPS).
     """
 
     mode: Literal["classic", "robust"] = "robust"
@@ -84,7 +84,7 @@ class Rule:
     def utilities(
         self, row: Mapping[str, float | None], metrics: Collection[str]
     ) -> dict[str, float]:
-        """Return a row's values as something of which more is better, without missing ones."""
+        """Return a row's values, converted so that higher is better, without missing ones."""
         found = {}
         for metric in metrics:
             raw = row.get(metric)
@@ -95,10 +95,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rates:
-    """How many units of each metric one unit of the main metric is worth; None where unknown.
+    """The number of units of each metric that one unit of the main metric is worth, or None.
 
-    A snapshot stores this value, and later models are scored by it. pool: the models that the rates
-    were read from. notices: a sentence for each metric that has no rate.
+    A snapshot stores the rates, and later models are scored by them. pool: the models that the
+    rates were computed from. notices: a sentence for each metric that has no rate.
     """
 
     values: Mapping[str, float | None]
@@ -108,9 +108,9 @@ class Rates:
 
 @dataclass(frozen=True)
 class ScoredModel:
-    """A model's score and rank (1 is the best; equal scores share one), or why it has none.
+    """A model's score and rank (1 is the best; ties share a rank), or why it has none.
 
-    least, most: the worst and the best score that it may have, where not all was measured.
+    least, most: the worst and the best possible score if some metrics were not measured.
     """
 
     model: str
@@ -123,7 +123,7 @@ class ScoredModel:
 
 @dataclass(frozen=True)
 class Interval:
-    """The range of 95 % of the draws, of the score and of the rank."""
+    """The range that contains 95 % of the draws of the score, and that of the rank."""
 
     low: float
     high: float
@@ -132,30 +132,31 @@ class Interval:
 
 
 def exchange_rates(rule: Rule, table: Table, errors: Errors | None = None) -> Rates:
-    """Read the exchange rates that a pool of models shows.
+    """Compute the exchange rates that a pool of models shows.
 
-    Neither weights nor the order of models matter.
+    Neither the weights nor the order of the models matter.
 
     Parameters
     ----------
     rule : Rule
         The mode, the main metric, budgets and the smallest gap.
     table : Table
-        The models. Those without a value that others have are no part of the pool.
+        The models. Those without a value that others have are not in the pool.
     errors : Errors, optional
-        Standard errors of the main metric. In robust, a pair whose errors are known counts when it
-        differs by more than twice the error of its difference, whatever `min_gap` says.
+        Standard errors of the main metric. In robust mode, a pair whose errors are known counts
+        if it differs by more than twice the error of its difference, whatever `min_gap` is.
 
     Returns
     -------
     Rates
-        A rate for each metric, None with a notice where the pool shows none.
+        A rate for each metric, None with a notice if the pool shows none.
 
     Notes
     -----
     classic: the mean of |Δ metric| ÷ Δ main over neighbours in the main metric, of all models with
-    a complete row. robust: its median over all pairs of those that no other one dominates, because
-    only there something is paid for something: so a dominated model, or a copy, moves nothing.
+    a complete row. robust: the median over all pairs of models that no other model dominates,
+    because only these trade one metric for another. So a dominated model, or a copy, changes
+    nothing.
     """
     utilities = {model: rule.utilities(row, rule.metrics) for model, row in table.items()}
     # A metric that no model has must not empty the pool.
@@ -185,7 +186,7 @@ def _pool_rows(
 ) -> list[tuple[float, ...]]:
     """Return the utilities of a pool in the order of `metrics`, then the error (NaN: unknown).
 
-    Equal rows become one and rows are sorted, so that neither copies nor the order of the models
+    Equal rows are merged and rows are sorted, so that neither copies nor the order of the models
     change a rate.
     """
     rows = set()
@@ -198,9 +199,9 @@ def _pool_rows(
 
 
 def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArray[np.float64]":
-    """Return |Δ metric| ÷ |Δ main| of the pairs that truly differ: a line per other metric.
+    """Return |Δ metric| ÷ |Δ main| of the significantly different pairs: a row per other metric.
 
-    rows: models × metrics, the main one first, then its standard error (NaN: unknown).
+    rows: models × metrics, the main metric first, then its standard error (NaN: unknown).
     """
     import numpy as np
 
@@ -232,7 +233,7 @@ def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArr
 
 
 def _rate(rule: Rule, ratios: "NDArray[np.float64]") -> float | str:
-    """Return the rate that one metric's ratios show, or in words why there is none."""
+    """Return the rate that one metric's ratios show, or the reason why there is none."""
     import numpy as np
 
     if not len(ratios):
@@ -255,7 +256,7 @@ def priced_weights(rule: Rule, rates: Rates) -> dict[str, float]:
 def priced_points(
     rule: Rule, rates: Rates, values: Mapping[str, "NDArray[Any]"]
 ) -> dict[str, "NDArray[Any]"]:
-    """Return what each metric with a weight and a rate adds to the Dynascore.
+    """Return the points that each metric with a weight and a rate adds to the Dynascore.
 
     Parameters
     ----------
@@ -273,8 +274,8 @@ def priced_points(
 
     Notes
     -----
-    The Dynascore is their sum: Σ weight ÷ total weight × utility ÷ rate. A metric that was not
-    measured makes it NaN.
+    The Dynascore is the sum of the points: Σ weight ÷ total weight × utility ÷ rate. It is NaN if a
+    metric was not measured.
     """
     weights = priced_weights(rule, rates)
     total = sum(weights.values())
@@ -334,9 +335,9 @@ def score_models(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
 
 
 def _join_ties(scores: Sequence[float]) -> list[float]:
-    """Return the scores, those that differ only by rounding as one and the same number.
+    """Return the scores, with those that differ only by rounding made equal.
 
-    Each is compared with the next higher one, and takes over its number if they are close.
+    Each score is compared with the next higher one, and replaced by it if they are close.
     """
     joined = list(scores)
     order = sorted(range(len(scores)), key=lambda place: -scores[place])
@@ -353,17 +354,17 @@ def bootstrap(
     rates: Rates | None = None,
     errors: Errors | None = None,
 ) -> dict[str, Interval]:
-    """Compute percentile intervals of 95 % of score and rank.
+    """Compute 95 % percentile intervals of score and rank.
 
     Parameters
     ----------
     rule : Rule
-        How each table is scored.
+        The settings for scoring each table.
     table : Table
-        The models as they were measured. It counts as one of the draws, so it is never outside
-        its interval.
+        The models as they were measured. The table counts as one of the draws, so it is never
+        outside its interval.
     draws : iterable of Table
-        The table as it comes out of resamples of the examples, with the same models.
+        The tables computed from resamples of the examples, with the same models.
     rates : Rates, optional
         The rates by which all draws are scored, by default the table's own: the interval is that
         of a score in these units.
@@ -373,7 +374,7 @@ def bootstrap(
     Returns
     -------
     dict of str to Interval
-        For each model that has a score.
+        One for each model that has a score.
     """
     import numpy as np
 
@@ -398,22 +399,22 @@ def bootstrap(
 
 
 def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = None) -> list[str]:
-    """Return the models without which the others change their order.
+    """Return the models whose removal changes the order of the others.
 
     Parameters
     ----------
     rule : Rule
-        How the table is scored.
+        The settings for scoring the table.
     table : Table
         The models.
     top : int
-        How many of the best models are looked at.
+        The number of best models to try to remove.
     errors : Errors, optional
         Standard errors, see `exchange_rates`.
 
     Notes
     -----
-    There are such models only where rates are read from the table itself. Frozen rates stay.
+    There are such models only if rates are computed from the table itself, not with frozen rates.
     """
     rates = exchange_rates(rule, table, errors)
     order = _order(rule, table, rates)
@@ -429,6 +430,6 @@ def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = No
 
 
 def _order(rule: Rule, table: Table, rates: Rates) -> list[str]:
-    """Return the models that have a score, the best first."""
+    """Return the names of the models that have a score, the best first."""
     rows = score_models(rule, table, rates)
     return [row.model for row in rows if row.rank is not None]

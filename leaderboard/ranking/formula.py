@@ -43,7 +43,7 @@ def formula(
         The main metric.
     anchors : mapping, optional
         As `leaderboard.board.tables.anchors_of` returns them: versions, and for each metric the
-        values at places 0 and 1.
+        values at positions 0 and 1.
     say : callable
         Translates a sentence. English by default.
     words : callable

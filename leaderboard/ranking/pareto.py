@@ -13,9 +13,10 @@ def front(
     """Return the models that are not dominated.
 
     A model is dominated by one that is at least as good in every metric and better in one, so equal
-    models stay together. A model that lacks a value is not compared. Values are finite.
+    models are either all returned or none. A model that lacks a value is not compared. Values are
+    finite.
 
-    signs: for each metric, 1 where more is better, else -1.
+    signs: for each metric, 1 if higher is better, else -1.
     """
     import numpy as np
 

@@ -15,10 +15,10 @@ CHANCE = {"matthews_correlation": 0.0, "pair_accuracy": 50.0}
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """A frozen pool: values of its models by metric, in percent, examples per second and GiB.
+    """A fixed pool of models: their values by metric, in percent, examples per second and GiB.
 
-    main: the metric that says what a model understands. runner: what measured the costs. costs:
-    how often a site has measured them itself; 0: they are as shipped.
+    main: the main metric, which measures what a model understands. runner: the runner that measured
+    the costs. costs: how often the site has measured them itself; 0 for the shipped values.
     """
 
     version: int
@@ -34,18 +34,18 @@ class Pool:
 
     @property
     def has_costs(self) -> bool:
-        """Return whether its models are run here, so that a site can measure what they cost."""
+        """Return whether its models can be run here, so that the site can measure their costs."""
         return not all(row.keys().isdisjoint(COSTS) for row in self.rows.values())
 
 
 def path_of(code: str) -> Path:
-    """Return the file with the pool of an official task."""
+    """Return the path of the file with an official task's pool."""
     return OFFICIAL / code / "reference.json"
 
 
 @lru_cache
 def shipped_pool(code: str) -> Pool | None:
-    """Return the pool that comes with the official task of this code; None without one."""
+    """Return the shipped pool of the official task with this code; None if there is none."""
     # Codes come from addresses, so nothing but letters, digits and hyphens becomes a path.
     if not code.isascii() or not code.replace("-", "").isalnum() or not path_of(code).exists():
         return None
@@ -63,8 +63,8 @@ def shipped_pool(code: str) -> Pool | None:
 def plain_pool(main: str, labels: int) -> Pool:
     """Return the pool of a task without reference models: one model that answers by chance.
 
-    main: its metric, in percent. labels: how many there are to choose from; 0 for free answers, of
-    which none is right by chance.
+    main: the main metric, whose value is in percent. labels: how many labels answers choose from; 0
+    for free text, of which none is correct by chance.
     """
     chance = CHANCE.get(main, 100 / labels if labels else 0.0)
     return Pool(version=0, main=main, runner="", rows={"chance": {main: chance}})
@@ -81,7 +81,7 @@ def locally_measured_pool(code: str, version: int, runner: str, costs: str) -> P
     version : int
         How often the site has measured.
     runner : str
-        What the models were run by.
+        The runner of the models.
     costs : str
         JSON, so that the arguments can be hashed: throughput and memory by model. A model that was
         not measured has no costs.

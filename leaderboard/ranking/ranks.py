@@ -40,9 +40,9 @@ def shared_ranks(scores: Sequence[float]) -> list[int]:
 
 
 def rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[tuple[int, int]]:
-    """Return the best and the worst rank of scores that are known to lie between two ends.
+    """Return the best and the worst possible rank of scores known only as ranges.
 
-    A score is surely better than another if its lower end is above the other's upper end.
+    A score is certainly better than another if its lower end is above the other's upper end.
 
     >>> rank_bounds([80.0, 60.0, 50.0], [80.0, 70.0, 65.0])
     [(1, 1), (2, 3), (2, 3)]
@@ -57,7 +57,7 @@ def rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[tuple[int
 
 
 def rank_labels(ranks: Collection[int]) -> list[str]:
-    """Return ranks as people read them; a shared one is marked.
+    """Return formatted ranks; `=` marks a shared one.
 
     >>> rank_labels([1, 2, 2, 4])
     ['1', '2=', '2=', '4']
@@ -68,9 +68,9 @@ def rank_labels(ranks: Collection[int]) -> list[str]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of the first model − mean of the second with 95 %, and its two-sided p.
+    """The mean of the first model − that of the second, with a 95 % interval and two-sided p-value.
 
-    clusters: how many independent parts the n examples fall into.
+    clusters: the number of independent groups among the n examples.
     """
 
     value: float
@@ -94,12 +94,13 @@ def difference(
     first, second : sequence of float
         The scores of both models, each from 0 to 1.
     clusters : sequence of hashable, optional
-        For each example what makes it depend on others (its author, its context).
+        The cluster of each example, such as its author or context. Examples of one cluster may
+        depend on each other.
 
     Returns
     -------
     Difference
-        The mean difference with its interval and p.
+        The mean difference with its interval and p-value.
 
     Raises
     ------
@@ -108,9 +109,9 @@ def difference(
 
     Notes
     -----
-    Right or wrong on independent examples: McNemar's exact test, and the interval of Bonett and
-    Price (2012). Else Student's interval and test, by the differences of whole clusters. With
-    fewer than FEW_CLUSTERS the test is exact, over all flips of their signs.
+    For binary scores on independent examples: McNemar's exact test, and the interval of Bonett and
+    Price (2012). Otherwise Student's interval and test, by the differences of whole clusters. With
+    fewer than FEW_CLUSTERS the test is exact, over all sign flips of these differences.
     """
     import numpy as np
 
@@ -127,7 +128,7 @@ def difference(
 
 
 def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> Difference:
-    """Compare two models by the differences of whole clusters. gains: per example."""
+    """Compare two models by the differences of whole clusters. gains: one per example."""
     import numpy as np
     from scipy.special import stdtr
 
@@ -161,8 +162,9 @@ def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> 
 # Many slices have the same counts, and the exact test sums many terms.
 @lru_cache(100_000)
 def _mcnemar(wins: int, losses: int, n: int) -> Difference:
-    """Compare two models that are right or wrong. wins: only the first is right; losses: only
-    the second.
+    """Compare two models with binary scores.
+
+    wins: examples only the first answers correctly. losses: those only the second does.
     """
     value, middle = (wins - losses) / n, (wins - losses) / (n + 2)
     half = _half_width(wins, losses, n)
@@ -179,9 +181,9 @@ def _half_width(wins: int, losses: int, n: int) -> float:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Adjust the p values of tests that are read together.
+    """Adjust the p-values of tests that are read together, by Holm (1979).
 
-    One below α is then false in at most a share α of all boards. In the order given; Holm 1979.
+    With a threshold α, at most a share α of all boards contains a false positive. Keeps the order.
     """
     adjusted, least = [0.0] * len(ps), 0.0
     for rank, number in enumerate(_by_p(ps)):
@@ -192,10 +194,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    """Adjust the p values of many slices that somebody browses.
+    """Adjust the p-values of many slices, by Benjamini and Hochberg (1995).
 
-    Of those below α at most a share α is then false. In the order given; Benjamini and Hochberg
-    1995.
+    Of those below α, at most a share α is expected to be false. Keeps the order.
     """
     adjusted, most = [0.0] * len(ps), 1.0
     order = _by_p(ps)
@@ -208,12 +209,12 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 
 
 def _by_p(ps: Sequence[float]) -> list[int]:
-    """Return the places of the p values, the smallest first."""
+    """Return the indices of the p-values, the smallest first."""
     return sorted(range(len(ps)), key=ps.__getitem__)
 
 
 def least_examples(half_width: float = 0.05) -> int:
-    """Return how many examples pin an accuracy down to ± half_width (0-1) in 95 % of samples.
+    """Return how many examples give a 95 % interval of an accuracy of ± half_width (0-1).
 
     n = (z ÷ (2 × half_width))², rounded up: at an accuracy of 0.5, where the interval is widest,
     half of it is z × √(0.25 ÷ n).
@@ -227,7 +228,7 @@ def least_examples(half_width: float = 0.05) -> int:
 def minimum_detectable(
     n: int, base_rate: float, discordance: float | None = None, power: float = 0.8
 ) -> float | None:
-    """Return the least difference of two accuracies (0-1) that a test is likely to show.
+    """Return the smallest difference of two accuracies (0-1) that a test is likely to detect.
 
     Parameters
     ----------
@@ -236,15 +237,15 @@ def minimum_detectable(
     base_rate : float
         The accuracy of both models.
     discordance : float, optional
-        The share of examples that only one of the two has right, by default
+        The share of examples that only one of the two answers correctly, by default
         2 × base rate × (1 − base rate), as if they erred independently.
     power : float
-        How likely the difference is to show, at α = 0.05.
+        The probability of detecting the difference, at α = 0.05.
 
     Returns
     -------
     float or None
-        None when no difference can show.
+        None if no difference can be detected.
 
     Notes
     -----

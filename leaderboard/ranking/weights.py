@@ -17,7 +17,7 @@ METRIC, SET = "w_", "d_"
 
 
 class WeightsError(Refused):
-    """Weights that cannot be used; the message says how to correct them. fields: of the URL."""
+    """Raised for invalid weights; the message says how to correct them. fields: of the URL."""
 
     code = "weights"
     status = 422
@@ -29,7 +29,7 @@ class WeightsError(Refused):
 
 @dataclass(frozen=True)
 class Weighting:
-    """Weights from 0 to MOST; only ratios matter, among metrics and among sets."""
+    """The weights of metrics and of sets, from 0 to MOST; only ratios within each group matter."""
 
     metrics: Mapping[str, float]
     sets: Mapping[str, float]
@@ -39,7 +39,7 @@ class Weighting:
 
     @cached_property
     def query(self) -> str:
-        """Return all weights in the form of a URL's query."""
+        """Return all weights as a query string."""
         fields = {METRIC + name: f"{weight:g}" for name, weight in self.metrics.items()}
         fields |= {SET + name: f"{weight:g}" for name, weight in self.sets.items()}
         return urlencode(fields)
@@ -56,9 +56,9 @@ def opening_weights(
         The metrics of the board.
     owners : mapping of str to float
         The owner's weights, 0 for metrics they do not name. They may be any numbers: all are
-        scaled down where one is above MOST.
+        scaled down if one is above MOST.
     sets : iterable of str
-        The sets, which weigh alike.
+        The sets, which all have the same weight.
     """
     # Scaled down only: small weights are what their owner wrote.
     scale = min(1.0, MOST / (max(owners.values(), default=0) or MOST))
@@ -70,7 +70,7 @@ def opening_weights(
 def saved_weights(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
-    """Return saved weights for the metrics and sets of today; new ones keep their start."""
+    """Return saved weights for today's metrics and sets; new ones keep their opening weight."""
     return Weighting(
         {name: metrics.get(name, weight) for name, weight in start.metrics.items()},
         {name: sets.get(name, weight) for name, weight in start.sets.items()},
@@ -78,7 +78,7 @@ def saved_weights(
 
 
 def read_weights(query: Mapping[str, str], start: Weighting) -> Weighting:
-    """Read the weights in a URL; what it does not name keeps its start. Raises WeightsError."""
+    """Read the weights in a query; missing ones keep their opening weight. Raises WeightsError."""
     weighting = Weighting(
         {name: _read_weight(query, METRIC + name, was) for name, was in start.metrics.items()},
         {name: _read_weight(query, SET + name, was) for name, was in start.sets.items()},
@@ -88,7 +88,7 @@ def read_weights(query: Mapping[str, str], start: Weighting) -> Weighting:
 
 
 def check_weight_names(fields: Collection[str], start: Weighting) -> None:
-    """Raise WeightsError for the weight of a metric or set that the board does not have."""
+    """Raise WeightsError if a weight names a metric or set that the board does not have."""
     for kind, prefix, names in (("metric", METRIC, start.metrics), ("set", SET, start.sets)):
         for field in sorted(fields):
             name = field.removeprefix(prefix)
@@ -98,7 +98,7 @@ def check_weight_names(fields: Collection[str], start: Weighting) -> None:
 
 
 def _read_weight(query: Mapping[str, str], field: str, start: float) -> float:
-    """Read one weight; an empty field keeps its start. Raises WeightsError."""
+    """Read one weight; an empty field keeps its opening weight. Raises WeightsError."""
     text = query.get(field, "").strip()
     if not text:
         return start
@@ -114,7 +114,7 @@ def _read_weight(query: Mapping[str, str], field: str, start: float) -> float:
 
 
 def check_weights(weighting: Weighting) -> None:
-    """Raise WeightsError where all metrics, or all sets, have the weight 0."""
+    """Raise WeightsError if all metrics, or all sets, have the weight 0."""
     if not any(weighting.metrics.values()):
         fields = [METRIC + name for name in weighting.metrics]
         raise WeightsError(gettext_noop("Give at least one weight above 0."), *fields)

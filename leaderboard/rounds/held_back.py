@@ -19,7 +19,7 @@ from tasks.models import Round
 
 @dataclass(frozen=True)
 class HeldBackLine:
-    """A model on both sides of the same rounds; without those written against this very model."""
+    """A model's results on published and held-back rows, without rounds written against it."""
 
     model: Model
     released: Side
@@ -28,7 +28,7 @@ class HeldBackLine:
 
 
 def held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
-    """Return the models that were run on released and on held back rows of a round, by name."""
+    """Return the models that were run on released and on held-back rows of a round, by name."""
     metric = metric_of(matrix)
     pairs = _pairs(matrix)
     if metric is None or not pairs:
@@ -52,7 +52,7 @@ def held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
 
 
 def _pairs(matrix: Matrix) -> list[tuple[int, int]]:
-    """Return the places of both sets of each round that has its set and one that is held back."""
+    """Return the indices of the released and the held-back set, for each round with both."""
     released, held = {}, {}
     for place, each in enumerate(matrix.sets):
         if each.round:
@@ -63,13 +63,13 @@ def _pairs(matrix: Matrix) -> list[tuple[int, int]]:
 
 
 def _counts(matrix: Matrix, model: int, place: int, column: int) -> bool:
-    """Return whether a model was measured on a set that was not written against it."""
+    """Return whether a model was measured on a set that was not written against that model."""
     is_measured = not np.isnan(matrix.numbers.values[model, place, column])
     return is_measured and not matrix.numbers.in_the_loop[model, place]
 
 
 def training_dates_body(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
-    """Return training dates and what is held back for programs, in percent and points."""
+    """Return the results by training date and on held-back rows, in percent, as JSON values."""
     dated = training_dates.dated_body(matrix, training_dates.dated_models(matrix, rounds))
     lines = list(_json_lines(held_back_lines(matrix)))
     return {**dated, "held_back": lines}

@@ -47,7 +47,7 @@ class RoundColumn:
     """A round with its set, if models are run on it. Rates and differences are in percent.
 
     gap: people − the best model on the set. loop_gap: people − the models in the round's loop, on
-    the same votes. before: the number of the round that this one is compared with.
+    the same votes. before: the number of the round that this round is compared with.
     """
 
     number: int
@@ -64,23 +64,23 @@ class RoundColumn:
 
     @property
     def set_words(self) -> str:
-        """Return the set with its version; "" without one."""
+        """Return the set's name and version; "" without a set."""
         return self.set.title if self.set else ""
 
     @property
     def early(self) -> str:
-        """Describe how far the round was judged when the set was taken, in English; "" if done."""
+        """Describe in English how much of the round was judged for its set; "" if all was."""
         return early_words(asdict(self.set)) if self.set else ""
 
     @property
     def progress(self) -> str:
-        """Describe how the round compares with the one before."""
+        """Describe the round's progress over the one before."""
         return _(WORDS[self.step.progress]) % {"before": self.before}
 
 
 @dataclass(frozen=True)
 class Change:
-    """A model's newest round minus its oldest one, in points."""
+    """The difference of a model's newest round and its oldest one, in points."""
 
     oldest: int
     newest: int
@@ -88,7 +88,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        """Describe what may be concluded."""
+        """Describe the conclusion to draw from the change."""
         if self.points.low is None or self.points.high is None or self.points.value is None:
             return _("not known")
         values = {
@@ -106,7 +106,7 @@ class Change:
 
 
 class RoundCell(NamedTuple):
-    """A model's value on a round's set, and the marks of its run there."""
+    """A model's value on a round's set, and the flags of that run."""
 
     column: RoundColumn
     cell: Cell
@@ -117,7 +117,7 @@ class RoundCell(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelLine:
-    """A model on each column's set, and what changed from the oldest to the newest."""
+    """A model's value on each column's set, and its change from the oldest to the newest."""
 
     model: Model
     cells: list[RoundCell]
@@ -131,14 +131,14 @@ class ModelLine:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The page's table: models that were run on most rounds first, then by their mean."""
+    """The page's table, with the models that were run on most rounds first, then by their mean."""
 
     columns: tuple[RoundColumn, ...]
     lines: tuple[ModelLine, ...]
 
     @property
     def verdict(self) -> str:
-        """Say in a sentence whether progress has stalled."""
+        """Return a sentence that says whether progress has stalled."""
         with_vmer = [column for column in self.columns if column.vmer.value is not None]
         if not with_vmer:
             return _("No round has a vMER yet, so nothing can be said about progress.")
@@ -149,13 +149,13 @@ class Rounds:
 
 
 class _People(NamedTuple):
-    """The rounds of a task by number, and the rates of their votes by the round's id."""
+    """The rounds of a task by number, and the rates of their votes by round id."""
 
     rounds: Mapping[int, Round]
     counted: Mapping[int, Kept]
 
     def rate(self, number: int, name: str) -> Rate | None:
-        """Return a round's rate; None until it is counted, and where it has none."""
+        """Return a round's rate; None if the round is not counted yet or lacks the rate."""
         if number not in self.rounds:
             return None
         counted = self.counted.get(self.rounds[number].pk)
@@ -166,8 +166,8 @@ class _People(NamedTuple):
 def rounds_of(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, Kept]) -> Rounds:
     """Return the matrix of a task's rounds.
 
-    counted: the numbers of the rounds by id, as far as they are counted.
-    One query: on which rounds a round follows.
+    counted: the statistics of rounds by id, without those that are not counted yet.
+    One query, for the parents of rounds.
     """
     prefetch_related_objects(rounds, "parents")
     people = _People({round.number: round for round in rounds}, counted)
@@ -183,7 +183,7 @@ def rounds_of(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, Kep
 
 
 def _column(matrix: Matrix, people: _People, number: int, place: int) -> RoundColumn:
-    """Return the column of a round. place: of its set, -1 without one."""
+    """Return the column of a round. place: the index of its set, -1 without one."""
     accuracy = people.rate(number, "human_accuracy")
     before = _before(people.rounds, number)
     # Two rounds at most: progress is a step from one to the next.
@@ -209,7 +209,7 @@ def _column(matrix: Matrix, people: _People, number: int, place: int) -> RoundCo
 
 
 def _before(rounds: Mapping[int, Round], number: int) -> int | None:
-    """Return the newest round that this one follows: a parent, or else the number before it."""
+    """Return the newest round that this round follows: a parent, or else the number before it."""
     parents = set()
     if number in rounds:
         parents = {parent.number for parent in rounds[number].parents.all()} & rounds.keys()
@@ -218,7 +218,7 @@ def _before(rounds: Mapping[int, Round], number: int) -> int | None:
 
 
 def _noise(people: Rate | None) -> float | None:
-    """Return the share of votes that differ from the others': at most so many labels are wrong."""
+    """Return the share of votes that differ from the others': an upper bound on wrong labels."""
     return None if people is None else 1 - people.value
 
 
@@ -229,7 +229,7 @@ def _cell(rate: Rate | None) -> Cell:
 
 
 def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
-    """Return people − the best model on a set, and its name; nothing when they do not compare."""
+    """Return people − the best model on a set, and the model's name; empty if not comparable."""
     if place < 0 or people is None or matrix.main not in LIKE_PEOPLE or not matrix.models:
         return NOTHING, ""
     # Models that were not run on it must not win.
@@ -242,7 +242,7 @@ def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
 
 
 def minus(first: Cell, second: Cell) -> Cell:
-    """Return the difference of two numbers as if independent; nothing if one lacks an interval.
+    """Return the difference of two independent numbers; empty if one lacks an interval.
 
     >>> minus(Cell(90.0, 87.0, 93.0), Cell(70.0, 66.0, 74.0))
     Cell(value=20.0, low=15.0, high=25.0)
@@ -298,7 +298,7 @@ def _change(cells: Sequence[RoundCell]) -> Change | None:
 
 
 def draw_charts(rounds: Rounds, title: str) -> list[tuple[str, SafeString]]:
-    """Draw people and the first models over the rounds, and vMER; return each with its title.
+    """Draw charts of people and the first models, and of vMER; return each with its title.
 
     A chart with fewer than two rounds is left out.
     """
@@ -315,12 +315,12 @@ def draw_charts(rounds: Rounds, title: str) -> list[tuple[str, SafeString]]:
 
 
 def people_of(rounds: Rounds) -> dict[str, list[Cell]]:
-    """Return the line of people in a chart."""
+    """Return the chart's line of people, by its label."""
     return {_("People"): [column.people for column in rounds.columns]}
 
 
 def draw_chart(rounds: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
-    """Draw the lines that have a value over the rounds; "" with fewer than two rounds."""
+    """Draw the lines that have a value in any round; return "" with fewer than two rounds."""
     drawn = {}
     for name, cells in lines.items():
         if any(cell.value is not None for cell in cells):
@@ -341,7 +341,7 @@ def _points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point
 # Programs read it, so it must not follow the reader's language.
 @override("en")
 def rounds_body(matrix: Matrix, rounds: Rounds) -> dict[str, Any]:
-    """Return everything for other programs, in English; rates and differences in percent."""
+    """Return the table as JSON values, in English; rates and differences are in percent."""
     return {
         "task": matrix.task,
         "metric": matrix.main,
@@ -386,9 +386,9 @@ def _line_body(line: ModelLine) -> dict[str, Any]:
 
 
 def rounds_csv(rounds: Rounds) -> str:
-    """Write a line per model, per number of people and per difference, for each round.
+    """Return a CSV row per model, per number of people and per difference, for each round.
 
-    What was not run is empty.
+    Values that were not measured are empty.
     """
     rows: list[list[Any]] = [
         ["kind", "name", "id", "round", "set", "value", "low", "high", "in_the_loop", "provisional"]

@@ -8,7 +8,7 @@ from validation.rates.rates import Rate, newcombe
 
 
 class Progress(StrEnum):
-    """What a round shows about the target it was collected against."""
+    """The conclusion that a round allows about its target."""
 
     FIRST = "first"  # nothing to compare it with
     BETTER = "better"
@@ -25,7 +25,7 @@ NOTABLE = 0.1
 
 @dataclass(frozen=True)
 class Step:
-    """A round compared with the one before. improvement: by how much the vMER fell, with 95 %."""
+    """A round compared with the one before. improvement: the fall in vMER, with a 95 % interval."""
 
     progress: Progress
     improvement: float | None = None
@@ -39,16 +39,16 @@ def progress_steps(vmers: Sequence[Rate | None], noises: Sequence[float | None])
     Parameters
     ----------
     vmers : sequence of Rate or None
-        The vMER of each round in order; None when it is not known.
+        The vMER of each round in order; None if it is unknown.
     noises : sequence of float or None
         For each round, the share of its examples whose label may be wrong.
 
     Notes
     -----
-    A round has stalled when the interval of the improvement covers 0 and rules out NOTABLE, or the
-    noise reaches the vMER: what still fools the target may then be mislabels (Shirali, Abebe and
+    A round has stalled if the interval of the improvement covers 0 and rules out NOTABLE, or if the
+    noise reaches the vMER: the remaining catches may then be mislabels (Shirali, Abebe and
     Hardt 2023: rounds in one line can stall after three). The interval joins those of the two
-    rounds by Newcombe's method 10 (1998), as rounds are collected independently.
+    rounds by Newcombe's method 10 (1998), because rounds are collected independently.
     """
     steps: list[Step] = []
     for before, vmer, noise in zip([None, *vmers], vmers, noises, strict=False):
@@ -70,7 +70,7 @@ def progress_steps(vmers: Sequence[Rate | None], noises: Sequence[float | None])
 
 
 def _of_change(low: float, high: float) -> Progress:
-    """Return what the interval of an improvement shows."""
+    """Return the conclusion that the interval of an improvement allows."""
     if low > 0:
         return Progress.BETTER
     if high < 0:

@@ -31,9 +31,9 @@ from validation.statistics.cache import all_numbers
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of the model and the median of all models, as people read them.
+    """A formatted metric of the model, and the formatted median of all models.
 
-    is_better: whether it beats the median; None where they are equal or one is unknown.
+    is_better: whether the model beats the median; None if they are equal or one is unknown.
     """
 
     title: str
@@ -48,7 +48,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Standing:
-    """A model's line on its board. ranked: how many models have a score."""
+    """A model's row on its board. ranked: the number of models that have a score."""
 
     row: RankedModel
     ranked: int
@@ -63,7 +63,7 @@ class Standing:
 def model_standing(submission: Submission, user: Person) -> Standing | None:
     """Return a model's standing by the owner's weights; None if it is not on the board.
 
-    An unpublished model is placed among the published ones, as its owner sees it.
+    An unpublished model is ranked among the published ones, as its owner sees it.
     """
     task = submission.task
     matrix = score_matrix(task, None if submission.is_published else user)
@@ -113,7 +113,7 @@ def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
 
 
 def _median(matrix: Matrix, row: RankedModel, name: str) -> float | None:
-    """Return the median of a metric by which models may be ordered; None for others."""
+    """Return the median of a metric by which models may be ordered; None for other metrics."""
     if name not in matrix.weighable:
         return None
     values = [value for value in row.columns[name].values if value is not None]
@@ -121,7 +121,7 @@ def _median(matrix: Matrix, row: RankedModel, name: str) -> float | None:
 
 
 def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:
-    """Draw the model's main metric with people, by round."""
+    """Draw the model's main metric and people's accuracy by round."""
     seen = find_opened_rounds([submission.task])
     rounds = rounds_of(matrix, seen, all_numbers(seen))
     cells: list[Cell] = []

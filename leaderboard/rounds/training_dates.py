@@ -27,9 +27,9 @@ SHARES = ("accuracy", "exact_match", "vqa_accuracy")
 
 @dataclass(frozen=True)
 class Side:
-    """The rounds on one side of the day, and the share of right answers on all of them.
+    """The rounds before or after a training date, and the share of correct answers on all of them.
 
-    rounds: their numbers. n: examples.
+    rounds: their numbers. n: the number of examples.
     """
 
     rounds: tuple[int, ...]
@@ -38,7 +38,7 @@ class Side:
     provisional: tuple[BoardSet, ...] = ()  # those of the sets whose rounds were still judged
 
     def as_json(self) -> dict[str, Any]:
-        """Return the side for programs, in percent."""
+        """Return the side as JSON values, in percent."""
         return {
             "rounds": list(self.rounds),
             "n": self.n,
@@ -49,9 +49,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Dated:
-    """A model with a day. others: how much better other models are before it, in points.
+    """A model with a training date. others: how much better other models are before it, in points.
 
-    Neither side has rounds that were open on the day, nor those written against this very model.
+    Neither side has rounds that were open on the date, nor rounds written against this model.
     """
 
     model: Model
@@ -63,12 +63,12 @@ class Dated:
 
 
 def metric_of(matrix: Matrix) -> str | None:
-    """Return the first metric that is a share of right answers; None when the task has none."""
+    """Return the first metric that is a share of correct answers; None if the task has none."""
     return next((name for name in SHARES if name in matrix.metrics), None)
 
 
 def dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[Dated]:
-    """Return the models of a board that state a day, by name. One query."""
+    """Return the models of a board that state a training date, by name. One query."""
     metric = metric_of(matrix)
     if metric is None:
         return []
@@ -81,7 +81,7 @@ def dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[Dated]:
 
 
 def _days(models: Iterable[Model]) -> Mapping[UUID, date]:
-    """Return the day until which each model was trained, of those that state one."""
+    """Return the training date of each model that states one."""
     submissions = Submission.objects.filter(pk__in=[model.id for model in models])
     days = {}
     for submission, day in submissions.values_list("pk", "trained_until"):
@@ -91,7 +91,7 @@ def _days(models: Iterable[Model]) -> Mapping[UUID, date]:
 
 
 def _dated(matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[Round]) -> Dated:
-    """Compare a model's rounds on both sides of its day."""
+    """Compare a model's rounds before and after its training date."""
     numbers, column = matrix.numbers, matrix.metrics.index(metric)
     numbers_before, numbers_after = _parted(rounds, day)
     before: list[int] = []
@@ -117,7 +117,7 @@ def _dated(matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[
 
 
 def _parted(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
-    """Return the numbers of the rounds that were over by the day, and of those opened after it."""
+    """Return the numbers of the rounds that had ended by the date, and of those opened after it."""
     before, after = set(), set()
     for round in rounds:
         if round.closed_at and round.closed_at.date() <= day:
@@ -128,7 +128,10 @@ def _parted(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
 
 
 def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
-    """Return a model's share (a column of the metrics) on several sets together."""
+    """Return a model's share of correct answers on several sets together.
+
+    place: the model's index. column: the metric's index. group: the indices of the sets.
+    """
     numbers: list[int] = []
     provisional: list[BoardSet] = []
     n, right = 0, 0.0
@@ -156,7 +159,8 @@ def _others(
 ) -> float | None:
     """Return the mean difference of the other models that were run on the same sets.
 
-    None without any. It tells how much harder the later rounds are for everybody.
+    None if there are none. The difference shows how much harder the later rounds are for all
+    models.
     """
     if not (before and after):
         return None
@@ -168,7 +172,7 @@ def _others(
 
 
 def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
-    """Return each model's share on several sets together, in percent; NaN where one is missing."""
+    """Return each model's share on several sets together, in percent; NaN if one is missing."""
     n = matrix.numbers.n[:, group, column]
     sizes = np.where(n > 0, n, [matrix.sets[at].size for at in group])
     right: Floats = (matrix.numbers.values[:, group, column] * sizes).sum(axis=1)
@@ -177,7 +181,7 @@ def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
 
 
 def dated_body(matrix: Matrix, lines: Sequence[Dated]) -> dict[str, Any]:
-    """Return the models before and after for programs, in percent and points."""
+    """Return the models' results before and after as JSON values, in percent and points."""
     return {
         "task": matrix.task,
         "metric": metric_of(matrix) or "",

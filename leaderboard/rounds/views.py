@@ -22,7 +22,7 @@ ROWS = 100
 @login_not_required
 @require_safe
 def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Show every model on every round's set, and people."""
+    """Show the results of every model and of people on every round's set."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.rounds.matrix import draw_charts, rounds_of
 
@@ -48,7 +48,7 @@ def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def training_dates(request: HttpRequest, code: str) -> HttpResponse:
-    """Show each model's accuracy before and after its training, and on what is held back."""
+    """Show each model's accuracy before and after its training date, and on held-back rows."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.rounds import held_back
     from leaderboard.rounds import training_dates as dates
@@ -68,7 +68,7 @@ def training_dates(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _file(task: Task, format: str) -> HttpResponse:
-    """Answer with the public numbers as a file."""
+    """Return the public numbers as a CSV or JSON file."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.rounds.matrix import rounds_body, rounds_csv, rounds_of
 

@@ -11,7 +11,7 @@ MOST_NAMED = 20
 
 
 def what_changed(before: Table, after: Table) -> list[str]:
-    """Describe which sets, rules and models differ in the later table; of an arena the models."""
+    """Describe the differences between two tables: sets, rules and models, or an arena's models."""
     sentences: list[str] = []
     if "battles" in after:
         sentences += _arena(before, after)
@@ -23,12 +23,12 @@ def what_changed(before: Table, after: Table) -> list[str]:
 
 
 def _by(key: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the rows by one of their values."""
+    """Return the rows by their value of `key`."""
     return {row[key]: row for row in rows}
 
 
 def _sets(before: Table, after: Table) -> Iterator[str]:
-    """Yield the sets that came, went or have another version or access."""
+    """Describe the sets that were added or removed, or have another version or access."""
     old, new = _by("name", before["sets"]), _by("name", after["sets"])
     for name, board_set in new.items():
         was = old.get(name)
@@ -43,7 +43,7 @@ def _sets(before: Table, after: Table) -> Iterator[str]:
 
 
 def _rules(before: Table, after: Table) -> Iterator[str]:
-    """Yield what changes the scores: weights, the formula, metrics and the code."""
+    """Describe changes to weights, formula, metrics and code, which change the scores."""
     for kind in ("metrics", "sets"):
         old, new = before["weights"][kind], after["weights"][kind]
         for name in {**new, **old}:
@@ -67,7 +67,7 @@ def _rules(before: Table, after: Table) -> Iterator[str]:
 
 
 def _arena(before: Table, after: Table) -> Iterator[str]:
-    """Yield the models of an arena that came or moved, and how many comparisons were added."""
+    """Describe an arena's new and moved models, and the number of added comparisons."""
     old, new = _by("name", before["models"]), _by("name", after["models"])
     added, moved = [], []
     for name, row in new.items():
@@ -83,7 +83,7 @@ def _arena(before: Table, after: Table) -> Iterator[str]:
 
 
 def _models(before: Table, after: Table) -> Iterator[str]:
-    """Yield the models that came, went, moved or have another score."""
+    """Describe the models that were added or removed, moved, or have another score."""
     old, new = _by("id", before["rows"]), _by("id", after["rows"])
     added, gone, moved = [], [], []
     rescored = 0
@@ -118,7 +118,7 @@ def _at(row: Mapping[str, Any]) -> str:
 
 
 def _shorten(sentences: list[str], rest: str) -> list[str]:
-    """Return the first sentences, and how many more there are of the kind."""
+    """Return the first sentences, and a count of the remaining ones. rest: its text."""
     first = sentences[:MOST_NAMED]
     more = len(sentences) - len(first)
     if more:

@@ -16,7 +16,7 @@ SHOWN = 3
 
 
 class PreviewLine(NamedTuple):
-    """A model's rank, and its Dynascore with its interval, or with a range from least to most."""
+    """A model's rank, and its Dynascore with an interval or as a range from least to most."""
 
     rank: str
     model: str
@@ -29,7 +29,7 @@ class PreviewLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Top:
-    """The first models of a board, and when its snapshot was taken."""
+    """The first models of a board, and the time of its snapshot."""
 
     lines: list[PreviewLine]
     made_at: datetime
@@ -37,12 +37,12 @@ class Top:
 
     @property
     def rows(self) -> list[tuple[str, str, float | None]]:
-        """Rank, model and Dynascore."""
+        """Return rank, model and Dynascore of each line."""
         return [line[:3] for line in self.lines]
 
     @property
     def scale(self) -> Place:
-        """Return the least and the greatest end of the intervals."""
+        """Return the lowest and the highest end of the intervals."""
         ends = []
         for line in self.lines:
             for end in (line.value, line.low, line.high, line.least, line.most):
@@ -52,9 +52,9 @@ class Top:
 
 
 def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
-    """Return the first models by the task's id; tasks without a snapshot are left out.
+    """Return the first models of each task's newest snapshot, by task id.
 
-    A snapshot has at least one score.
+    Tasks without a snapshot are left out. A snapshot has at least one score.
     """
     # Only the first rows are read, because tables are large.
     columns = [f"table__rows__{number}" for number in range(SHOWN)]

@@ -23,7 +23,7 @@ from tasks.models import Task
 
 
 def refreeze_rates(*, task: Task, actor: User | None) -> Snapshot:
-    """Freeze the exchange rates again, and take a snapshot of the board by them.
+    """Freeze the exchange rates again, and take a snapshot of the resulting board.
 
     Locks: `freeze_rates`, then `take_snapshot`. Raises Refused.
     """
@@ -41,9 +41,9 @@ def take_snapshot(
     description: str = "",
     mode: Mode | None = None,
 ) -> Snapshot:
-    """Keep the public board for ever, under the owner's weights or others. Locks the Task row.
+    """Store the public board permanently, under the owner's weights or others. Locks the Task row.
 
-    The lock gives numbers without gaps or doubles. Raises Refused without scores.
+    The lock gives consecutive unique numbers. Raises Refused without scores.
     """
     from leaderboard.board.tables import public_table, table_digest
 
@@ -71,7 +71,7 @@ def take_snapshot(
 
 
 def _arena_table(task: Task) -> dict[str, Any]:
-    """Return the board of an arena as it is shown. Raises Refused while it is first computed."""
+    """Return the board of an arena as it is shown. Raises Refused during its first computation."""
     cached = kept_table(task)
     if cached is None:
         raise Refused(gettext("The models are being ranked. Ask again in a minute."))
@@ -81,11 +81,10 @@ def _arena_table(task: Task) -> dict[str, Any]:
 
 
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
-    """Keep the board if it differs from the last snapshot; None when none is taken.
+    """Store the board if it differs from the last snapshot; return None if none is taken.
 
-    It is looked at once a day. A board without ranks is looked at again until it has one, from the
-    first score of a public model on. No lock: of two workers one marks the day. Then as
-    `take_snapshot`.
+    The board is checked once a day, and again each minute while it has scores but no ranks.
+    Takes no lock: of two workers, only one marks the day. Then see `take_snapshot`.
     """
     from leaderboard.board.exports import shows_same
     from leaderboard.board.tables import public_table

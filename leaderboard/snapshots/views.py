@@ -35,7 +35,7 @@ from tasks.selectors import find_visible_tasks
 
 
 class SnapshotForm(forms.Form):
-    """What a snapshot is called."""
+    """A form for the title and description of a snapshot."""
 
     title = forms.CharField(max_length=150, required=False, label=_("Title"))
     description = forms.CharField(max_length=500, required=False, label=_("Why it is taken"))
@@ -44,7 +44,7 @@ class SnapshotForm(forms.Form):
 @login_not_required
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    """Show the boards of all tasks that this person may see, with their first models."""
+    """Show the boards of all tasks that the person may see, with their first models."""
     tasks = list(find_visible_tasks(request.user))
     tops, sizes = tops_of(tasks), sizes_of(tasks)
     counts = dict(count_models(tasks))
@@ -60,7 +60,7 @@ def index(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def snapshots(request: HttpRequest, code: str) -> HttpResponse:
-    """List all snapshots of a task's board, the newest first; its owners take another one."""
+    """List all snapshots of a task's board, newest first; its owners can take a new one."""
     task = find_task(request, code, kinds=ALL_KINDS)
     may_take = can_edit(request.user, task)
     form = SnapshotForm(request.POST if request.method == "POST" else None)
@@ -84,7 +84,7 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _take_snapshot(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | None:
-    """Take the snapshot; None when it was refused, with the reason in the form."""
+    """Take the snapshot; if it is refused, add the reason to the form and return None."""
     with as_form_error(form):
         return services.take_snapshot(task=task, actor=person(request), **form.cleaned_data)
     return None
@@ -92,7 +92,7 @@ def _take_snapshot(request: HttpRequest, task: Task, form: SnapshotForm) -> Snap
 
 @require_POST
 def refreeze(request: HttpRequest, code: str) -> HttpResponse:
-    """Freeze the exchange rates again, and show the snapshot that is taken of the result."""
+    """Freeze the exchange rates again, and show the snapshot taken afterwards."""
     task, user = find_task_and_editor(request, code)
     with as_message(request):
         snapshot = services.refreeze_rates(task=task, actor=user)
@@ -105,7 +105,7 @@ def refreeze(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Show a snapshot: its numbers, its digest, how to cite it and what is new in it."""
+    """Show a snapshot's numbers, digest, citation and changes."""
     task = find_task(request, code, kinds=ALL_KINDS)
     stored = get_object_or_404(task.snapshots, number=number)
     address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
@@ -131,7 +131,7 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str]:
-    """Return the file with its BibTeX entry, as in `leaderboard.board.views.FILES`."""
+    """Return the snapshot's BibTeX file as an entry of `leaderboard.board.views.FILES`."""
     number, title, sha256 = snapshot.number, snapshot.title, snapshot.sha256
     return (
         lambda table, address: snapshot_bibtex(table, number, title, sha256, address),
@@ -141,7 +141,7 @@ def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str
 
 
 def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the rows in words, and the ids of models that still have a page for everybody."""
+    """Return the formatted rows, and the ids of models that still have a public page."""
     from leaderboard.board.cells import BoardScore, Cell
     from leaderboard.board.columns import LESS_IS_BETTER
     from leaderboard.board.page import cell_texts, column_heads
@@ -168,7 +168,7 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
 @require_safe
 @xframe_options_exempt
 def embed(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the first five models as a small page that other sites may put in a frame."""
+    """Show the first five models on a small page that other sites can embed in a frame."""
     from leaderboard.board.page import first_models
 
     task = find_task(request, code)

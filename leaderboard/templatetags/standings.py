@@ -15,7 +15,7 @@ register = template.Library()
 
 @register.simple_tag(name="standing_of")
 def find_standing(submission: Submission, user: Person) -> "Standing | None":
-    """Return how the model stands on its board, as far as this person sees it."""
+    """Return the model's standing on its board, as far as the person may see it."""
     from leaderboard.rounds import standing
 
     return standing.model_standing(submission, user)

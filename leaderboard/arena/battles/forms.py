@@ -12,7 +12,7 @@ LONGEST_PROMPT = 4_000
 
 
 class MessageForm(forms.Form):
-    """What both models are asked next. battle: empty for a new one."""
+    """A form for the next message to both models. battle: empty for a new battle."""
 
     battle = forms.UUIDField(required=False, widget=forms.HiddenInput)
     number = forms.IntegerField(min_value=1, max_value=1000, widget=forms.HiddenInput)
@@ -31,7 +31,7 @@ class MessageForm(forms.Form):
 
 
 class VoteForm(forms.Form):
-    """Which answers are better, of a battle that showed so many turns."""
+    """A form for a vote on a battle. It states how many turns the page showed."""
 
     battle = forms.UUIDField()
     turns = forms.IntegerField(min_value=1)

@@ -39,9 +39,9 @@ _CLAIM = re.compile(
 def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
     """Return whether one of a model's answers names its model.
 
-    names: the names of the model, such as `gpt-4o-mini`. An answer names it with one of these or a
-    word of its family anywhere, or with a sentence such as “I am Claude”: a word of any family, or
-    a word that begins with a capital letter.
+    names: the names of the model, such as `gpt-4o-mini`. An answer names the model if it contains
+    one of these names or a word of the model's family, or a sentence such as “I am Claude” with a
+    word of any family or a capitalised word.
     """
     own_words = _words_of(names)
     family_words = tuple(f"{_plain(word)} " for word in chain.from_iterable(FAMILIES))
@@ -57,7 +57,7 @@ def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
 
 
 def _words_of(names: Iterable[str]) -> set[str]:
-    """Return names and the words of their families, without words that others use by chance."""
+    """Return names and their families' words, without common words that occur by chance."""
     words: set[str] = set()
     for name in names:
         plain = _plain(name)
@@ -67,7 +67,7 @@ def _words_of(names: Iterable[str]) -> set[str]:
 
 
 def _plain(text: str) -> str:
-    """Return the words in lower case with a space between them.
+    """Return the words in lower case, separated by single spaces.
 
     Letters and digits are separated: `gpt4o` becomes `gpt 4 o`.
     """

@@ -20,7 +20,7 @@ from tasks.targets.services import add_target
 
 @transaction.atomic
 def add_model(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
-    """Register a target whose settings are checked, and let battles draw it. Raises Refused."""
+    """Register a target with checked settings, and allow battles to draw it. Raises Refused."""
     target = add_target(task=task, actor=actor, fields=fields)
     target.task = task
     set_live(target=target, actor=actor, is_live=True)
@@ -29,9 +29,10 @@ def add_model(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetMo
 
 @transaction.atomic
 def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
-    """Let battles draw a target, or stop that; its votes stay. Raises Refused.
+    """Allow battles to draw a target, or stop that; existing votes are kept. Raises Refused.
 
-    Imported comparisons of its name belong to it. No lock: the name is unique.
+    Imported comparisons of a model with the target's name become the target's. Takes no lock,
+    because the name is unique.
     """
     if is_live:
         try:
@@ -48,7 +49,7 @@ def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
 
 @transaction.atomic
 def add_gold(*, task: Task, actor: User, prompt: str, good: str, broken: str) -> GoldPair:
-    """Make a gold pair. Raises Refused where both answers are alike."""
+    """Create a gold pair. Raises Refused if both answers are alike."""
     # Compared word by word: other spaces make no difference that a voter could see.
     if good.split() == broken.split():
         raise Refused(_("Both answers are alike."), code="gold", field="broken")
@@ -60,14 +61,14 @@ def add_gold(*, task: Task, actor: User, prompt: str, good: str, broken: str) ->
 
 @transaction.atomic
 def set_gold_active(*, pair: GoldPair, actor: User, is_active: bool) -> None:
-    """Let voters get a gold pair, or stop that; answers to it stay. No lock."""
+    """Show a gold pair to voters, or stop showing it; answers to it are kept. Takes no lock."""
     GoldPair.objects.filter(pk=pair.pk).update(is_active=is_active)
     log(actor, "gold_pair.on" if is_active else "gold_pair.off", pair, about=pair.task)
 
 
 @transaction.atomic
 def decide_release(*, battle: Battle, actor: User, publish: bool) -> None:
-    """Publish a conversation that waits, or withhold it; by conditional update. Raises Stale."""
+    """Publish or withhold a pending conversation by a conditional update. Raises Stale."""
     state = Battle.Release.RELEASED if publish else Battle.Release.WITHHELD
     # On condition that it still waits: another owner may have decided, or the voter withdrawn.
     waiting = Battle.objects.filter(pk=battle.pk, release=Battle.Release.WAITING)

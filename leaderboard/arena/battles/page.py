@@ -30,7 +30,7 @@ def show_battle(
     refused: Refused | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Render the page of a person's battle. battle is None before it begins."""
+    """Render the page of a person's battle. battle: None before the first message."""
     values = {
         "task": task,
         "battle": battle,
@@ -48,7 +48,7 @@ def show_battle(
 
 
 def _conversation(battle: Battle | None) -> dict[str, Any]:
-    """Return the turns with both answers, the last one's state and, after the vote, the names."""
+    """Return the turns with both answers, the state of the last turn and, after the vote, names."""
     turns = list(battle.turns.all()) if battle else []
     last = turns[-1] if turns else None
     values: dict[str, Any] = {
@@ -77,9 +77,9 @@ def _answers_as_html(turn: Turn) -> list[tuple[str, SafeString]]:
 
 
 def _form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm | None:
-    """Return the form of the next message, with the text of a failed one filled in.
+    """Return the form for the next message, filled with the text of a message that failed.
 
-    None when no further message may be sent.
+    None if no further message may be sent.
     """
     # A message that failed, or is lost, is sent again under its own number.
     number, prompt = 1, ""

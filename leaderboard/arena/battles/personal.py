@@ -18,8 +18,8 @@ KINDS = ("mail", "phone", "card", "ip")
 def personal_data(texts: Iterable[str]) -> list[str]:
     """Return the kinds of personal data that the texts may contain, in the order of KINDS.
 
-    mail: addresses. phone: numbers of 7 to 15 digits that begin with + or 0 or are grouped. card:
-    13 to 19 digits with the check digit of payment cards (Luhn). ip: addresses of both versions.
+    mail: email addresses. phone: numbers of 7 to 15 digits that begin with + or 0 or are grouped.
+    card: 13 to 19 digits with the check digit of payment cards (Luhn). ip: IPv4 and IPv6 addresses.
     """
     kinds: set[str] = set()
     for text in texts:
@@ -43,14 +43,14 @@ def _kinds(text: str) -> Iterator[str]:
 
 
 def _looks_dialled(number: str, digits: str) -> bool:
-    """Return whether a number is written as people write telephone numbers."""
+    """Return whether a number is formatted like a telephone number."""
     if re.fullmatch(r"\d+\.\d+", number) or _is_address(number):  # a decimal, a version
         return False
     return number[0] in "+(0" or number != digits
 
 
 def _is_address(text: str) -> bool:
-    """Return whether a text is the address of a machine that could be a person's."""
+    """Return whether a text is an IP address that could belong to a person."""
     try:
         # A colon at the end belongs to the sentence, unless it is part of the address (`fe80::`).
         address = ip_address(text.rstrip("." if "::" in text else ".:"))
@@ -60,9 +60,9 @@ def _is_address(text: str) -> bool:
 
 
 def _has_check_digit(digits: str) -> bool:
-    """Return whether the digits pass Luhn's check.
+    """Return whether the digits pass the Luhn check.
 
-    With every second digit from the right doubled, the sum of all digits ends in 0.
+    The sum of all digits, with every second digit from the right doubled, must end in 0.
     """
     total = 0
     for place, digit in enumerate(reversed(digits)):

@@ -13,7 +13,7 @@ CHUNK = 200
 
 
 def released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
-    """Yield the lines in the order of the conversations, reading CHUNK of them at a time.
+    """Yield a JSON line per published conversation, reading CHUNK conversations at a time.
 
     with_setup: include adapter and options of the models, with their prompts; for members only.
     """
@@ -62,7 +62,7 @@ def _turn(turn: Turn, with_setup: bool) -> Mapping[str, Any]:
 def own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
     """Yield a person's battles for the export of their own data.
 
-    Models are named after the vote. Gold pairs are not marked, as in the battle itself.
+    Models are named only after the vote. Gold pairs are not marked, as in the battle itself.
     """
     rows = Battle.objects.filter(voter=voter_id).order_by("pk")
     rows = rows.select_related("task", "left", "right").prefetch_related("turns__replies")

@@ -29,7 +29,7 @@ _chance = random.SystemRandom()
 
 
 class Drawn(NamedTuple):
-    """A pair of contestants by id, on the sides that they take, and its chance of being drawn."""
+    """A pair of contestants by id, left and right, with the probability of drawing the pair."""
 
     left: int
     right: int
@@ -37,19 +37,19 @@ class Drawn(NamedTuple):
 
 
 def battles_of(voter: Annotator, task: Task) -> QuerySet[Battle]:
-    """Return a person's battles in an arena, with what their page shows."""
+    """Return a person's battles in an arena, with the related rows that their page shows."""
     turns = Prefetch("turns", Turn.objects.prefetch_related("replies"))
     battles = Battle.objects.filter(voter=voter, task=task)
     return battles.select_related("left__target", "right__target").prefetch_related(turns)
 
 
 def open_battle(voter: Annotator, task: Task) -> Battle | None:
-    """Return the battle in which the person has not chosen yet; None when there is none."""
+    """Return the battle in which the person has not voted yet; None if there is none."""
     return battles_of(voter, task).filter(ended_at__isnull=True).first()
 
 
 def begun_today(voter: Annotator, task: Task) -> int:
-    """Return how many battles the person began since 00:00 UTC, also under deleted accounts."""
+    """Count the battles that the person began since 00:00 UTC, also under deleted accounts."""
     begun = Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight())
     # What deleted accounts of the same person used stays in their quota.
     used_before = SpentQuota.objects.filter(
@@ -60,14 +60,14 @@ def begun_today(voter: Annotator, task: Task) -> int:
 
 
 def battles_today(voter: Annotator) -> dict[str, int]:
-    """Return how many battles an annotator began since 00:00 UTC, by the task's quota."""
+    """Count the battles that an annotator began since 00:00 UTC, by the task's quota."""
     begun = Battle.objects.filter(voter=voter, began_at__gte=midnight())
     counts = begun.order_by().values_list("task").annotate(Count("pk"))
     return {quota_name(BATTLES, task): number for task, number in counts}
 
 
 def consent_of(voter: Annotator, task: Task) -> ReleaseConsent | None:
-    """Return the person's answer to the current question of publication; None without one."""
+    """Return the person's answer to the current consent question; None if not answered."""
     answers = ReleaseConsent.objects.filter(voter=voter, task=task, version=CONSENT_VERSION)
     return answers.first()
 
@@ -79,10 +79,10 @@ def live_contestants(task: Task) -> list[Contestant]:
 
 
 def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
-    """Return the gold pair that the person gets next.
+    """Return the gold pair to show the person next.
 
-    None when it is not the turn of a gold pair, or when the person has seen all of them. The choice
-    depends on the last battle and a secret, so loading the page again changes nothing.
+    None if no gold pair is due, or if the person has seen all of them. The choice depends on the
+    last battle and a secret, so reloading the page does not change it.
     """
     last = Battle.objects.filter(voter=voter, task=task).order_by("-pk").first()
     if last is None:
@@ -98,7 +98,7 @@ def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
 
 
 def draw_pair(task: Task) -> Drawn:
-    """Draw two models for a new battle, and their sides. Raises NoContext with fewer than two."""
+    """Draw two models and their sides for a new battle. Raises NoContext with fewer than two."""
     contestants = live_contestants(task)
     spent_targets = find_spent_targets(
         contestant.target for contestant in contestants if contestant.target
@@ -118,9 +118,10 @@ def draw_pair(task: Task) -> Drawn:
 
 
 def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
-    """Return the pairs of live models with their chances, computed at most a minute ago.
+    """Return the pairs of live models with their probabilities, at most a minute old.
 
-    In a large arena a thread computes them; until it has, all pairs have the same chance.
+    In a large arena a thread computes the probabilities; until it has finished, all pairs have the
+    same probability.
     """
     # Another set of live models has other chances.
     digest = hashlib.sha256(repr(live).encode()).hexdigest()[:16]
@@ -138,7 +139,10 @@ def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
 
 
 def _count_chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
-    """Compute the chances of all pairs. Imports numpy late: the web loads it for the first pair."""
+    """Compute the probabilities of all pairs.
+
+    Imports numpy late, so that a web process loads it only when a pair is drawn.
+    """
     import numpy as np
 
     from leaderboard.arena.pairing import pair_chances
@@ -154,7 +158,7 @@ def _count_chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
 
 @dataclass(frozen=True)
 class ArenaCounts:
-    """The size of an arena, for its owners. waiting: conversations that wait for their decision."""
+    """The size of an arena, for its owners. waiting: conversations that need their decision."""
 
     models: int
     conversations: int
@@ -164,7 +168,7 @@ class ArenaCounts:
 
 
 def arena_counts(task: Task) -> ArenaCounts:
-    """Count models that battles draw, conversations, votes and voters. Two queries."""
+    """Count the live models, conversations, votes and voters of an arena. Two queries."""
     voted = ~Q(winner="") & Q(gold=None)
     counts = Battle.objects.filter(task=task).aggregate(
         conversations=Count("pk"),

@@ -39,7 +39,8 @@ _chance = random.SystemRandom()
 def give_consent(*, voter: Annotator, task: Task, agrees: bool) -> None:
     """Store whether the person's conversations may be published, from now on.
 
-    A no also takes back what was released before. No lock: the last answer wins.
+    Refusing also withdraws conversations that were published before. Takes no lock: the last answer
+    wins.
     """
     ReleaseConsent.objects.update_or_create(
         voter=voter,
@@ -56,8 +57,8 @@ def give_consent(*, voter: Annotator, task: Task, agrees: bool) -> None:
 def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
     """Begin a battle with a gold pair, its good answer on a random side.
 
-    None when it is not the turn of a gold pair, or no battle may begin. Locks the annotator, so
-    that two tabs get the same battle.
+    None if no gold pair is due, or if no battle may begin. Locks the annotator, so that two tabs
+    get the same battle.
     """
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
     if open_battle(voter, task):  # looked at again under the lock
@@ -92,14 +93,14 @@ def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
 def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     """End a battle with a vote, which counts as a comparison unless a model named itself.
 
-    winner: one of Comparison.Winner. turns: how many the page showed.
+    winner: one of Comparison.Winner. turns: the number of turns that the page showed.
 
-    1. Check that the voter may vote, has not voted yet, and saw the conversation as it is now.
-    2. Check that a model named itself, after which voters are no longer blind.
+    1. Check that the voter may vote, has not voted yet, and saw the latest turn.
+    2. Check whether a model named itself, after which voters are no longer blind.
     3. Decide whether the conversation may be published.
-    4. Store the comparison, and the vote.
+    4. Store the comparison and the vote.
 
-    Locks the battle, so that one vote counts and no message enters at the same time.
+    Locks the battle, so that one vote counts and no message arrives at the same time.
     Raises NotAllowed, Stale, TooSoon.
     """
     locked = _locked(battle)
@@ -132,7 +133,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
 
 
 def _locked(battle: Battle) -> Battle:
-    """Lock a battle and read it again, with what a vote needs."""
+    """Lock a battle and return it with the related rows that a vote needs."""
     rows = Battle.objects.select_for_update(of=("self",)).prefetch_related("turns__replies")
     locked = rows.select_related("left__target", "right__target", "voter__user").get(pk=battle.pk)
     locked.task = battle.task  # with its parsed configuration
@@ -140,7 +141,7 @@ def _locked(battle: Battle) -> Battle:
 
 
 def _answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
-    """Return the answers of each side."""
+    """Return the answers by side."""
     answers: dict[str, list[str]] = {side: [] for side in SIDES}
     for turn in turns:
         for reply in turn.replies.all():
@@ -149,7 +150,7 @@ def _answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
 
 
 def _names(contestant: Contestant) -> list[str]:
-    """Return the names by which a model may call itself."""
+    """Return the names that a model may use for itself."""
     names, target = [contestant.name], contestant.target
     if target:
         for name in (target.options.get("model"), target.source):
@@ -159,7 +160,7 @@ def _names(contestant: Contestant) -> list[str]:
 
 
 def _prepare_release(battle: Battle, texts: Iterable[str]) -> None:
-    """Set whether the conversation may be published; possible personal data makes it wait."""
+    """Set the conversation's publication state; possible personal data makes it pending."""
     # The voter decides; without an answer nothing is published.
     consent = consent_of(battle.voter, battle.task)
     if consent is None or not consent.agrees:
@@ -184,7 +185,7 @@ def _store_comparison(battle: Battle, answers: Mapping[str, Sequence[str]]) -> N
 
 @transaction.atomic
 def leave_battle(*, battle: Battle) -> None:
-    """End a battle without a vote; it counts among today's. Locks the battle."""
+    """End a battle without a vote; it counts toward the daily cap. Locks the battle."""
     locked = _locked(battle)
     if locked.ended_at is None:
         locked.ended_at = timezone.now()
@@ -193,9 +194,10 @@ def leave_battle(*, battle: Battle) -> None:
 
 @transaction.atomic
 def erase_conversations(*, voter: Annotator) -> None:
-    """Remove the conversations of a person who left: messages, answers, consents; votes stay.
+    """Delete the messages, answers and consents of a person who left; keep their votes.
 
-    A turn that is being asked is gone too, so its answers are never stored. Locks the battles.
+    Deletes turns that are still being answered too, so their answers are never stored. Locks the
+    battles.
     """
     battles = Battle.objects.filter(voter=voter)
     # Evaluated only to take the locks, in one order so that two requests cannot block each other.

@@ -56,8 +56,8 @@ def begin_turn(
 ) -> tuple[Turn, bool]:
     """Return the turn with this key, and whether the caller must ask the models.
 
-    battle, number: what the page showed. Without a battle, one begins with the pair `drawn`. A
-    failed or lost turn is asked again.
+    battle, number: the values that the page showed. Without a battle, begin one with the pair
+    `drawn`. A failed or lost turn is asked again.
     Locks the annotator, then the battle. Raises Stale, CapReached, NotAllowed.
     """
     check_at_work(voter, task)
@@ -95,7 +95,7 @@ def begin_turn(
 
 
 def _with_battle(turn: Turn) -> Turn:
-    """Attach the turn's battle as its page shows it."""
+    """Attach the turn's battle with the related rows that its page shows."""
     task = turn.battle.task
     turn.battle = selectors.battles_of(turn.battle.voter, task).get(pk=turn.battle_id)
     turn.battle.task = task
@@ -111,7 +111,7 @@ def _begin(voter: Annotator, task: Task, drawn: Drawn) -> Battle:
 
 
 def check_cap(voter: Annotator, task: Task) -> None:
-    """Raise CapReached when the person has begun as many battles today as they may."""
+    """Raise CapReached if the person has begun the maximum number of battles today."""
     most = task.config.battles.per_day
     if selectors.begun_today(voter, task) >= most:
         text = _("You have begun today's %(number)d conversations (reset at 00:00 UTC). Thank you!")
@@ -119,9 +119,9 @@ def check_cap(voter: Annotator, task: Task) -> None:
 
 
 def _next_number(battle: Battle) -> int:
-    """Return the number of the message that may be sent now.
+    """Return the number of the next message.
 
-    0 while the models are answering, and for a gold pair: then no message may be sent.
+    0 if no message may be sent: while the models are answering, and for a gold pair.
     """
     last = battle.turns.last()
     # A gold pair has one message, which is there from the start.
@@ -135,9 +135,9 @@ def _next_number(battle: Battle) -> int:
 
 
 def ask_models(turn: Turn, seconds: float | None = None) -> Turn:
-    """Ask both models and store their answers; return the turn as it is after the wait.
+    """Ask both models, store their answers and return the turn as it is after the wait.
 
-    seconds: how long to wait, by default as long as a page waits. When the models take longer, a
+    seconds: the maximum wait; by default as long as a page waits. If the models take longer, a
     thread of the pool stores the answers later.
     """
     try:
@@ -166,7 +166,7 @@ def ask_models(turn: Turn, seconds: float | None = None) -> Turn:
 
 
 def _side(turn: Turn, side: str) -> LiveTarget:
-    """Return one of the models with the conversation from its side. Raises EndpointError."""
+    """Return one of the models with its side of the conversation. Raises EndpointError."""
     exchanges = []
     for earlier in turn.battle.turns.all():
         if earlier.number < turn.number:
@@ -179,14 +179,14 @@ def _side(turn: Turn, side: str) -> LiveTarget:
 
 
 def keys_of(turn: Turn) -> list[str]:
-    """Return the keys of what each side has written so far, left and right (`partial_answers`)."""
+    """Return the keys of both sides' partial answers, left and right (`partial_answers`)."""
     return [f"battle:{turn.pk}:{side}:{turn.asked_at.timestamp()}" for side in SIDES]
 
 
 def _heard(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
-    """Let both sides be heard while they write.
+    """Attach stream writers to both sides, if both models can stream.
 
-    When one of them cannot be, neither is: that would tell them apart.
+    If only one of them can, neither streams, because that would tell them apart.
     """
     # A side that appears word by word beside one that appears at once would be told apart.
     if not all(isinstance(side.endpoint, Writer) for side in sides):
@@ -205,7 +205,7 @@ def _target(battle: Battle, side: str) -> TargetModel:
 
 
 def _conclude(turn: Turn, answers: Answers) -> Turn:
-    """Store what the models answered, or why they did not; return the turn as it is then."""
+    """Store the models' answers, or the reason for their failure, and return the updated turn."""
     # Calls are counted whether or not the answers can be used.
     note_spent([Payer(_target(turn.battle, side)) for side in SIDES], answers)
     if error := answers.exception():
@@ -222,7 +222,7 @@ def _conclude(turn: Turn, answers: Answers) -> Turn:
 
 
 def _text(prediction: Prediction) -> str:
-    """Return a model's answer. Raises EndpointError when it is not an answer to show."""
+    """Return the text of a model's answer. Raises EndpointError if it cannot be shown."""
     text = next(iter(prediction.output.values()), None)
     if not isinstance(text, str):
         raise rubbish("The answer is no text.")
@@ -230,7 +230,7 @@ def _text(prediction: Prediction) -> str:
 
 
 def _fail(turn: Turn, error: BaseException) -> Turn:
-    """Store that a turn failed, count it against its targets, and return the turn."""
+    """Store that a turn failed, count the failure against its targets, and return the turn."""
     logger.warning("turn %s: %s", turn.pk, error)
     targets = [turn.battle.contestant(side).target for side in SIDES]
     note_failed(error, [target for target in targets if target])
@@ -239,7 +239,10 @@ def _fail(turn: Turn, error: BaseException) -> Turn:
 
 
 def finish_turn(*, turn: Turn, predictions: Sequence[Prediction], answers: Sequence[str]) -> None:
-    """Store both answers, left and right, with what exactly gave them; once. Locks the battle."""
+    """Store both answers, left and right, with the settings of their models. Locks the battle.
+
+    Does nothing if the turn has already ended.
+    """
     # Before the lock: a new version costs a call to its target.
     replies = []
     for side, prediction, text in zip(SIDES, predictions, answers, strict=True):
@@ -267,12 +270,12 @@ def _setup(target: TargetModel) -> Mapping[str, Any]:
 
 
 def fail_turn(*, turn: Turn, reason: str) -> None:
-    """Fail a turn without two usable answers; its text may be sent again. No lock."""
+    """Fail a turn without two usable answers; its message may be sent again. Takes no lock."""
     _end(turn, State.FAILED, reason)
 
 
 def _end(turn: Turn, state: str, failure: str = "") -> bool:
-    """End a turn that is still being asked; return whether it was. A conditional update."""
+    """End a turn by a conditional update; return False if it had already ended."""
     # On condition of `asked_at`: the turn may have been given up as lost and asked again.
     rows = Turn.objects.filter(pk=turn.pk, state=State.ASKING, asked_at=turn.asked_at)
     return bool(rows.update(state=state, failure=failure))

@@ -48,14 +48,14 @@ SOON = 0.2
 
 
 def _enter(request: HttpRequest, code: str) -> tuple[Task, Annotator]:
-    """Return the arena, and the person as its voter."""
+    """Return the arena, and the signed-in person as its voter."""
     task = find_task(request, code, kinds=("arena",))
     return task, participant(request, task, can_enter_judging)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def battle(request: HttpRequest, code: str) -> HttpResponse:
-    """Write to two unnamed models, and choose."""
+    """Show the battle page, and send a message to two unnamed models."""
     task, voter = _enter(request, code)
     if gate_is_shut(request, task):
         return redirect(reverse("annotation:gate", args=[code], query={"for": "battle"}))
@@ -83,7 +83,7 @@ def battle(request: HttpRequest, code: str) -> HttpResponse:
 def _send(
     request: HttpRequest, task: Task, voter: Annotator, current: Battle | None
 ) -> HttpResponse:
-    """Ask both models, and show what they answer."""
+    """Ask both models, and show their answers."""
     form = MessageForm(request.POST)
     if not form.is_valid():
         return page.show_battle(request, task, voter, current, form=form, status=422)
@@ -105,9 +105,9 @@ def _send(
 
 @require_GET
 def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Stream both answers to the person's own message as they come, as `annotation` does.
+    """Stream both answers to the person's own message while the models write them.
 
-    204 when nothing is being asked. Of each side only the text is sent.
+    204 if no answer is pending. Only the text of each side is sent, in the format of `annotation`.
     """
     task, voter = _enter(request, code)
     asking = Turn.objects.filter(battle__voter=voter, battle__task=task, state=Turn.State.ASKING)
@@ -118,7 +118,7 @@ def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
 
 
 def _own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:
-    """Return a battle of the signed-in person, and the person; 404 for others."""
+    """Return the signed-in person's battle, and the person. Raises Http404 for other people's."""
     voter = annotator_of(request.user)  # type: ignore[arg-type]
     battle = get_object_or_404(Battle.objects.select_related("task"), voter=voter, uuid=uuid)
     with_turns = battles_of(voter, battle.task).get(pk=battle.pk)
@@ -128,7 +128,7 @@ def _own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:
 
 @require_POST
 def vote(request: HttpRequest, code: str) -> HttpResponse:
-    """Choose A, B, a tie or both bad; names only now."""
+    """Store a vote for A, B, a tie or both bad, then show the models' names."""
     task, voter = _enter(request, code)
     form = VoteForm(request.POST)
     if not form.is_valid():
@@ -150,7 +150,7 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def battle_over(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """Show a conversation that has ended, with the models' names; go on with one that has not."""
+    """Show a finished conversation with the models' names; redirect if it is still open."""
     own_battle, voter = _own_battle(request, uuid)
     if own_battle.task.code != code:
         raise Http404
@@ -182,7 +182,7 @@ def consent(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def conversations(request: HttpRequest, code: str) -> StreamingHttpResponse:
-    """Export the published conversations as JSON lines; for members with the models' settings."""
+    """Export the published conversations as JSON lines; members also get the models' settings."""
     task = find_task(request, code, can_take, kinds=("arena",))
     rows = released_lines(task, with_setup=can_read(request.user, task))
     return lines(rows, f"{code}-conversations.jsonl")

@@ -17,10 +17,10 @@ LEAST_GOLD = 5
 
 @dataclass(frozen=True)
 class Voter:
-    """A voter's votes by Comparison.Winner, and answers to gold pairs.
+    """A voter's votes by Comparison.Winner, and their answers to gold pairs.
 
-    apart: the votes after a model named itself. gold, right: answers to gold pairs, and those for
-    the good answer.
+    apart: votes cast after a model named itself, which do not count. gold: answers to gold pairs.
+    right: the answers to gold pairs that chose the good answer.
     """
 
     annotator: Annotator
@@ -37,10 +37,10 @@ class Voter:
 
     @property
     def one_sided(self) -> bool:
-        """Return whether the voter hardly ever takes one of the sides, which are random.
+        """Return whether the voter almost always chooses the same side, although sides are random.
 
-        By chance this happens to at most one in a thousand voters (a binomial's tails beyond 3.3
-        standard deviations).
+        By chance this happens to at most one in a thousand voters (the tails of a binomial beyond
+        3.3 standard deviations).
         """
         left, right = self.choices["left"], self.choices["right"]
         # With fewer votes the normal approximation is too coarse.
@@ -48,9 +48,9 @@ class Voter:
 
 
 def voters_of(task: Task) -> list[Voter]:
-    """Return who voted in battles: first those who fail gold pairs or take one side, then by votes.
+    """Return the voters of battles, most suspicious first, then by votes.
 
-    Three queries.
+    Suspicious are voters who fail gold pairs or favour one side. Three queries.
     """
     voted = Battle.objects.filter(task=task).exclude(winner="")
     choices = voted.filter(gold__isnull=True).values_list("voter", "winner", "names_itself")

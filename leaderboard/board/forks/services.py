@@ -20,9 +20,9 @@ LONGEST_NAME = 60
 def save_weights(
     *, task: Task, owner: User, name: str, weighting: Weighting, description: str = ""
 ) -> Weights:
-    """Keep weights under a name, as a fork of the board; one's own of that name are replaced.
+    """Save weights under a name as a fork; replace the owner's weights of the same name.
 
-    No lock: `weights_one_name` holds. Raises Refused.
+    No lock: the constraint `weights_one_name` suffices. Raises Refused.
     """
     if len(name) > LONGEST_NAME or not FORK.fullmatch(name):
         raise Refused(
@@ -57,6 +57,6 @@ def save_weights(
 
 @transaction.atomic
 def delete_weights(*, weights: Weights, actor: User) -> None:
-    """Remove a fork; its address opens nothing any more. No lock."""
+    """Delete a fork; links to it no longer work. Takes no lock."""
     log(actor, "weights.deleted", weights)
     weights.delete()

@@ -24,7 +24,7 @@ from tasks.permissions import can_edit
 
 
 class ForkForm(forms.Form):
-    """What weights are called."""
+    """A form for the name and description of saved weights."""
 
     name = forms.CharField(
         label=_("Name"),
@@ -58,9 +58,9 @@ def forks(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
-    """Read the weights that were sent.
+    """Read the submitted weights.
 
-    When they make no sense: 400 for a form, and for a link the weights that the board opens with.
+    If they are invalid, a form gets status 400, and a link gets the board's opening weights.
     """
     from leaderboard.board.matrix import score_matrix
 
@@ -76,7 +76,7 @@ def _sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
 
 
 def _is_saved(request: HttpRequest, task: Task, weighting: Weighting, form: ForkForm) -> bool:
-    """Save the weights; return whether that worked. Otherwise the form has the reason."""
+    """Save the weights; return False and add the reason to the form if they were refused."""
     if not isinstance(request.user, User):
         raise Http404
     with as_form_error(form):
@@ -88,7 +88,7 @@ def _is_saved(request: HttpRequest, task: Task, weighting: Weighting, form: Fork
 
 @require_POST
 def fork_delete(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Remove one's own weights, or as an editor of the task anybody's."""
+    """Delete one's own saved weights; editors of the task can delete anybody's."""
     task = find_task(request, code)
     fork = get_object_or_404(task.forks, name=name)
     if not isinstance(request.user, User):

@@ -52,6 +52,6 @@ class Command(BaseCommand):
 
 
 def _signed(number: float | None) -> str:
-    """Return a number with its sign, six letters wide; a dash for an unknown one."""
+    """Return a number with its sign, six characters wide; a dash for an unknown one."""
     text = "–" if number is None else f"{number:+.3f}"
     return f"{text:>6}"

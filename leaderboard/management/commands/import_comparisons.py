@@ -40,7 +40,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before.")
 
     def _tell(self, number: int, reason: str) -> None:
-        """Name a bad line; the first ones only."""
+        """Report an invalid line; only the first ones."""
         self._named += 1
         if self._named <= MOST_NAMED:
             self.stderr.write(f"{self._path}:{number}: {reason}")

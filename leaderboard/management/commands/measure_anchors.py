@@ -50,7 +50,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{task.code}: version {version}, by runner {runner}.")
 
     def _measure(self, task: Task, chosen_runner: str | None) -> tuple[str, dict[str, Any]]:
-        """Return the runner, and what each reference model of a task costs."""
+        """Return the runner, and the costs of each of a task's reference models."""
         pool = shipped_pool(task.code)
         rows, runner = {}, ""
         for name in pool.rows if pool else ():
@@ -81,4 +81,4 @@ class Command(BaseCommand):
 
 
 def _silent(*_: Any) -> None:
-    """Accept a progress report between two models and drop it."""
+    """Ignore a progress report."""

@@ -29,7 +29,7 @@ SETTLING = timedelta(minutes=5)
 
 @transaction.atomic
 def follow(*, task: Task, user: User, follows: bool) -> None:
-    """Begin or end to follow a task. No lock: the constraint `follow_once` suffices."""
+    """Follow or unfollow a task. No lock: the constraint `follow_once` suffices."""
     if follows:
         Follow.objects.get_or_create(task=task, user=user)
     else:
@@ -37,17 +37,17 @@ def follow(*, task: Task, user: User, follows: bool) -> None:
 
 
 def tell_followers() -> int:
-    """Mail the followers of tasks with a newly released round; return how many mails.
+    """Email the followers of tasks with a newly released round; return how many emails were sent.
 
     A worker calls it each minute. For each new release, oldest first:
 
-    1. Wait until no model is run on the round's set any more, so that the leaderboard is current.
-    2. Mark the follower as mailed by a conditional update: of several workers, only the one whose
-       update hits sends the mail.
-    3. Send it, unless the follower may no longer see the task.
-    4. While the mail server is away, take the mark back and end; the next call tries again.
+    1. Wait until no model is being run on the round's set, so that the leaderboard is current.
+    2. Mark the follower as notified by a conditional update: of several workers, only the one whose
+       update succeeds sends the email.
+    3. Send the email, unless the follower may no longer see the task.
+    4. If the mail server is unavailable, remove the mark and stop; the next call tries again.
 
-    No lock.
+    Takes no lock.
     """
     sent = 0
     for dataset in _released():
@@ -69,9 +69,9 @@ def tell_followers() -> int:
 
 
 def _released() -> Iterator[Dataset]:
-    """Yield the first release of each round that a follower may not know yet, the oldest first.
+    """Yield the first release of each round with followers to notify, the oldest first.
 
-    After a release whose runs are not over, none of that task follows: so nobody misses that one.
+    A release whose runs are unfinished also blocks the task's later ones, so that nobody misses it.
     """
     # A later version of a release is no news.
     earlier = Dataset.objects.filter(
@@ -96,13 +96,13 @@ def _released() -> Iterator[Dataset]:
 
 
 def _followers_to_mail(dataset: Dataset) -> list[Follow]:
-    """Return the followers who have no mail about a release yet."""
+    """Return the followers who have not been emailed about a release yet."""
     follows = Follow.objects.filter(task=dataset.round.task_id, told_to__lt=dataset.finished_at)
     return list(follows.select_related("user", "task"))
 
 
 def _mail(dataset: Dataset, follower: Follow) -> tuple[str, str, str]:
-    """Return subject and text, in the follower's language, and address."""
+    """Return the email's subject, its text in the follower's language, and their address."""
     task, number = follower.task, dataset.round.number
     names = {"task": task.name, "number": number}
     values = {

@@ -27,7 +27,7 @@ LETTER, AROUND = 7, 12  # pixels: the width of a letter of the badge, and of the
 
 @require_POST
 def follow(request: HttpRequest, code: str) -> HttpResponse:
-    """Begin or end to follow a task."""
+    """Follow or unfollow a task."""
     task = find_task(request, code, kinds=ALL_KINDS)
     follows = "follow" in request.POST
     services.follow(task=task, user=person(request), follows=follows)
@@ -42,7 +42,7 @@ def follow(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 @cache_control(public=True, max_age=300)
 def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Draw a published model's rank, for READMEs; it names the task and not the model."""
+    """Draw a published model's rank as a badge for READMEs. It names the task, not the model."""
     from leaderboard.rounds.standing import model_standing  # loads numpy
 
     submission, _viewer = find_submission(request, pk)
@@ -58,7 +58,7 @@ def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def badge_values(name: str, rank_text: str) -> dict[str, Any]:
-    """Return the two texts with the places at which they are drawn, in pixels."""
+    """Return the two texts of a badge with their positions in pixels."""
     left, right = LETTER * len(name) + AROUND, LETTER * len(rank_text) + AROUND
     return {
         "name": name,
@@ -84,7 +84,7 @@ def board_json(request: HttpRequest, code: str) -> JsonResponse:
 
 
 def _cited(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | None:
-    """Return the newest snapshot, by which the board is cited, and whether it shows the same."""
+    """Return the newest snapshot, for the citation, and whether it equals this table."""
     last = task.snapshots.first()
     if last is None:
         return None
