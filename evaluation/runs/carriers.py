@@ -36,7 +36,7 @@ def sandbox_for(
 ) -> Runner:
     """Return the runner that runs a model in a sandbox. Raises NoEngine.
 
-    shard: the number of examples in one shard; 0: the site's setting.
+    shard: the number of examples in one shard; 0 for the site's setting.
     """
     if not has_cluster():
         return runner_for(model, container_key(job))
@@ -48,17 +48,20 @@ def sandbox_for(
 def practice_sandbox(
     model: Runnable, run: PracticeRun, more: Callable[[], bytes] | None = None
 ) -> Runner:
-    """Return the runner of a model that people try: a container of this machine. Raises NoEngine.
+    """Return the runner of a model for practice: a container on this machine. Raises NoEngine.
 
-    It stays on this machine, whose engine answers, because people wait for each answer. more:
-    returns their further questions as whole lines, or nothing.
+    The cluster is not used, because people wait for each answer.
+    more: returns further questions as whole lines, or empty bytes.
     """
     return runner_for(model, container_key(run), "docker", more)
 
 
 @contextmanager
 def trainer_for(beat: Beat) -> Iterator[Trainer]:
-    """Provide the trainer of models. beat: called while it works."""
+    """Provide a trainer on the site's cluster, or in this process without a cluster.
+
+    beat: called regularly while the trainer works.
+    """
     if not has_cluster():
         yield Here(beat)
         return
@@ -70,9 +73,10 @@ def trainer_for(beat: Beat) -> Iterator[Trainer]:
 
 @contextmanager
 def own_model(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
-    """Provide the transport of calls to a language model of this site on the cluster.
+    """Provide the transport that runs a language model of this site on the cluster.
 
-    None: ask it where it is. A model at an address needs no node, and its secret stays here.
+    None if there is no cluster, or if the target is at an address: then call the target directly.
+    An address needs no node, and its secret stays on this machine.
     """
     # What runs behind an address runs there already.
     if not has_cluster() or target.url or not target.source:

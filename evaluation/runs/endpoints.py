@@ -17,11 +17,11 @@ from tasks.targets.spending_services import MeteredEndpoint, Payer
 
 
 class CannotFetch(AttemptFailed):
-    """A submission that is not there as it was checked; the message says why."""
+    """Raised when a submission's files are missing or have changed; the message says why."""
 
 
 def endpoint_for(submission: Submission) -> Endpoint:
-    """Return the endpoint at which a submission, or the target that it stands for, is asked.
+    """Return the endpoint of a submission, or of the target that it represents.
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
@@ -39,7 +39,7 @@ def endpoint_for(submission: Submission) -> Endpoint:
 
 
 def asked_with(submission: Submission, url: str, secret: str = "") -> OpenAIChatEndpoint:
-    """Return the endpoint that asks a chat model, or makes a language model's prompts.
+    """Return the endpoint that calls a chat model or, for a language model, builds its prompts.
 
     Raises CannotFetch.
     """
@@ -55,7 +55,7 @@ def _shots(submission: Submission) -> list[dict[str, Any]]:
 
 
 def writing_of(submission: Submission) -> Writing | None:
-    """Return how a language model writes; None for other models."""
+    """Return the generation settings of a language model; None for other models."""
     if not KINDS[submission.kind].writes_here:
         return None
     chat = ChatSettings.of(submission.chat)

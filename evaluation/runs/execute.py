@@ -68,7 +68,7 @@ Suite = EvaluationRun.Suite
 
 
 def execute(run: EvaluationRun) -> None:
-    """Evaluate a claimed run and store how it ended. Raises LeaseLost; then nothing was stored."""
+    """Evaluate a claimed run and store its outcome. Raises LeaseLost; then nothing was stored."""
     carry_through(run, _evaluate_and_store)
 
 
@@ -85,10 +85,9 @@ def _evaluate_and_store(run: EvaluationRun, heartbeat: Heartbeat) -> None:
 
 
 def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
-    """Return the scored answers of the run's model; nothing is stored.
+    """Return the scored answers of the run's model, without storing anything.
 
-    The answers are in the submitted file, or were handed in by somebody's own machine, or the model
-    is asked for them.
+    Answers come from the submitted file, from the owner's own machine, or from calling the model.
 
     Raises WorkStopped, EndpointError, ImageRefused, Overdue and LeaseLost.
     """
@@ -103,7 +102,7 @@ def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
 
 
 def _question_of(run: EvaluationRun) -> Question:
-    """Return what the model is asked, and how its answers are scored."""
+    """Return the run's inputs and the rules for scoring the answers to them."""
     task, version = run.submission.task, run.version
     return Question(
         task.config,
@@ -143,7 +142,7 @@ def _ask_model(run: EvaluationRun, question: Question, folder: Path, tell: Tell)
 
 
 def _check_engine(evaluated: Evaluated, runner: Runner) -> None:
-    """Raise NoEngine if the container engine itself went away, so that the run waits for it."""
+    """Raise NoEngine if the container engine stopped responding, so that the run waits for it."""
     has_failed = evaluated.ending.outcome == Outcome.INFRASTRUCTURE
     if has_failed and runner.name.startswith("docker") and not has_engine():
         raise NoEngine(NO_ENGINE)
@@ -151,17 +150,17 @@ def _check_engine(evaluated: Evaluated, runner: Runner) -> None:
 
 @contextmanager
 def _open_attempt(run: EvaluationRun, folder: Path, tell: Tell) -> Iterator[Attempt]:
-    """Provide the run's model with its runner and limits; it exists only inside the block."""
+    """Provide the run's model with its runner and limits, which exist only inside the block."""
     fetching = partial(tell, 0, gettext_noop("fetching the model"))
     with open_model(run.submission, run, fetching) as (model, runner):
         yield Attempt(model, runner, machine_limits(), tell, folder)
 
 
 def _check_consent(run: EvaluationRun) -> None:
-    """Raise CannotBeDone if the owners have withdrawn the consent to send the inputs elsewhere.
+    """Raise CannotBeDone if the owners have withdrawn their consent to send inputs off the site.
 
-    They may do so while the run waits. It costs no quota, and the run may be repeated if the owners
-    agree again.
+    They may withdraw it while the run waits. The run costs no quota and may be repeated if the
+    owners consent again.
     """
     if not EvaluationSet.objects.filter(versions=run.version, may_leave=True).exists():
         raise CannotBeDone(
@@ -171,9 +170,9 @@ def _check_consent(run: EvaluationRun) -> None:
 
 
 def _plain_run(run: EvaluationRun) -> EvaluationRun:
-    """Return the plain run with which a perturbed one is compared.
+    """Return the plain run with which a perturbed run is compared.
 
-    Raises CannotBeDone without one; the outcome of the plain run is the perturbed one's too.
+    Raises CannotBeDone if there is none or it failed; its outcome is then the perturbed run's too.
     """
     same = EvaluationRun.objects.filter(
         submission=run.submission, version=run.version, suite=Suite.PLAIN
@@ -196,13 +195,13 @@ def _answers(run: EvaluationRun) -> Iterator[Answer | None]:
 
 
 def store(run: EvaluationRun, evaluated: Evaluated) -> None:
-    """Store how a run ended, with its scores, in one transaction; the lease decides.
+    """Store the outcome of a run and its scores in one transaction, if the lease is still held.
 
-    A failure of the model ends the run; a success stores the predictions, then the scores and the
+    A failure of the model ends the run. A success stores the predictions, then the scores and the
     end of the run. A failure of the platform or of another server is raised.
 
-    Lock: that of `decide_if_shown`. Raises LeaseLost, AttemptFailed and ServerAway; then nothing
-    was stored.
+    Takes the lock of `decide_if_shown`. Raises LeaseLost, AttemptFailed and ServerAway; then
+    nothing was stored.
     """
     ending = evaluated.ending
     if ending.outcome == Outcome.INFRASTRUCTURE:
@@ -217,7 +216,7 @@ def store(run: EvaluationRun, evaluated: Evaluated) -> None:
 
 
 def _columns_of(evaluated: Evaluated) -> dict[str, Any]:
-    """Return the run's columns that are known however the model ended."""
+    """Return the run's columns that are known whether or not the model succeeded."""
     ending = evaluated.ending
     notes = [f"{number.metric}: {number.note}" for number in evaluated.numbers if number.note]
     distinct_notes = list(dict.fromkeys(notes))
@@ -262,11 +261,11 @@ def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -
 
 
 def _may_tell_exchanged(run: EvaluationRun) -> bool:
-    """Return whether the submitter may learn that labels look exchanged.
+    """Return whether the submitter may be warned that labels look swapped.
 
-    This reveals a little more than the scores do. So it is limited to sets whose correct answers
-    are public, and left out of sets that owners hide. Examples written to fool a target always make
-    its labels look exchanged.
+    The warning reveals a little more than the scores do. It is limited to sets whose correct
+    answers are public and that owners do not hide. Examples written to fool a target always make
+    its labels look swapped.
     """
     version = run.version
     is_hidden = version.evaluation_set.access == EvaluationSet.Access.HIDDEN
@@ -274,7 +273,7 @@ def _may_tell_exchanged(run: EvaluationRun) -> bool:
 
 
 def _score(run: EvaluationRun, number: Number) -> Score:
-    """Return the row of a number; its note is one of the run's warnings."""
+    """Return the score row for a number; its note becomes one of the run's warnings."""
     columns = asdict(number)
     del columns["note"]
     version = 1

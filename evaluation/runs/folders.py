@@ -28,7 +28,7 @@ NODES_CHOICE = "any"  # in place of a GPU's number: the node of the cluster puts
 
 
 def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
-    """Provide the checked files of a model in this machine's cache."""
+    """Provide the checked files of a model in this machine's model cache."""
     if not submission.file:
         raise CannotFetch(gettext_noop("The model's files are gone."))
 
@@ -47,10 +47,10 @@ def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Pa
 def equipped(
     submission: Submission, model: Runnable, beat: Beat, *, is_elsewhere: bool = False
 ) -> Iterator[Runnable]:
-    """Provide the model with what it needs besides its files: a GPU, or an adapter's base.
+    """Provide the model with what it needs besides its files: a GPU, or an adapter's base model.
 
-    is_elsewhere: it runs on a node of a cluster, which chooses the GPU.
-    Raises NoEngine, CannotFetch, Unavailable and what `beat` raises.
+    is_elsewhere: whether it runs on a cluster node, which chooses the GPU.
+    Raises NoEngine, CannotFetch, Unavailable and the exceptions of `beat`.
     """
     with ExitStack() as stack:
         if _wants_gpu(submission):
@@ -74,7 +74,7 @@ def _wants_gpu(submission: Submission) -> bool:
 def _free_gpu() -> Iterator[str]:
     """Reserve a GPU of this machine for the block, and yield its number. Raises NoEngine.
 
-    The lock belongs to the kernel, which also releases it when this process is killed.
+    The kernel holds the lock and releases it even if this process is killed.
     """
     places: Path = settings.MODEL_CACHE / "gpus"
     places.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def _free_gpu() -> Iterator[str]:
 
 
 def _base(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
-    """Provide the base of an adapter: a model of this site, or a hub id at its commit."""
+    """Provide an adapter's base model: a model of this site, or a hub id at its commit."""
     if "@" not in submission.base:
         base = base_named(submission.task, submission.owner, UUID(submission.base))
         if base is None:

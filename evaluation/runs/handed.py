@@ -30,12 +30,12 @@ DISAGREES = "A second machine gave other answers to {} of {} examples, so these 
 
 
 def handed_of(run: EvaluationRun) -> Sequence[HandedAnswers]:
-    """Return the answers handed in for a run: from one machine, then perhaps from a second."""
+    """Return the answers submitted for a run by one machine, or by two, the first machine first."""
     return list(run.handed.select_related("upload").order_by("is_second"))
 
 
 class OwnWorkerRunner:
-    """A runner of a model that ran on somebody's own machine. It passes on the answers from there.
+    """A runner that passes on the answers of a model that ran on a submitter's own machine.
 
     The machine got the model, the examples and the limits when it leased the run, and
     `evaluation.isolation.inference.leased` gave them to a runner there.
@@ -63,7 +63,7 @@ class OwnWorkerRunner:
         return ending
 
     def attempt(self, size: int, tell: Tell, folder: Path) -> Attempt:
-        """Return the attempt of that machine at `size` examples."""
+        """Return the machine's attempt at `size` examples."""
         # The ids that this machine got, made again from its lease: no file of them was kept.
         sent = sent_to(self._handed.lease_token, folder / "unused", size)
         return Attempt(Runnable(), self, Limits(), tell, folder, sent)
@@ -76,11 +76,11 @@ def score_handed(
     folder: Path,
     second: Callable[[], AbstractContextManager[Attempt]],
 ) -> Evaluated:
-    """Score the answers that were handed in for a run.
+    """Score the answers that the submitter's own machine sent for a run.
 
-    second: provides what asks the model here, if a second opinion is required. It is not called
-    when a second machine has answered the tenth already.
-    Raises UploadRefused, and what `tell` and `second` raise.
+    second: provides the attempt that runs the model on this site if a second opinion is required.
+    It is not called if a second machine has already answered the tenth of the examples.
+    Raises UploadRefused and the exceptions of `tell` and `second`.
     """
     first, runners = handed[0], [OwnWorkerRunner(each) for each in handed]
     size = sum(1 for _ in question.rows())
@@ -107,7 +107,10 @@ def _compared(
     second_answers: CollectedAnswers,
     second_ending: Ending,
 ) -> Evaluated:
-    """Count the answers that differ on the second machine; too many end the run."""
+    """Return the evaluation with the number of answers that differ on the second machine.
+
+    Too many differing answers end the run as INVALID_OUTPUT.
+    """
     if second_ending.outcome != Outcome.OK:
         return replace(evaluated, ending=second_ending)
     pairs = list(zip(first_answers, second_answers.in_order(), strict=True))
@@ -120,14 +123,14 @@ def _compared(
 
 
 def note_compared(run: EvaluationRun, evaluated: Evaluated) -> None:
-    """Note beside the answers that counted how far a second machine agreed."""
+    """Store how far a second machine agreed, in the row of the first machine's answers."""
     if evaluated.compared:
         compared, differed = evaluated.compared
         run.handed.filter(is_second=False).update(compared=compared, differed=differed)
 
 
 def discard_handed(run: EvaluationRun) -> None:
-    """Discard the answers to a run that is over; the record that they were handed in stays."""
+    """Delete the answer files of a run that is over; the records of their submission remain."""
     # `execute` may have queued the run again, for which the answers are still needed.
     run.refresh_from_db(fields=["state"])
     if run.is_over:

@@ -14,15 +14,15 @@ from serving.spec import HUB_FILES, ModelSpec, check_pinned
 
 
 def _is_wanted(name: str) -> bool:
-    """Return whether a file of the hub is downloaded, by its name."""
+    """Return whether a file of the hub is downloaded, judging by its name."""
     return any(fnmatch(name, pattern) for pattern in HUB_FILES)
 
 
 def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
-    """Download the files of a hub id at its commit into the new folder `into`.
+    """Download the files of a hub id at its commit into the new folder `into`, and return it.
 
-    Only HUB_FILES. The hub is asked for their sizes first. The operator's token is not sent, so
-    that nobody reaches models that only the operator may read.
+    Only files named in HUB_FILES, after asking the hub for their sizes. The operator's token is
+    not sent, so that nobody gets models that only the operator may read.
     Raises MisconfiguredError, HubAwayError and Unavailable.
     """
     check_pinned(spec)

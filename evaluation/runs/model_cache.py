@@ -22,10 +22,11 @@ WAIT_SECONDS = 0.5
 def cached_folder(
     cache: Path, name: str, fill: Callable[[Path], None], most_bytes: int, beat: Beat
 ) -> Iterator[Path]:
-    """Provide the folder `name` of the cache, which stays for as long as the block lasts.
+    """Provide the folder `name` of the cache, which is not removed during the block.
 
-    The first process on this machine fills it, and removes the least recently used folders until at
-    most `most_bytes` remain; others wait for it. What `fill` and `beat` raise is passed on.
+    The first process on this machine fills it, then removes the least recently used folders until
+    at most `most_bytes` remain; other processes wait. Passes on the exceptions of `fill` and
+    `beat`.
     """
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / name
@@ -45,7 +46,7 @@ def cached_folder(
 
 
 def _wait(lock: IO[str], kind: int, beat: Beat) -> None:
-    """Take the lock; beat while another process has it."""
+    """Take the lock; call `beat` while another process holds it."""
     while True:
         try:
             return fcntl.flock(lock, kind | fcntl.LOCK_NB)
@@ -55,7 +56,7 @@ def _wait(lock: IO[str], kind: int, beat: Beat) -> None:
 
 
 def _make_room(cache: Path, most_bytes: int) -> None:
-    """Remove folders that nobody uses, the least recently used first, until the rest has room."""
+    """Remove unused folders, least recently used first, until the cache is within `most_bytes`."""
     locks = sorted(cache.glob("*.lock"), key=lambda path: path.stat().st_mtime)
     sizes = {path: sum(file.stat().st_size for file in files(_of(path))) for path in locks}
     for path in locks:
@@ -75,7 +76,10 @@ def _of(lock: Path) -> Path:
 
 
 def pack_folder(folder: Path, target: IO[bytes], beat: Beat) -> None:
-    """Write a folder's files as a plain tar, for weights do not compress; anybody may read them."""
+    """Write a folder's files as an uncompressed tar, because weights do not compress.
+
+    Every file in the tar is readable by all users.
+    """
 
     def public(member: tarfile.TarInfo) -> tarfile.TarInfo:
         # The same files make the same bytes, whoever packs them and when.
@@ -90,9 +94,9 @@ def pack_folder(folder: Path, target: IO[bytes], beat: Beat) -> None:
 
 
 def unpack_folder(source: IO[bytes], folder: Path, beat: Beat) -> None:
-    """Unpack the files that `pack` wrote; raise TarError for anything else.
+    """Unpack the files that `pack_folder` wrote. Raises TarError for anything else.
 
-    By hand, because the filters of `extractall` are newer than Debian 12's Python 3.11.2.
+    Without the filters of `extractall`, which are newer than Debian 12's Python 3.11.2.
     """
     stream: Any = BeatingFile(source, beat)  # tarfile only reads it
     with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK) as archive:

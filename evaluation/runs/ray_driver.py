@@ -54,7 +54,10 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Job:
-    """A run. address: as of `ray.init`. shard: the size of one. The rest as `Runner.run`."""
+    """A run on the cluster. address: as for `ray.init`. shard: the examples in one shard.
+
+    The other fields are the arguments of `Runner.run`.
+    """
 
     address: str
     shard: int
@@ -67,7 +70,10 @@ class Job:
 
 @dataclass(frozen=True)
 class NodePlace:
-    """A process of a node with these resources of Ray: CPU, memory (bytes), GPU, docker."""
+    """A request for a process on a node that has these Ray resources.
+
+    needs: the amount of each of CPU, memory (bytes), GPU and docker.
+    """
 
     address: str
     needs: Mapping[str, float]
@@ -75,10 +81,11 @@ class NodePlace:
 
 @dataclass(frozen=True)
 class Ask:
-    """A request for a place: as `Errand`, but with folders of this machine. Bytes go to `target`.
+    """A request to a process on a node: an `Errand` whose folders are on this machine.
 
-    Another node begins it again if its node dies: then `target` is rewritten, and other items come
-    twice.
+    Bytes that it yields are written to `target`.
+    If the node dies, another node starts it from the beginning: `target` is rewritten, and other
+    items are yielded twice.
     """
 
     do: Callable[..., Iterator[Any]]
@@ -91,7 +98,7 @@ Tell = Callable[[str, Any], None]
 
 
 def main() -> None:
-    """Do the job on standard input, and tell on standard output what comes of it."""
+    """Do the job read from standard input, and write its messages to standard output."""
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # what libraries print is no message, and goes to the log
         incoming: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -118,9 +125,9 @@ def main() -> None:
 
 
 def _listen(incoming: "queue.SimpleQueue[Any]") -> None:
-    """Pass on the requests of the worker, and end this process when they end.
+    """Queue the requests of the worker, and end this process when the input ends.
 
-    A worker may be killed in the middle of one: whatever cannot be read is the end.
+    A worker may be killed while it writes a request, so unreadable input counts as the end.
     """
     lines = os.fdopen(os.dup(0), "rb")  # Python closes its own at the end, while this one reads
     try:
@@ -170,7 +177,7 @@ class Cluster:
         self.ray.shutdown()
 
     def _alive(self) -> list[Mapping[str, float]]:
-        """Return what each node offers that is alive."""
+        """Return the resources of each node that is alive."""
         return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
 
     def offers(self, name: str) -> bool:
@@ -180,8 +187,8 @@ class Cluster:
     def first(self, references: Sequence[Any], needs: Iterable[Mapping[str, float]]) -> Any:
         """Wait for the first of several results, and return its reference.
 
-        needs: the requirements by which each was placed.
-        Raises NotNow if the last node that meets them died: Ray would wait for another one forever.
+        needs: the resources that each one requires.
+        Raises NotNow if the last node that offers them died, because Ray would wait forever.
         """
         while not (ready := self.ray.wait(references, timeout=LOOK_SECONDS)[0]):
             with suppress(Exception):  # of many kinds, while Ray's own store starts again
@@ -199,7 +206,10 @@ class Cluster:
         raise NotNow(NO_NODE.format(words))
 
     def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
-        """Return the options that place a task or an actor. Raises NotNow if no node meets them."""
+        """Return the Ray options that place a task or an actor.
+
+        Raises NotNow if no node meets `needs`.
+        """
         self._check(needs)
         options: dict[str, Any] = {}
         our_resources = {}
@@ -211,7 +221,10 @@ class Cluster:
         return {**options, "resources": our_resources, "scheduling_strategy": "SPREAD"}
 
     def packed(self, folder: Path | None) -> Parcel | None:
-        """Put the files of a folder into the object store."""
+        """Put the files of a folder into the object store, and return a reference to them.
+
+        None for None.
+        """
         if folder is None:
             return None
         pieces = _Store(self.ray.put)
@@ -226,7 +239,7 @@ def _words(name: str, most: float) -> str:
 
 
 class Placed(Cluster):
-    """The connection to a process of a node, which does errands one after the other."""
+    """A connection to a process on a node, which does one errand after the other."""
 
     def __init__(self, place: NodePlace) -> None:
         super().__init__(place.address)
@@ -235,9 +248,10 @@ class Placed(Cluster):
         self._parcels: dict[Path, Parcel | None] = {}
 
     def do(self, ask: Ask, tell: Tell) -> None:
-        """Do it, and tell of ITEMs, then how it ENDED: with None or what it raised; or it FAILED.
+        """Do the errand of a request, and call `tell` with each item, then with the end.
 
-        Raises NotNow.
+        The end is ENDED with None or the exception that the errand raised, or FAILED with a message
+        after TRIES attempts. Raises NotNow.
         """
         folders = {name: self._carried(folder) for name, folder in ask.folders.items()}
         errand = Errand(ask.do, ask.arguments, folders, release_digest())
@@ -252,7 +266,7 @@ class Placed(Cluster):
     def _done(self, errand: Errand, target: Path | None, tell: Tell) -> Exception | None:
         """Do the errand, and return the exception that it raised, or None.
 
-        Raises RayError if its process has died, and NotNow.
+        Raises NotNow, and RayError if the process on the node has died.
         """
         if self._process is None:
             self._process = self.ray.remote(**self.placed(self._place.needs))(Process).remote()
@@ -282,7 +296,7 @@ class Placed(Cluster):
 
 
 class Connected(Cluster):
-    """The connection to a cluster, for one run."""
+    """A connection to a cluster for one run."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job.address)
@@ -291,7 +305,7 @@ class Connected(Cluster):
         self._needs: dict[Any, Mapping[str, float]] = {}
 
     def __exit__(self, *error: object) -> None:
-        """Cancel what is pending, so that no sandbox is left on nodes that still answer."""
+        """Cancel pending tasks, so that no sandbox is left on nodes that still answer."""
         for task in self._pending:
             self.ray.cancel(task)
         if self._pending:
@@ -300,9 +314,9 @@ class Connected(Cluster):
         super().__exit__(*error)
 
     def run(self, tell: Callable[[Sequence[bytes]], None]) -> Ending:
-        """Run all shards, and return how they ended together. Raises NotNow.
+        """Run all shards, and return their combined ending. Raises NotNow.
 
-        tell: receives the answers of each shard when it ends.
+        tell: called with the answers of each shard when it ends.
         """
         together = Together(self.job.limits)
         try:
@@ -354,7 +368,7 @@ class Connected(Cluster):
         )
 
     def _works(self, whole: Work) -> Iterator[Work]:
-        """Yield the work of each shard; the first one is measured."""
+        """Yield the work of each shard. Speed is measured on the first one."""
         lines, most = LineFile(self.job.inputs), self.job.shard
         if len(lines) <= most:
             yield replace(whole, inputs=self.job.inputs.read_bytes())
@@ -372,7 +386,7 @@ class Connected(Cluster):
                 yield replace(whole, key=key, model=model, inputs=inputs)
 
     def _plan(self, whole: Work) -> Sequence[bytes]:
-        """Return the batches of the whole set, as the harness makes them. Raises Exceeded."""
+        """Return the batches of the whole set, as the harness divides it. Raises Exceeded."""
         work = replace(
             whole,
             key=f"{whole.key}-plan",
@@ -386,9 +400,9 @@ class Connected(Cluster):
         return done.answers
 
     def _begin(self, work: Work, *, measures: bool = False) -> Any:
-        """Submit a shard; Ray places it by its requirements, and again if its node dies.
+        """Submit a shard and return its reference. Ray submits it again if its node dies.
 
-        Raises NotNow if no node of the cluster meets them.
+        Raises NotNow if no node of the cluster meets its requirements.
         """
         limits = work.limits
         needs = {"CPU": limits.threads, "memory": limits.memory_bytes}
@@ -417,7 +431,7 @@ class Connected(Cluster):
 
 
 class _Store:
-    """A file whose bytes go into Ray's object store, in pieces."""
+    """A write-only file whose content goes into Ray's object store in pieces."""
 
     def __init__(self, put: Callable[[bytes], Any]) -> None:
         self._put, self._buffer, self._pieces = put, bytearray(), list[Any]()
@@ -430,7 +444,7 @@ class _Store:
         return len(data)
 
     def done(self) -> Sequence[Any]:
-        """Store what is left, and return the references to all pieces."""
+        """Store the rest of the buffer, and return the references to all pieces."""
         if self._buffer:
             self._pieces.append(self._put(bytes(self._buffer)))
         return self._pieces

@@ -30,7 +30,10 @@ LOOK_SECONDS = 0.2
 
 
 class NodeTransport(Transport):
-    """A transport of a model's calls to a node in place of our model server, without secrets."""
+    """A transport that sends a model's calls to a cluster node instead of our model server.
+
+    It sends no secrets.
+    """
 
     def __init__(self, node: OnNode, spec: ModelSpec) -> None:
         super().__init__()
@@ -38,7 +41,7 @@ class NodeTransport(Transport):
 
     @cached_property
     def _folders(self) -> dict[str, Path]:
-        """Return the model's files, none for a package, which nodes have installed.
+        """Return the folder of the model's files; empty for a package, which nodes have installed.
 
         Raises EndpointError.
         """
@@ -65,7 +68,7 @@ class NodeTransport(Transport):
         headers: Headers = (),
         heard: Callable[[bytes], None] | None = None,
     ) -> Reply:
-        """See `Transport`; raises NoEngine too, where the cluster cannot do it now."""
+        """Send a request as `Transport` does; also raise NoEngine if the cluster is unavailable."""
         body = b""
         if payload is not None:
             body = json.dumps(payload).encode()
@@ -83,13 +86,13 @@ class NodeTransport(Transport):
 def replied(
     spec: ModelSpec, method: str, path: str, body: bytes, seconds: float, folder: Path | None = None
 ) -> Iterator[Reply]:
-    """Yield the reply that our model server would give with the model loaded."""
+    """Yield the reply that our model server would give, once the model is loaded."""
     yield asyncio.run(_reply(_serving(spec, folder), method, path, body, seconds))
 
 
 @lru_cache(1)
 def _serving(spec: ModelSpec, folder: Path | None) -> Application:
-    """Return a model server of one model. folder: its files on this node."""
+    """Return a model server for one model. folder: the model's files on this node."""
     if folder:  # our machine has checked where the files are; here they are a copy
         spec = replace(spec, source=str(folder), revision=None, below=None)
     registry = ModelRegistry({spec.name: spec}.get, lambda: [spec.name], cache_of() / "serving")

@@ -36,7 +36,7 @@ Get = Callable[[Any], bytes]
 
 
 class OtherRelease(Exception):
-    """A node whose code differs from the queue's, so that its answers might differ."""
+    """Raised when a node's code differs from the queue's, because its answers might differ too."""
 
 
 def release_digest() -> str:
@@ -53,9 +53,9 @@ def release_digest() -> str:
 
 @dataclass(frozen=True)
 class Parcel:
-    """Files of a model: a plain tar of a folder, or an archive of an image, in pieces.
+    """Files of a model in pieces: an uncompressed tar of a folder, or an archive of an image.
 
-    digest: of the folder's files, or the image's id. pieces: references to the object store.
+    digest: of the folder's files, or the image's id. pieces: references to Ray's object store.
     """
 
     digest: str
@@ -66,9 +66,8 @@ class Parcel:
 class Work:
     """The work of one shard. runner: `docker` or `process`.
 
-    model: without folders, which its node has elsewhere.
-    inputs: lines of examples. key: as `DockerRunner`'s, of this attempt and shard. release: of the
-    queue.
+    model: without folders, which are elsewhere on the node. inputs: lines of examples.
+    key: the name of the container, for this attempt and shard. release: the queue's code digest.
     """
 
     key: str
@@ -93,10 +92,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Errand:
-    """Work other than a shard. folders: those that `do` takes by name.
+    """A function to call on a node, with its arguments.
 
-    do: at the top of a module without Django; what it yields is passed on, bytes to the errand's
-    file. release: of the queue.
+    do: a top-level function of a module without Django. What it yields is passed on; bytes go to
+    the request's file. folders: passed to `do` by name. release: the queue's code digest.
     """
 
     do: Callable[..., Iterator[Any]]
@@ -110,9 +109,9 @@ MakeRunner = Callable[[Runnable, str, str | None], Runner]
 
 
 def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
-    """Run a shard to its end. The task of Ray; it may begin again on another node.
+    """Run a shard to its end and return its result. If the node dies, Ray calls this on another.
 
-    Raises OtherRelease, and ValueError where other files came than were sent.
+    Raises OtherRelease, and ValueError if the files that arrived differ from those sent.
     """
     _check(work.release)
     import ray
@@ -138,10 +137,13 @@ def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
 
 
 class Process:
-    """An actor of Ray that does errands, one after the other, and ends with its job."""
+    """A Ray actor that does one errand after the other, and ends with its job."""
 
     def do(self, errand: Errand) -> Iterator[tuple[str, Any]]:
-        """Yield ITEM with each item of the errand, and RAISED at its end if it raised."""
+        """Yield (ITEM, value) for each item of the errand.
+
+        If the errand raised an exception, it is yielded last as (RAISED, exception).
+        """
         _check(errand.release)
         import ray
 
@@ -163,14 +165,14 @@ def _check(queue: str) -> None:
 
 
 def cache_of() -> Path:
-    """Return the folder in which this machine keeps models."""
+    """Return the folder of this machine's model cache."""
     return Path(os.environ.get("MODEL_CACHE") or Path.home() / ".cache" / "dynabench-models")
 
 
 def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> Path | None:
-    """Return a model's files in this machine's cache.
+    """Return a model's files in this machine's cache; None without a parcel.
 
-    They stay there until the stack is closed. Raises ValueError if other files arrived.
+    They are not removed until the stack is closed. Raises ValueError if other files arrived.
     """
     if parcel is None:
         return None
@@ -187,7 +189,7 @@ def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> P
 def _load(image: Parcel, folder: Path, get: Get) -> None:
     """Load an image into this machine's container engine.
 
-    Raises ValueError if the loaded image has another digest.
+    Raises ValueError if the digest of the loaded image differs.
     """
     from evaluation.isolation.sandbox import images
 
@@ -203,7 +205,7 @@ def _load(image: Parcel, folder: Path, get: Get) -> None:
 
 
 class _Pieces:
-    """A parcel as one file, read a piece at a time."""
+    """A file-like reader over the pieces of a parcel."""
 
     def __init__(self, parcel: Parcel, get: Get) -> None:
         self._rest, self._get, self._buffer = list(parcel.pieces), get, memoryview(b"")
@@ -219,7 +221,8 @@ class _Pieces:
 def _place(places: Path, key: str) -> Iterator[Path]:
     """Provide a folder for this shard, after removing folders and containers of dead processes.
 
-    A lock of the kernel says which process lives, and ends with it. Nothing else tidies a node.
+    Each process holds a kernel lock, which ends with it and so shows whether it is alive. Nothing
+    else removes leftovers on a node.
     """
     places.mkdir(parents=True, exist_ok=True)
     for lock in places.glob("*.lock"):
@@ -243,7 +246,10 @@ def _place(places: Path, key: str) -> Iterator[Path]:
 
 @contextmanager
 def _held(lock: Path) -> Iterator[None]:
-    """Hold the lock of the file that now has this name: a former holder may have deleted it."""
+    """Hold the lock of the file that currently has this path.
+
+    A former holder may have deleted the file that was opened first, so it is checked.
+    """
     while True:
         with lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -253,7 +259,7 @@ def _held(lock: Path) -> Iterator[None]:
 
 
 def _is_named(descriptor: int, path: Path) -> bool:
-    """Return whether an open file still has this name."""
+    """Return whether an open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

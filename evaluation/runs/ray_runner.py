@@ -25,11 +25,11 @@ FAILED = "The process that asks the cluster ended. The worker's log says why."
 
 
 class ClusterFailed(AttemptFailed):
-    """A cluster that has failed several times at the same work; the message says how."""
+    """Raised when the cluster failed several times at the same work; the message says how."""
 
 
 class _Driver:
-    """The process that speaks with the cluster, for as long as the block lasts."""
+    """The process that communicates with the cluster. It lives as long as the block."""
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -57,13 +57,13 @@ class _Driver:
             pass  # closes what it did not read
 
     def ask(self, what: Any) -> None:
-        """Send it; a process that has ended says so among the news."""
+        """Send a job or a request. If the process has ended, `news` reports it."""
         with suppress(BrokenPipeError):
             pickle.dump(what, self._requests)
             self._requests.flush()
 
     def news(self, beat: Beat) -> Iterator[tuple[str, Any]]:
-        """Yield words with their values, and OVER when no more can come; beat every second."""
+        """Yield messages with their values, then OVER when no more can come. Beats every second."""
         while True:
             beat()
             with suppress(queue.Empty):
@@ -72,9 +72,9 @@ class _Driver:
 
 @dataclass
 class RayRunner:
-    """A runner that spreads a set in shards over the sandboxes of a cluster's nodes.
+    """A runner that distributes a set in shards over the sandboxes of a cluster's nodes.
 
-    address: as of `ray.init`. key: as `DockerRunner`'s.
+    address: as for `ray.init`. shard: the examples in one shard. key: as for `DockerRunner`.
     """
 
     address: str
@@ -86,7 +86,7 @@ class RayRunner:
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `Runner`. Raises NoEngine where the cluster cannot do it now."""
+        """Run the model as `Runner` says. Raises NoEngine if the cluster is not available."""
         job = ray_driver.Job(
             self.address, self.shard, self.key, model, inputs.resolve(), limits, self.make_runner
         )
@@ -112,9 +112,9 @@ class RayRunner:
 
 
 class OnNode:
-    """A process of a node, from the first request to the end of the block.
+    """A process on a node, from the first request to the end of the block.
 
-    beat: called while it works.
+    beat: called regularly while it works.
     """
 
     def __init__(self, place: ray_driver.NodePlace, beat: Beat) -> None:
@@ -136,9 +136,9 @@ class OnNode:
         target: Path | None = None,
         **folders: Path,
     ) -> Iterator[Any]:
-        """Do an errand on the node, and yield its items; bytes go to `target`. See `Ask`.
+        """Do an errand on the node, and yield its items; bytes are written to `target`. See `Ask`.
 
-        Raises what the errand does, NoEngine if the cluster cannot do it now, and ClusterFailed.
+        Raises the errand's exception, NoEngine if the cluster is not available, and ClusterFailed.
         """
         if self._driver is None:
             self._driver = _Driver().__enter__()
@@ -163,7 +163,7 @@ class OnNode:
 
 
 def _environment() -> dict[str, str]:
-    """Return the process's environment: Ray's token, but none of the site's other secrets."""
+    """Return the environment of the driver process: Ray's token, but none of the site's secrets."""
     environment = {"RAY_AUTH_MODE": "token"}
     for name, value in os.environ.items():
         if name.startswith("RAY_") or name in PASSED_ON:
@@ -173,7 +173,7 @@ def _environment() -> dict[str, str]:
 
 
 def _read(messages: IO[bytes], news: "queue.Queue[tuple[str, Any]]") -> None:
-    """Pass on what the process writes, until it ends or cannot be read."""
+    """Queue the messages that the process writes, until it ends or one cannot be read."""
     try:
         while True:
             news.put(pickle.load(messages))  # noqa: S301 (what our own code wrote)

@@ -22,7 +22,7 @@ TELL_SECONDS = 1.0
 
 
 class NodeTrainer:
-    """A `Trainer` on a node. All raise what `OnNode.do` does, too."""
+    """A `Trainer` on a node. Every method also raises the exceptions of `OnNode.do`."""
 
     def __init__(self, node: OnNode, beat: Beat) -> None:
         self._node, self._beat = node, beat
@@ -38,20 +38,20 @@ class NodeTrainer:
         progress: Progress,
         dev: Sequence[Row] = (),
     ) -> TrainingReport:
-        """See `fine_tune.train`."""
+        """Train a model on the node, as `fine_tune.train` does."""
         arguments = rows, dev, kind, options
         report = self._made(output_dir, progress, trained, *arguments, base=Path(base))
         return cast("TrainingReport", report)
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
-        """See `fine_tune.answers`."""
+        """Return a model's answers computed on the node, as `fine_tune.text_answers` does."""
         items = list(self._node.do(answered, rows, reading, folder=folder))
         return cast("list[Answer]", items[-1])
 
     def learn_pictures(
         self, rows: Sequence[tuple[looking.Stored, str]], labels: Sequence[str], folder: Path
     ) -> None:
-        """See `looking.learn_pictures`."""
+        """Train a picture model on the node, as `looking.learn_pictures` does."""
         with TemporaryDirectory(dir=folder.parent) as place:
             for number, (stored, _) in enumerate(rows):
                 with stored.open("rb") as file, Path(place, str(number)).open("wb") as copy:
@@ -64,9 +64,9 @@ class NodeTrainer:
         self, target: Path, progress: Progress, do: Callable[..., Iterator[Any]], *arguments: Any,
         **folders: Path,
     ) -> Any:  # fmt: skip
-        """Do the work on the node, store its folder at `target`, and return its result.
+        """Do the work on the node, write its folder to `target`, and return its result.
 
-        The folder is stored whole or not at all.
+        The folder is written completely or not at all.
         """
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=target.parent) as place:
@@ -93,7 +93,7 @@ PROGRESS, RETURNED = "progress", "returned"
 def trained(
     rows: Sequence[Row], dev: Sequence[Row], kind: str, options: TrainingOptions, *, base: Path
 ) -> Iterator[Any]:
-    """Run `fine_tune.train`, and yield what `_work` does."""
+    """Run `fine_tune.train`, and yield the messages of `_work`."""
 
     def work(folder: Path, progress: Progress) -> TrainingReport:
         how = {"kind": kind, "base": base, "options": options, "dev": dev}
@@ -103,14 +103,14 @@ def trained(
 
 
 def answered(rows: Sequence[Row], reading: Reading, *, folder: Path) -> Iterator[list[Answer]]:
-    """Yield all answers at once."""
+    """Yield one list with all answers of a model."""
     yield fine_tune.text_answers(folder, rows, reading)
 
 
 def looked(labels: Sequence[str], label_of_each: Sequence[str], *, pictures: Path) -> Iterator[Any]:
-    """Run `looking.learn_pictures`, and yield what `_work` does.
+    """Run `looking.learn_pictures`, and yield the messages of `_work`.
 
-    pictures: a folder with a file for each of `label_of_each`, named by its number.
+    pictures: a folder with a file for each of `label_of_each`, named by its index.
     """
     rows = [(pictures / str(number), label) for number, label in enumerate(label_of_each)]
     yield from _work(lambda folder, progress: looking.learn_pictures(rows, labels, folder))
@@ -119,7 +119,7 @@ def looked(labels: Sequence[str], label_of_each: Sequence[str], *, pictures: Pat
 def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
     """Yield PROGRESS every second, then the folder in pieces, then RETURNED with the result.
 
-    The pieces are those of the tar that `pack` writes.
+    The pieces form the tar that `pack_folder` writes.
     """
     news: queue.SimpleQueue[tuple[int, int, str]] = queue.SimpleQueue()
     with TemporaryDirectory() as place, ThreadPoolExecutor(1) as pool:
@@ -139,6 +139,6 @@ def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
 
 
 def _newest(news: "queue.SimpleQueue[tuple[int, int, str]]") -> list[tuple[int, int, str]]:
-    """Return the last message of the queue, if there is one, and drop the earlier ones."""
+    """Return a list with the queue's last message, or an empty list; drop the earlier messages."""
     messages = [news.get() for _ in range(news.qsize())]
     return messages[-1:]

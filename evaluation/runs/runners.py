@@ -30,7 +30,7 @@ from tasks.targets.connect import build_spec
 
 
 def machine_limits() -> Limits:
-    """Return what a model may use on a whole set, by this installation's settings."""
+    """Return the site's limits on what a model may use on a whole set."""
     return Limits.of_machine(
         settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS, settings.EVALUATION_SECONDS
     )
@@ -40,10 +40,10 @@ def machine_limits() -> Limits:
 def open_model(
     submission: Submission, job: EvaluationRun | Submission, beat: Beat
 ) -> Iterator[tuple[Runnable, Runner]]:
-    """Provide the model of a submission and its runner; both exist only inside the block.
+    """Provide the model of a submission and its runner, which exist only inside the block.
 
     job: the claimed run or check that needs them. Predictions need no runner.
-    Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
+    Raises CannotFetch, EndpointError, ImageRefused, NoEngine and the exceptions of `beat`.
     """
     # Neither needs files: the one is asked elsewhere, the other by our own model server.
     if is_remote(submission) or is_served_here(submission):
@@ -56,7 +56,7 @@ def open_model(
 def choose_local_runner(
     submission: Submission, model: Runnable, job: EvaluationRun | Submission
 ) -> Runner:
-    """Return what runs a model on this machine or on the site's cluster.
+    """Return the runner for a model on this machine or on the site's cluster.
 
     Raises NoEngine and CannotFetch.
     """
@@ -67,7 +67,7 @@ def choose_local_runner(
 
 
 def choose_remote_runner(submission: Submission) -> Runner:
-    """Return what asks a remote model, or one on our model server.
+    """Return the runner that calls a remote model, or a model on our model server.
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
@@ -82,9 +82,9 @@ def choose_remote_runner(submission: Submission) -> Runner:
 def fetch_model(
     submission: Submission, beat: Beat, *, is_elsewhere: bool = False
 ) -> Iterator[Runnable]:
-    """Provide the model of a submission that is not remote; it exists only inside the block.
+    """Provide the model of a submission that is not remote. It exists only inside the block.
 
-    Raises CannotFetch, NoEngine, ImageRefused and what `beat` raises.
+    Raises CannotFetch, NoEngine, ImageRefused and the exceptions of `beat`.
     """
     config = submission.task.config
     if KINDS[submission.kind].is_image:
@@ -103,7 +103,7 @@ def fetch_model(
 
 
 def _target_folder(target: TargetModel) -> Path:
-    """Return the folder of a target's files, where the model server finds them too."""
+    """Return the folder of a target's files, the same one that the model server uses."""
     try:
         return find_weights(build_spec(target))[0]
     except MisconfiguredError as error:
@@ -111,9 +111,9 @@ def _target_folder(target: TargetModel) -> Path:
 
 
 def _load_image(submission: Submission, beat: Beat) -> str:
-    """Return the image's id once the engine has exactly the image that was checked.
+    """Load the image that was checked into the engine, if it is missing, and return its id.
 
-    A name may point to another image by now; the id cannot.
+    By id, because the image's name may refer to another image by now.
     """
     if images.has_image(submission.digest):
         return submission.digest

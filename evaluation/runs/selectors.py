@@ -13,20 +13,20 @@ from tasks.models import Task
 
 
 def accepted(task: Task) -> QuerySet[Submission]:
-    """Return the models that take part in a task."""
+    """Return the accepted models of a task, which are evaluated."""
     models = task.submissions.filter(state=Submission.State.DONE, withdrawn_at=None)
     return models.select_related("target", "task")
 
 
 def is_remote(submission: Submission) -> bool:
-    """Return whether the examples leave this installation, to an endpoint that is not ours."""
+    """Return whether examples leave this installation, for an endpoint that is not ours."""
     if submission.target:  # a target without an address runs on our model server
         return bool(submission.target.url)
     return KINDS[submission.kind].is_remote
 
 
 def is_served_here(submission: Submission) -> bool:
-    """Return whether it is a chat model that our model server runs: it is asked there."""
+    """Return whether the submission is a chat model that our model server runs."""
     target = submission.target
     return target is not None and target.adapter == "openai_chat" and not target.url
 
@@ -40,9 +40,9 @@ def base_named(task: Task, owner: User | None, pk: UUID) -> Submission | None:
 
 
 def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
-    """Filter runs to those that count: of repeated ones, the first that succeeded.
+    """Filter runs to those that count: of each repeated evaluation, the first that succeeded.
 
-    A later run would let luck decide.
+    Counting a later run would reward luck.
     """
     earlier = EvaluationRun.objects.filter(
         submission=OuterRef("submission"),
@@ -55,7 +55,7 @@ def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
 
 
 def cost_cents(cpu_seconds: float | None) -> float | None:
-    """Return what processor time costs; None if the site has no price or the time is unknown."""
+    """Return the cost of processor time; None if the site has no price or the time is unknown."""
     price_cents: int = settings.EVALUATION_CPU_HOUR_CENTS
     if not price_cents or cpu_seconds is None:
         return None

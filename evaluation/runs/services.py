@@ -40,7 +40,7 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[str, ...]:
-    """Return the suites to run a model on with a version of a set; none if it must not be run."""
+    """Return the suites to run for a model on a version of a set; none if it must not be run."""
     kind = KINDS[submission.kind]
     if kind.is_file_of_answers:  # a file answers only the texts of its own version
         if submission.evaluation_set_id != version.pk:
@@ -55,17 +55,17 @@ def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[st
 
 
 def request_runs(*, submission: Submission, actor: User | None = None) -> list[EvaluationRun]:
-    """Request runs of a model on the newest version of each of its task's sets. No lock.
+    """Request runs of a model on the newest version of each set of its task. Takes no lock.
 
-    `run_once` prevents duplicates. Returns the runs that are new.
+    Returns the new runs; `run_once` prevents duplicates.
     """
     return _request([submission], select_newest_versions(submission.task), actor)
 
 
 def request_missing_runs() -> list[EvaluationRun]:
-    """Request the runs that are missing: on new versions of sets, of new targets, of new suites.
+    """Request and return the missing runs: of new set versions, new targets and new suites.
 
-    Suites are those in the task's configuration. The sweep calls it. No lock.
+    Suites are those in the task's configuration. Called by the sweep. Takes no lock.
     """
     new_runs: list[EvaluationRun] = []
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
@@ -87,7 +87,7 @@ def _request(
     versions: Iterable[EvaluationSetVersion],
     actor: User | None,
 ) -> list[EvaluationRun]:
-    """Store the runs that are missing, and wake a worker for each; return those that are new."""
+    """Store the runs that are missing and wake a worker for each; return the new ones."""
     submissions, versions = list(submissions), list(versions)
     rounds = {
         version.pk: version.evaluation_set.round_id or version.evaluation_set.held_of_id
@@ -123,7 +123,10 @@ def _request(
 
 @transaction.atomic
 def ensure_targets(task: Task) -> list[Submission]:
-    """Enter each target of a task that has files or an address, once. No lock: one per target."""
+    """Create a submission for each target of a task that has files or an address; return new ones.
+
+    Takes no lock: a target has at most one submission.
+    """
     targets = task.targets.exclude(source="", url="").filter(submission=None)
     return Submission.objects.bulk_create(
         [
@@ -146,13 +149,12 @@ def ensure_targets(task: Task) -> list[Submission]:
 
 @transaction.atomic
 def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
-    """Repeat an evaluation that failed through the fault of others than the model.
+    """Repeat an evaluation that failed for a reason other than the model; return the new run.
 
-    No lock: `run_once` prevents duplicates.
-    One that a cap on the cost ended measured nothing and may be repeated too, with a higher cap.
+    A run that a cap on the cost ended measured nothing, so it may be repeated with a higher cap.
     Every other outcome is final: retries would reward luck, and changed answers would leak the
-    labels. Repeating a plain run also repeats the perturbed ones that ended for lack of it.
-    Raises Refused.
+    labels. Repeating a plain run also repeats the perturbed runs that ended because it failed.
+    Takes no lock: `run_once` prevents duplicates. Raises Refused.
     """
     last = _last_of_each_suite(run).select_related("submission").get(suite=run.suite)
     if not last.is_over:
@@ -184,7 +186,7 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
 
 
 def _next(run: EvaluationRun, actor: User | None) -> EvaluationRun:
-    """Build the next run of the same evaluation, not stored yet."""
+    """Build the next run of the same evaluation, without storing it."""
     return EvaluationRun(
         submission=run.submission,
         version=run.version,
@@ -197,7 +199,7 @@ def _next(run: EvaluationRun, actor: User | None) -> EvaluationRun:
 
 
 def _last_of_each_suite(run: EvaluationRun) -> QuerySet[EvaluationRun]:
-    """Return the last run of each suite of the same model on the same set."""
+    """Return the latest run of each suite of the same model on the same set version."""
     same = EvaluationRun.objects.filter(submission=run.submission_id, version=run.version_id)
     later = same.filter(suite=OuterRef("suite"), number__gt=OuterRef("number"))
     return same.filter(~Exists(later))
@@ -208,7 +210,7 @@ def _last_of_each_suite(run: EvaluationRun) -> QuerySet[EvaluationRun]:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run that waits. owner: None for the platform itself."""
+    """A waiting run. owner: the id of its owner; None for the platform itself."""
 
     pk: Any
     owner: int | None
@@ -218,17 +220,17 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Served:
-    """An owner's share so far: runs that run now, and when the last one began."""
+    """An owner's current share: the number of their active runs, and when the last one started."""
 
     running: int = 0
     last: datetime = LONG_AGO
 
 
 def in_turn(waiting: Iterable[Waiting], served: Mapping[int | None, Served]) -> list[Waiting]:
-    """Sort the runs into the order in which free workers take them.
+    """Sort waiting runs into the order in which free workers take them.
 
-    By priority; then the owner with the fewest runs under way, among equals the one whose last
-    run began longest ago; an owner's own runs by age.
+    By priority; then by owner: the fewest active runs first, then the earliest last start; then
+    by the age of the run.
     """
     keyed: list[tuple[tuple[int, int, datetime, datetime], Waiting]] = []
     ahead: Counter[int | None] = Counter()
@@ -242,9 +244,9 @@ def in_turn(waiting: Iterable[Waiting], served: Mapping[int | None, Served]) -> 
 
 
 def claim_next() -> EvaluationRun | None:
-    """Claim the run whose turn it is; None when none is ready. No lock.
+    """Claim and return the next run in the order of the queue; None if none is ready. No lock.
 
-    If another worker was quicker, the order is computed again, because that run counts now.
+    If another worker claims it first, the order is computed again, because that run now counts.
     """
     seconds = timedelta(seconds=settings.EVALUATION_SECONDS)
     while turn := _in_turn(EvaluationRun.objects.filter(leases.ready(EvaluationRun))):
@@ -260,7 +262,7 @@ def claim_next() -> EvaluationRun | None:
 
 
 def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
-    """Return runs in the order in which workers take them; two queries."""
+    """Return waiting runs in the order in which workers take them; two queries."""
     rows = runs.values_list("pk", "submission__owner", "priority", "queued_at")
     # Older runs do not matter any more: `in_turn` looks at what each owner has had of late.
     recent = Q(state=State.RUNNING) | Q(started_at__gt=timezone.now() - RECENT)
@@ -278,15 +280,15 @@ def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
 
 
 def queue_positions() -> dict[UUID, int]:
-    """Return the place in the queue of each waiting run by its id, counted from 1."""
+    """Return the queue position of each waiting run by its id, counted from 1."""
     queued = EvaluationRun.objects.filter(state=State.QUEUED)
     return {waiting.pk: number for number, waiting in enumerate(_in_turn(queued), 1)}
 
 
 def expected_wait_seconds(position: int | None) -> float | None:
-    """Estimate how long until a run at this position begins; None if unknown.
+    """Estimate the seconds until the run at this position starts; None if unknown.
 
-    Based on the durations of the last runs.
+    Based on the durations of recent runs.
     """
     last = EvaluationRun.objects.filter(started_at__isnull=False, finished_at__isnull=False)
     times = last.order_by("-finished_at").values_list("started_at", "finished_at")[:LAST]
@@ -298,7 +300,7 @@ def expected_wait_seconds(position: int | None) -> float | None:
 
 
 def ring_suites(run: EvaluationRun) -> None:
-    """Wake workers for the perturbed runs that waited for this plain one."""
+    """Wake workers for the perturbed runs that waited for this plain run."""
     if run.suite == Suite.PLAIN:
         waiting = EvaluationRun.objects.filter(
             submission=run.submission_id, version=run.version_id, state=State.QUEUED
@@ -308,7 +310,7 @@ def ring_suites(run: EvaluationRun) -> None:
 
 
 def overdue() -> dict[str, str]:
-    """Return the columns of a run that had not ended at its deadline."""
+    """Return the columns that mark a run as not finished by its deadline."""
     return {
         "outcome": Outcome.TIMEOUT,
         "limit": f"{settings.EVALUATION_SECONDS / 60:g} minutes",
@@ -318,9 +320,9 @@ def overdue() -> dict[str, str]:
 
 
 def end_overdue() -> int:
-    """End runs whose deadline passed `GRACE` ago; return how many. No lock.
+    """End runs whose deadline passed `GRACE` ago; return how many. Takes no lock.
 
-    Their workers are alive, or the leases would have run out, but did not end them.
+    Their workers still hold their leases, so they are alive, but they failed to end the runs.
     """
     # Later than the worker itself, which notices the deadline at its next heartbeat.
     late = EvaluationRun.objects.filter(deadline_at__lt=timezone.now() - GRACE)

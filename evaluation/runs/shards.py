@@ -16,11 +16,11 @@ Shard = Sequence[Sequence[int]]
 
 
 def cut_batches(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[int]]]:
-    """Yield shards of whole batches; each ends with the batch that fills it to `most` examples.
+    """Yield shards of whole batches; each ends with the batch that brings it to `most` examples.
 
-    Batches come sorted by length, so they are taken in the order of the fractions of multiples of
-    the golden ratio: any number of the first ones is spread evenly, and each shard is like the
-    whole. The last one may be smaller.
+    Batches are sorted by length. They are taken in the order of the fractional parts of multiples
+    of the golden ratio, which spreads any first few evenly over the lengths, so that each shard
+    resembles the whole set. The last shard may be smaller.
     """
     shard: list[Sequence[int]] = []
     size = 0
@@ -35,15 +35,15 @@ def cut_batches(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Se
 
 
 def cut_lines(size: int, most: int) -> list[Sequence[int]]:
-    """Return the numbers of `size` lines, cut after each `most`.
+    """Return ranges of line numbers that divide `size` lines into parts of at most `most` lines.
 
-    For images, whose batches nobody outside knows.
+    Used for images, which choose their own batches.
     """
     return [range(start, min(size, start + most)) for start in range(0, size, most)]
 
 
 class LineFile:
-    """A file of examples, a JSON object with an `id` a line, of which memory keeps the places."""
+    """A file of JSON examples with an `id`, one a line. Only line positions are kept in memory."""
 
     def __init__(self, path: Path) -> None:
         # Eight bytes for each line: a set may have a million, and its texts stay on disk.
@@ -56,7 +56,10 @@ class LineFile:
         return len(self._starts) - 1
 
     def batches(self, planned: Iterable[bytes]) -> list[Sequence[int]]:
-        """Return the batches that the harness plans, then one of the lines that it cannot read."""
+        """Return the batches that the harness plans, then a batch of the lines that it cannot read.
+
+        Each batch is a list of line numbers.
+        """
         numbers = {orjson.loads(self._line(number))["id"]: number for number in range(len(self))}
         batches: list[Sequence[int]] = []
         for line in planned:
@@ -67,7 +70,7 @@ class LineFile:
         return batches
 
     def text(self, shard: Shard) -> bytes:
-        """Return the lines of a shard in the order of the file; each names its batch."""
+        """Return the lines of a shard in file order, each with the number of its batch."""
         batch_of = {}
         for batch, lines in enumerate(shard, 1):
             for line in lines:
@@ -79,7 +82,7 @@ class LineFile:
         return bytes(text)
 
     def plain(self, lines: Sequence[int]) -> bytes:
-        """Return these lines unchanged."""
+        """Return the lines with these numbers, unchanged."""
         return b"".join(map(self._line, lines))
 
     def _line(self, number: int) -> bytes:
@@ -90,7 +93,7 @@ class LineFile:
 
 @dataclass
 class Together:
-    """The endings of a set's shards, merged into one. measured: the shard whose figures count."""
+    """The merged endings of a set's shards. measured: the shard whose speed and memory count."""
 
     limits: Limits
     measured: int = 0
@@ -100,7 +103,7 @@ class Together:
         self._bytes = self._lines = 0
 
     def add(self, shard: int, ending: Ending, answers: Sequence[bytes]) -> None:
-        """Add a shard that ended well. Raises Exceeded if all together passed a limit."""
+        """Add a shard that succeeded. Raises Exceeded if all shards together exceed a limit."""
         self._endings[shard] = ending
         self._lines += len(answers)
         self._bytes += sum(len(line) + 1 for line in answers)
@@ -109,9 +112,9 @@ class Together:
         self.limits.check_use(seconds=seconds, memory_bytes=0, answers=self._lines)
 
     def ending(self) -> Ending:
-        """Return the ending of all shards together.
+        """Return the combined ending of all shards.
 
-        Pace, memory and latency are those of the measured shard; the rest are sums.
+        Pace, memory and latency are those of the measured shard; the other figures are sums.
         """
         ends = [self._endings[shard] for shard in sorted(self._endings)]
         warnings: dict[str, None] = {}  # each once, in order

@@ -12,7 +12,10 @@ from tasks.models import Task
 
 @transaction.atomic
 def set_allowance(*, whose: User | Task | Team, **values: int | None) -> None:
-    """Change `models_a_day` and `gib`; None: the site's default. A unique row each, so no lock."""
+    """Set `models_a_day` and `gib` for a person, task or team; None for the site's default.
+
+    Takes no lock: each has a unique row.
+    """
     kinds = {User: "user", Task: "task", Team: "team"}
     of: dict[str, Any] = {kinds[type(whose)]: whose}
     Allowance.objects.update_or_create(**of, defaults=values)

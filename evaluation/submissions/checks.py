@@ -26,7 +26,10 @@ from tasks.models import Task
 def settled_chat(
     task: Task, kind: str, source: str, secret: str, chat: ChatSettings | None
 ) -> dict[str, Any]:
-    """Return the settings of a model that gets a prompt; empty for others. Raises Invalid."""
+    """Return the chat settings to store for a model with a prompt; empty for other models.
+
+    Raises Invalid.
+    """
     facts = KINDS.get(kind)
     if facts is None or not facts.has_prompt:
         return {}
@@ -34,14 +37,14 @@ def settled_chat(
 
 
 def check_sources(submission: Submission) -> None:
-    """Check source, base and GPUs of a submission. Raises Invalid, which names the field."""
+    """Check the source, base and GPUs of a submission. Raises Invalid, which names the field."""
     _check_source(submission)
     _check_base(submission)
     _check_gpus(submission)
 
 
 def _check_source(submission: Submission) -> None:
-    """Check what the model is made of, by its kind. Raises Invalid."""
+    """Check the source of a model as its kind requires. Raises Invalid."""
     task, version = submission.task, submission.evaluation_set
     kind, kinds = find_submission_kind(submission.kind), kinds_of(task.config)
     if kind is None or kind.name not in kinds:

@@ -25,8 +25,8 @@ AWAY = (ConnectionError, TimeoutError, SMTPConnectError, SMTPServerDisconnected)
 def tell_ends() -> int:
     """Email the owners of models that were refused or whose last run is over; return how many.
 
-    The sweep calls it, so it does not matter who saw the end. No lock: of several sweeps, the one
-    whose update changes the row sends the email. While the mail server is away nobody gets one; the
+    Called by the sweep. If several sweeps run, the one whose update changes the row sends the
+    email, so no lock is needed. While the mail server is away nothing is marked as sent, and the
     next sweep tries again.
     """
     sent = 0
@@ -51,7 +51,7 @@ def _untold() -> QuerySet[Submission]:
 
 
 def _mail(submission: Submission) -> tuple[str, str, str]:
-    """Return subject, text and address."""
+    """Return the subject, text and address of the email."""
     assert submission.owner
     path = reverse("evaluation:model", args=[submission.pk])
 
@@ -65,7 +65,10 @@ def _mail(submission: Submission) -> tuple[str, str, str]:
 
 
 def send(subject: str, text: str, address: str) -> None:
-    """Send an email. Raises AWAY; any other failure concerns only this email, and is logged."""
+    """Send an email. Raises an exception of AWAY if the mail server is away.
+
+    Any other failure is logged, because it affects only this email.
+    """
     try:
         send_mail(" ".join(subject.split()), text, None, [address])
     except AWAY:

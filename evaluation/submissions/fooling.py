@@ -44,10 +44,9 @@ IMPORTED = "imported"
 
 
 def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
-    """Return whether the model can answer an example, if need be after a start.
+    """Return whether the viewer may send examples to the model, which may have to be started first.
 
-    The person must be allowed to try it. Predictions were made elsewhere, and imported targets
-    answered before they came here.
+    Files of predictions and imported targets have fixed answers and cannot be called.
     """
     target = submission.target
     if target:
@@ -59,9 +58,10 @@ def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
 
 
 def _may_try(submission: Submission, viewer: Viewer) -> bool:
-    """Return whether the person may try to fool the model.
+    """Return whether the viewer may try to fool the model.
 
-    A chat model costs its owner money, who decides whether people outside their team may try it.
+    Calls to a chat model cost its owner money, so the owner decides whether people outside the
+    team may try.
     """
     is_theirs = viewer.is_owner or viewer.is_member
     if KINDS[submission.kind].costs_per_call and not ChatSettings.of(submission.chat).is_open:
@@ -70,7 +70,7 @@ def _may_try(submission: Submission, viewer: Viewer) -> bool:
 
 
 def fooling_values(submission: Submission, viewer: Viewer) -> Mapping[str, bool]:
-    """Return which button the model's page has, or whether it says that no engine is there."""
+    """Return the template values that decide which button or notice the model's page shows."""
     can_fool = can_be_asked(submission, viewer)
     in_sandbox = can_fool and KINDS[submission.kind].runs_in_sandbox
     lacks_engine = in_sandbox and not can_run()
@@ -89,7 +89,7 @@ def _find(request: HttpRequest, pk: UUID) -> tuple[Submission, Viewer]:
 @login_not_required
 @require_http_methods(["GET", "POST"])
 def fool(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Show the write page against one model, to people who may see the model and try the task."""
+    """Show the writing page for a single model, to people who may see it and try the task."""
     submission, viewer = _find(request, pk)
     if KINDS[submission.kind].runs_in_sandbox:
         run = run_of(submission)
@@ -108,7 +108,7 @@ def fool(request: HttpRequest, pk: UUID) -> HttpResponse:
 @login_not_required
 @require_POST
 def start(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Have the model started in the sandbox, which counts as a try."""
+    """Start the model in the sandbox, which counts as a try."""
     submission, _viewer = _find(request, pk)
     if not KINDS[submission.kind].runs_in_sandbox:
         raise Http404
@@ -144,7 +144,7 @@ def _opponent(submission: Submission, viewer: Viewer, answers: Answers) -> Oppon
 
 
 def _asks(submission: Submission, viewer: Viewer) -> Answers:
-    """Return what asks a target or an endpoint.
+    """Return a function that gets the answers of a target or an endpoint.
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
@@ -159,7 +159,10 @@ def _asks(submission: Submission, viewer: Viewer) -> Answers:
 
 
 def _asks_sandbox(submission: Submission) -> Answers:
-    """Return what asks the model in the sandbox, and starts it again if it has ended."""
+    """Return a function that gets the model's answers from the sandbox.
+
+    The function starts the model again if it has ended.
+    """
     endpoint_config = asked_as(submission.task.config)
 
     def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:

@@ -18,13 +18,13 @@ from tasks.models import Task
 
 
 def answer_line(config: TaskConfig, **more: Any) -> str:
-    """Return a line of a predictions file as it is written."""
+    """Return an example line of a predictions file."""
     answer = {"id": "…", "output": {config.answer_field: "…"}, **more}
     return json.dumps(answer, ensure_ascii=False)
 
 
 def revision_field(*, required: bool) -> forms.CharField:
-    """Return the field for a commit on the hub; a page with it offers to read the hub's card."""
+    """Return the field for a commit on the hub. Its page offers to read the hub's model card."""
     return forms.CharField(
         label=_("Commit"),
         max_length=100,
@@ -34,7 +34,7 @@ def revision_field(*, required: bool) -> forms.CharField:
 
 
 class CardForm(forms.Form):
-    """The form of a model card."""
+    """A form for a model card."""
 
     description = forms.CharField(
         label=_("Description"),
@@ -81,9 +81,9 @@ class CardForm(forms.Form):
 
 
 class SubmitForm(forms.Form):
-    """The form of a kind of submission; each kind has a subclass with fields of its own.
+    """A base form for submissions. Each kind has a subclass with its own fields.
 
-    `upload` is a whole file; `upload_id` names one that has come in pieces before the form.
+    `upload` is a whole file; `upload_id` names a file that was uploaded in pieces beforehand.
     """
 
     file_help: Words = ""
@@ -139,7 +139,7 @@ class SubmitForm(forms.Form):
         """Add the fields that depend on the task."""
 
     def lines(self, task: Task) -> dict[str, str]:
-        """Return what `file_help` shows to be copied, which is not translated."""
+        """Return the lines that `file_help` shows for copying, which are not translated."""
         return {}
 
     def _add_file(self, task: Task) -> None:
@@ -155,7 +155,7 @@ class SubmitForm(forms.Form):
 
     @property
     def wanted(self) -> dict[str, Any]:
-        """Return the arguments of `submit_model`, without the file, of a valid form."""
+        """Return the arguments of `submit_model`, except the file. Call only on a valid form."""
         arguments: dict[str, Any] = {"kind": self.kind.name, "card": self.card}
         for name, value in self.cleaned_data.items():
             is_file = name in ("upload", "upload_id")
@@ -175,7 +175,7 @@ class SubmitForm(forms.Form):
 
 
 class EmbargoForm(forms.Form):
-    """The day on which the model is published automatically; empty: never."""
+    """A form for the day on which the model is published automatically; empty for never."""
 
     publish_on = forms.DateField(
         label=_("Publish on"),
@@ -188,7 +188,7 @@ class EmbargoForm(forms.Form):
 
 
 class AnonymousForm(forms.Form):
-    """The day until which names are hidden; empty: they are shown."""
+    """A form for the day until which names are hidden; empty to show them."""
 
     anonymous_until = forms.DateField(
         label=_("Anonymous until"),

@@ -26,10 +26,10 @@ _places = Places()  # of threads that wait for the hub
 
 
 def read_card(source: str, revision: str = "") -> dict[str, str]:
-    """Return values that the hub knows of a model, by the form's fields.
+    """Return the model card that the hub has, as values by form field.
 
-    revision: empty for the newest. The hub's API has the front matter of the model's README as
-    `cardData`. Raises Invalid.
+    revision: empty for the newest. The hub's API returns the front matter of the model's README
+    as `cardData`. Raises Invalid.
     """
     if not HUB_ID.fullmatch(source) or (revision and not COMMIT.fullmatch(revision)):
         message = _("Enter the id of the model on the hub, such as organisation/name.")
@@ -57,7 +57,7 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
 
 
 def card_fields(answer: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values in an answer about a model, whatever it contains, cut to fit the fields."""
+    """Return the values by form field from any answer of the hub, shortened to fit the fields."""
     card = _mapping(answer.get("cardData"))
     values = {
         "name": str(answer.get("id", "")).rpartition("/")[2][:100],
@@ -87,7 +87,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return the texts of a value that is a text or a list."""
+    """Return the texts in a value that is a text or a list; an empty list for other values."""
     values = value
     if not isinstance(value, list):
         values = [value]

@@ -67,10 +67,10 @@ STOPPED = (leases.LeaseLost, WorkStopped, Unavailable, HubAwayError)
 
 
 def check_arrival(submission: Submission) -> None:
-    """Check a claimed submission and queue its evaluations, or say what is wrong with it.
+    """Check a claimed submission; queue its evaluations, or store why it was refused.
 
-    1. Receive it: unpack or fetch its files, look through them, and find what can be asked.
-    2. Have it answer five examples that anybody may see, which also starts it once.
+    1. Receive it: unpack or fetch its files, inspect them, and find the model to call.
+    2. Have the model answer five public examples, which also tests that it starts.
     3. Store its files, end the check and request its runs, in one transaction.
 
     Raises LeaseLost; then nothing was stored.
@@ -101,7 +101,7 @@ def _check(submission: Submission, heartbeat: Heartbeat) -> None:
 
 
 def _receive(submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-    """Receive the files of a submission, as its kind does."""
+    """Receive the files of a submission, as its kind requires."""
     kind = find_submission_kind(submission.kind)
     assert kind is not None  # targets are entered by the site and never checked here
     return kind.receive(submission, folder, heartbeat)
@@ -118,7 +118,7 @@ def _try_out(
 
 
 def _refuse(submission: Submission, refusal: Exception) -> None:
-    """End the check with what is wrong, and discard the upload."""
+    """End the check with the reason for the refusal, and discard the upload."""
     outcome = getattr(refusal, "outcome", Outcome.REJECTED)
     # An endpoint's words in the log may repeat the token that was sent to it.
     secrets = [decrypt(submission.secret)] if submission.secret else []
@@ -155,7 +155,7 @@ def _accept(submission: Submission, received: ReceivedModel, heartbeat: Heartbea
 def _answer_five(
     submission: Submission, model: Runnable, folder: Path, heartbeat: Heartbeat
 ) -> Sequence[str]:
-    """Have the model answer five examples that may be shown, and return the warnings.
+    """Have the model answer five public examples, and return the warnings.
 
     Raises Refused, NotNow and ServerAway.
     """

@@ -9,10 +9,10 @@ from evaluation.submissions.selectors import seen_by_all
 
 
 def check_looks(submission: Submission) -> None:
-    """Raise Invalid if somebody else's published model has this name, or one that looks like it.
+    """Raise Invalid if another owner's published model has this name or one that looks like it.
 
-    Holds the names of the task's models until the transaction ends. The name of an unpublished
-    model is told to nobody, so it belongs to whoever publishes first.
+    Locks the names of the task's models until the transaction ends. The name of an unpublished
+    model is secret, so it belongs to whoever publishes it first.
     """
     # The names first, then the read: of two models that look alike, the second sees the first.
     lock_names(f"models of task {submission.task_id}")

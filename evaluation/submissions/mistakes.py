@@ -23,7 +23,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class WrongAnswer:
-    """An example with the model's answer. score: how right it was, 0-1."""
+    """An example with the model's answer. score: how correct the answer was, 0-1."""
 
     config: TaskConfig
     row: SetRow
@@ -32,7 +32,7 @@ class WrongAnswer:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """Return (title, value) of the inputs, as people read them."""
+        """Return (title, value) pairs of the inputs, in readable form."""
         config = self.config
         return [
             (config.component(name).others_title, render_value(config, name, value))
@@ -41,22 +41,23 @@ class WrongAnswer:
 
     @property
     def said(self) -> str:
-        """Return the answer as people read it."""
+        """Return the model's answer in readable form."""
         if self.answer is None:
             return gettext("no answer")
         return self.config.display(self.config.answer_field, self.answer.value)
 
     @property
     def right(self) -> list[str]:
-        """Return the answers that count as right, as people read them."""
+        """Return the accepted answers in readable form."""
         config = self.config
         return [config.display(config.answer_field, gold) for gold in self.row.gold]
 
 
 def wrong_between(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]:
-    """Return examples that a model did not get wholly right, from place `start` to `end`.
+    """Return the examples that the model did not get wholly right, from index `start` up to `end`.
 
-    By the task's main metric; empty if it cannot be computed here. Reads no further than needed.
+    Judged by the task's main metric; empty if it cannot be computed on this site. Reads no further
+    than needed.
     """
     config = run.submission.task.config
     try:

@@ -56,7 +56,7 @@ FAILURES = 3
 @login_not_required
 @require_safe
 def model(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Show a model's progress, its results and card, and what its owner may do."""
+    """Show a model's progress, results and card, and the actions of its owner."""
     submission, viewer = find_submission(request, pk)
     runs = list_runs(submission)
     progress = with_wait(progress_of(submission, runs), runs)
@@ -85,7 +85,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
-    """Return the model's predictions for other sets that this person may see."""
+    """Return the model's predictions for other sets that the viewer may see."""
     if not KINDS[submission.kind].is_file_of_answers or submission.withdrawn_at:
         return []
     files = submissions.files_of(submission).exclude(pk=submission.pk)
@@ -97,7 +97,7 @@ def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
 def _results(
     submission: Submission, viewer: Viewer, runs: list[EvaluationRun]
 ) -> Mapping[str, Any]:
-    """Return scores and runs that this person may see."""
+    """Return the template values for the scores and runs that the viewer may see."""
     if submission.withdrawn_at:
         return {"results": []}
     visible_runs = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
@@ -119,14 +119,17 @@ def _results(
 
 
 def _llm_scores(submission: Submission, runs: list[EvaluationRun], exact: bool) -> list[Any]:
-    """Return the judgements of language models on free answers; on sealed sets only where exact."""
+    """Return the language models' judgements of free-text answers.
+
+    For sealed sets only if `exact`.
+    """
     if not submission.task.config.answers_freely:
         return []
     return scores_of([run for run in runs if exact or not run.version.is_sealed])
 
 
 def _failures(runs: list[EvaluationRun]) -> Mapping[str, Any]:
-    """Return the first examples that the model got wrong on a set; read only where shown."""
+    """Return the first examples that the model got wrong on a set, read only when displayed."""
     from evaluation.submissions.mistakes import wrong_between  # loads numpy
 
     for run in runs:
@@ -166,7 +169,7 @@ def embargo(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 def cap(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Change what all evaluations of a chat model may cost together."""
+    """Change the maximum cost of all evaluations of a chat model together."""
     texts = _("Cap on the cost: enter a number."), _("The cap is saved.")
     return _set(request, pk, CapForm, submissions.change_cap, "most_cost", texts)
 
@@ -179,9 +182,9 @@ def _set(
     name: str,
     texts: tuple[str, str],
 ) -> HttpResponse:
-    """Pass a form's only value to a service as `name`.
+    """Store the single value of a form through `service`, passed as the argument `name`.
 
-    texts: the message when the value is wrong, and the one when it is stored.
+    texts: the message for a wrong value, then the message after storing.
     """
     submission, user = find_owned(request, pk)
     form = form_class(request.POST)
@@ -194,7 +197,7 @@ def _set(
 
 
 def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], text: str) -> HttpResponse:
-    """Redirect to the model's page after a change, with what was done or why it was refused."""
+    """Make the change and redirect to the model's page with `text`, or with the refusal."""
     with as_message(request):
         change()
         messages.success(request, text)
@@ -213,7 +216,7 @@ ACTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
 
 @require_POST
 def act(request: HttpRequest, pk: UUID, action: str) -> HttpResponse:
-    """Publish, unpublish or cancel, by the model's owner."""
+    """Publish, unpublish or cancel the model. Owners only."""
     submission, user = find_owned(request, pk)
     service, text = ACTIONS[action]
     return _done(request, pk, partial(service, submission=submission, actor=user), _(text))
@@ -221,7 +224,7 @@ def act(request: HttpRequest, pk: UUID, action: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def withdraw_page(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Explain what withdrawing does, and do it on POST."""
+    """Show what withdrawing a model does; withdraw it on POST."""
     submission, user = find_owned(request, pk)
     if request.method == "POST":
         withdrawing = partial(submissions.withdraw_model, submission=submission, actor=user)
@@ -241,7 +244,7 @@ def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
 
 @require_safe
 def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
-    """Show how a run ended and the end of its log; the whole log as a file with `?download`."""
+    """Show how a run ended and the end of its log, or download the whole log with `?download`."""
     run, viewer = find_run(request, pk, run_id)
     if "download" in request.GET:
         return attachment(run.log, f"run-{run.pk}.log", "text/plain")
@@ -260,7 +263,7 @@ def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
 @login_not_required
 @require_safe
 def wrong(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
-    """Show a page of examples that a model got wrong, to people who may see right answers."""
+    """Show a page of examples that a model got wrong, to people who may see the correct answers."""
     from evaluation.submissions.mistakes import SHOWN, wrong_between  # loads numpy
 
     run, viewer = find_run(request, pk, run_id, may_see_wrong)

@@ -17,7 +17,7 @@ from tasks.models import Task
 
 @dataclass(frozen=True)
 class ShownNearCopy:
-    """A pair of models with the names that its reader may know."""
+    """A pair of similar models, with the names that the reader may see."""
 
     pair: NearCopy
     model: str
@@ -25,9 +25,9 @@ class ShownNearCopy:
 
 
 def near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[ShownNearCopy]:
-    """Return what these runs of one model share with published models, for viewers inside.
+    """Return the near-copies of one model among published models; empty for outsiders. One query.
 
-    One query.
+    runs: the runs of the model.
     """
     if not viewer.is_inside:
         return []
@@ -36,13 +36,13 @@ def near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[ShownN
 
 
 def near_copies_in(task: Task) -> list[ShownNearCopy]:
-    """Return all near-copies that a task's editors should look at, newest first; one query."""
+    """Return the near-copies in a task for its editors to review, newest first; one query."""
     pairs = NearCopy.objects.filter(run__submission__task=task, run__submission__withdrawn_at=None)
     return _with_names(pairs.order_by("-run__finished_at", "pk"), is_editor=True)
 
 
 def _with_names(pairs: QuerySet[NearCopy], is_editor: bool) -> list[ShownNearCopy]:
-    """Return the pairs whose other model is public, with the names that may be shown."""
+    """Return the pairs whose other model is public, with the names that the reader may see."""
     public = all_submissions().filter(seen_by_all()).values("pk")
     pairs = pairs.filter(other__submission__in=public).select_related(
         "run__submission", "run__version__evaluation_set", "other__submission"

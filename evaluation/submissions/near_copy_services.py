@@ -28,10 +28,10 @@ COLUMNS = ("n", "equal", "expected", "both_wrong", "equal_wrong")
 
 
 def note_near_copies(run: EvaluationRun) -> int:
-    """Compare a run that has just ended with all models of others; return how many near-copies.
+    """Compare a finished run with the models of other owners; store near-copies, return how many.
 
-    Unpublished models are compared too, as they may be published later. No lock: a unique pair,
-    and nothing changes once it is stored. A run whose files are gone or damaged is skipped.
+    Unpublished models are compared too, because they may be published later. A run whose files are
+    gone or damaged is skipped. Takes no lock: pairs are unique and never change.
     """
     # `execute` has stored these by an update, so the row in memory does not have them.
     run.refresh_from_db(fields=["outcome", "predictions"])
@@ -64,7 +64,7 @@ def note_near_copies(run: EvaluationRun) -> int:
 
 
 def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
-    """Return the counting runs of other people's and teams' models on the same version.
+    """Return the counting runs of other people's and teams' models on the same set version.
 
     Newest first.
     """
@@ -82,11 +82,11 @@ def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
 
 
 class _Reader:
-    """A reader of answers as numbers; equal answers have the same number.
+    """A reader that turns answers into numbers, the same number for equal answers.
 
-    Of later models, answers that the first one never gave all have one number, so that memory does
-    not grow. Free texts are equal once case, articles and punctuation are left out; those that are
-    right are all equal. Raises Unavailable where the main metric cannot be computed here.
+    In later models, all answers that the first model never gave share one number, which limits
+    memory. Free texts are equal if they differ only in case, articles and punctuation; all
+    correct ones are equal. Raises Unavailable if the main metric cannot be computed on this site.
     """
 
     def __init__(self, run: EvaluationRun) -> None:
@@ -126,7 +126,7 @@ class _Reader:
         return self._metric.graded(self._metric.statistic(value, row)) >= 1
 
     def _key(self, answer: Answer | None, is_right: bool) -> bytes:
-        """Return what equal answers have in common."""
+        """Return a key that is the same for equal answers."""
         if is_right and self._is_text:
             return b"right"
         value = answer and answer.value

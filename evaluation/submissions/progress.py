@@ -16,7 +16,7 @@ State = EvaluationRun.State
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a model; `phase` is one word, `sentence` what people read."""
+    """The progress of a model. `phase` is one word for programs, `sentence` a text for people."""
 
     phase: str
     sentence: str
@@ -28,12 +28,12 @@ class Progress:
 
     @property
     def key(self) -> str:
-        """Return a text that changes when people should hear of the progress."""
+        """Return a text that changes whenever people should be notified of the progress."""
         return f"{self.phase}: {self.sentence}"
 
 
 def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progress:
-    """Return how far a submission is, from its check to the last of its runs."""
+    """Return the progress of a submission, from its check to the last of its runs."""
     if submission.withdrawn_at:
         return Progress("withdrawn", _("This model was withdrawn."), is_over=True)
     if submission.state == State.QUEUED:
@@ -49,7 +49,7 @@ def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progre
 
 
 def _of_check(submission: Submission) -> Progress:
-    """Return how a check ended that did not end well; not every failure is a refusal."""
+    """Return the progress after a check that did not succeed; not every failure is a refusal."""
     if submission.state == State.FAILED and submission.outcome in OTHERS_FAILED:
         return Progress("failed", _(OTHERS_FAILED[submission.outcome]), is_over=True)
     phase = str(submission.state)
@@ -88,7 +88,7 @@ CHECK_ENDS: Mapping[str, str] = {
 
 
 def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
-    """Return how far the runs of an accepted submission are."""
+    """Return the progress of an accepted submission's runs."""
     over = [run for run in runs if run.is_over]
     if len(over) == len(runs):
         return _ended(submission, runs)
@@ -103,7 +103,7 @@ def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
 
 
 def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
-    """Add the place in the queue, or what a check waits for; a few queries."""
+    """Add the queue position, or the runs that a check waits for; a few queries."""
     if progress.phase == "received":
         return _with_busy_workers(progress)
     if progress.phase != "queued":
@@ -122,7 +122,7 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
 
 
 def _with_busy_workers(progress: Progress) -> Progress:
-    """Add how many evaluations a check waits behind: no worker interrupts one for it."""
+    """Add how many evaluations are running, because a check waits until a worker is free."""
     running = EvaluationRun.objects.filter(state=State.RUNNING).count()
     if not running:
         return progress
@@ -135,7 +135,7 @@ def _with_busy_workers(progress: Progress) -> Progress:
 
 
 def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
-    """Return how the runs ended, all of which are over."""
+    """Return the progress of a submission all of whose runs are over."""
     good = sum(run.outcome == Outcome.OK for run in runs)
     if not runs:
         return Progress("accepted", _("Accepted. This task has no set to run it on yet."), True)
@@ -152,9 +152,9 @@ def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
 
 
 def _without_score(runs: Iterable[EvaluationRun]) -> str:
-    """Return why none of the runs gave a score.
+    """Return a sentence that says why none of the runs gave a score.
 
-    Others are blamed only if all runs failed through their fault.
+    The site or another server is blamed only if it caused every failure.
     """
     outcomes = {run.outcome for run in runs}
     for outcome, sentence in NO_SCORE.items():
@@ -209,9 +209,9 @@ def progress_steps(progress: Progress) -> list[tuple[str, str]]:
 
 
 def duration_in_words(seconds: float) -> str:
-    """Return a duration as people say it.
+    """Return a duration in words.
 
-    >>> in_words(40), in_words(600), in_words(9000)
+    >>> duration_in_words(40), duration_in_words(600), duration_in_words(9000)
     ('less than a minute', 'about 10 minutes', 'about 2.5 hours')
     """
     if seconds < 60:

@@ -31,7 +31,7 @@ PROMPTS = [
 
 
 def number_field(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
-    """Return a field for a number of the settings; left empty, it means the default."""
+    """Return a field for a number of the chat settings; an empty field means the default."""
     low, high = RANGES[name]
     kind = more.pop("kind", forms.IntegerField)
     bounds = {"min_value": low, "max_value": high, "required": False}
@@ -40,7 +40,7 @@ def number_field(name: str, label: Any, help_text: Any, **more: Any) -> forms.Fi
 
 
 class PromptForm(SubmitForm):
-    """Name, prompt, and examples of a model that is asked with messages."""
+    """A form for the name, prompt and examples of a model that gets a prompt."""
 
     settings: tuple[str, ...] = ("template", "shots", "shots_seed", "max_tokens", "perturbed")
     prompt = forms.ChoiceField(
@@ -101,7 +101,7 @@ class PromptForm(SubmitForm):
         template.help_text = _("Each of %(names)s becomes that text.") % {"names": names}
 
     def clean(self) -> dict[str, Any]:
-        """Require the prompt's text if the person's own prompt was chosen."""
+        """Require the prompt's text if the custom prompt was chosen."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("prompt") == "own" and not cleaned.get("instructions"):
             self.add_error("instructions", _("Write the prompt, or choose another one above."))
@@ -123,14 +123,14 @@ class PromptForm(SubmitForm):
 
     @property
     def wanted(self) -> dict[str, Any]:
-        """Return the arguments of `submit_model`, without the file, of a valid form."""
+        """Return the arguments of `submit_model`, except the file. Call only on a valid form."""
         names = ("name", "source", "revision", "secret", "base", "team")
         named = {name: self.cleaned_data[name] for name in names if name in self.fields}
         return {"kind": self.kind.name, "card": self.card, **named, "chat": self.chat}
 
 
 class CapForm(forms.Form):
-    """What all evaluations of a chat model may cost together."""
+    """A form for the maximum cost of all evaluations of a chat model together."""
 
     most_cost = forms.FloatField(
         label=gettext_lazy("Cap on the cost"), min_value=0, max_value=MOST_COST

@@ -13,7 +13,7 @@ OTHERS_FAILED = ("lost",) + NOBODY_MEASURED
 
 
 class Charge(StrEnum):
-    """The charge of a submission to its person's quota."""
+    """How a submission counts towards a person's quota."""
 
     FREE = "free"  # platform or other servers failed, or it was cancelled before it began
     PENDING = "pending"  # its check may still be passed or not
@@ -23,7 +23,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A submission that was submitted `at`."""
+    """A submission in a quota, with the time at which it was submitted."""
 
     at: datetime
     charge: Charge
@@ -31,9 +31,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Caps:
-    """The maximum numbers of a person's submissions in `WINDOW`.
+    """The maximum number of a person's submissions in `WINDOW`.
 
-    Refused ones have a cap of their own: what a refusal tells must not be had without end.
+    Refused submissions have a separate cap, because each refusal reveals something.
     """
 
     accepted: int
@@ -42,7 +42,10 @@ class Caps:
 
 @dataclass(frozen=True)
 class Quota:
-    """The number of models that may still be submitted; if none, the time when one may be."""
+    """The number of models that may still be submitted.
+
+    free_at: if none, when the next one may be submitted; None if unknown.
+    """
 
     left: int
     free_at: datetime | None = None
@@ -51,9 +54,9 @@ class Quota:
 def charge_of(
     state: str, outcome: str, was_started: bool, run_states: Collection[tuple[str, str]]
 ) -> Charge:
-    """Return what a submission counts as, by state and outcome of its check and of each run.
+    """Return how a submission counts, by state and outcome of its check and of each run.
 
-    One whose evaluation measured nothing through the fault of others costs nothing.
+    A submission whose evaluations measured nothing through no fault of the model is free.
     """
     if state in ("queued", "running"):
         return Charge.PENDING
@@ -73,9 +76,9 @@ def charge_of(
 
 
 def quota_of(entries: Iterable[Entry], caps: Caps, now: datetime) -> Quota:
-    """Return what is left of a person's submissions to a task at a moment.
+    """Return how many more models a person may submit to a task at the time `now`.
 
-    Pending ones count for both caps, so neither is passed whatever becomes of them.
+    Pending submissions count towards both caps, so that neither can be exceeded.
     """
     costly = [entry for entry in entries if entry.charge != Charge.FREE]
     left = _left(costly, caps, now)
@@ -87,7 +90,7 @@ def quota_of(entries: Iterable[Entry], caps: Caps, now: datetime) -> Quota:
 
 
 def _left(entries: Iterable[Entry], caps: Caps, now: datetime) -> int:
-    """Return how many more may be submitted at a moment."""
+    """Return how many more models may be submitted at the time `now`."""
     charges = [entry.charge for entry in entries if now - WINDOW < entry.at]
     pending = charges.count(Charge.PENDING)
     free = caps.accepted - charges.count(Charge.ACCEPTED) - pending

@@ -40,10 +40,10 @@ ANSWERS = Bounds(seconds=3600, memory_bytes=4 * GIB)  # ten million, most of it 
 
 @dataclass(frozen=True)
 class ReceivedModel:
-    """A submission after its files were looked through.
+    """A submission after its files were inspected.
 
-    file: what is stored of it. model: what can be asked; None for predictions.
-    warnings: of the check, such as examples without an answer; its owner reads them in the log.
+    file: the file to store. model: the model that can be called; None for predictions.
+    warnings: from the check, such as examples without an answer, for the owner's log.
     """
 
     digest: str
@@ -70,7 +70,7 @@ def receive_archive(submission: Submission, folder: Path, heartbeat: Heartbeat) 
 
 
 def receive_from_hub(submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-    """Fetch a model of the hub and check it."""
+    """Download a model from the hub and check it."""
     spec = ModelSpec(submission.name, submission.source, submission.revision)
     left = bytes_left(submission.owner) if submission.owner else 0
     most = min(MOST_BYTES, left)
@@ -81,7 +81,7 @@ def receive_from_hub(submission: Submission, folder: Path, heartbeat: Heartbeat)
 def receive_weights(
     submission: Submission, model: Path, folder: Path, heartbeat: Heartbeat
 ) -> ReceivedModel:
-    """Check a folder of weights, and pack it as a plain tar to be stored."""
+    """Check a folder of weights, and pack it as an uncompressed tar for storage."""
     config, writing = submission.task.config, writing_of(submission)
     check: Callable[[], Path]
     if submission.base:

@@ -18,9 +18,9 @@ Problem = tuple[str, str]
 
 
 class Sources(NamedTuple):
-    """What somebody said of a model that is submitted.
+    """What a submitter entered about the source of a model.
 
-    private_hosts: hosts that may be asked without TLS.
+    private_hosts: hosts that may be called without TLS.
     """
 
     source: str = ""
@@ -32,9 +32,9 @@ class Sources(NamedTuple):
 
 
 def gpu_problem(may_use: bool, gpus: int, site_has: int) -> str:
-    """Return why a model gets no GPU; empty when it may have `gpus`, or asks for none.
+    """Return why a model gets no GPUs; empty if it may have `gpus` or requests none.
 
-    may_use: whether its kind runs on one.
+    may_use: whether its kind can use a GPU. site_has: the number of GPUs of the site.
     """
     if gpus == 0:
         return ""
@@ -44,7 +44,7 @@ def gpu_problem(may_use: bool, gpus: int, site_has: int) -> str:
 
 
 def hub_problem(source: str, revision: str) -> Problem | None:
-    """Return what is wrong with an id on the hub and its commit."""
+    """Return the problem with a hub id and its commit; None if they are valid."""
     if not HUB_ID.fullmatch(source):
         return "source", gettext_noop(
             "Enter the id of the model on the hub, such as organisation/name."
@@ -57,7 +57,7 @@ def hub_problem(source: str, revision: str) -> Problem | None:
 
 
 def address_problem(source: str, private_hosts: Collection[str]) -> Problem | None:
-    """Return what is wrong with the address of a server that is asked."""
+    """Return the problem with a server's address; None if the site may call it."""
     try:
         parts = urlsplit(source)
         host, _ = parts.hostname or "", parts.port
@@ -76,7 +76,7 @@ def address_problem(source: str, private_hosts: Collection[str]) -> Problem | No
 
 
 def adapter_problem(adapter: str) -> Problem | None:
-    """Return what is wrong with the way in which an endpoint is asked."""
+    """Return the problem with an endpoint's protocol; None if it is known."""
     if adapter not in ENDPOINT_ADAPTERS:
         return "adapter", gettext_noop(
             "An endpoint speaks JSON lines' words (/predict) or dynalab's."

@@ -34,7 +34,7 @@ SUITES = EvaluationRun.Suite.values  # in the order in which they are shown
 
 @dataclass(frozen=True)
 class InTheLoop:
-    """The numbers of what people wrote against a target in a round."""
+    """The figures of the examples that people wrote against a target in a round."""
 
     round: int
     collected: Number
@@ -70,7 +70,10 @@ class ListedSubmission:
 
 
 def list_with_scores(submissions: Iterable[Submission], task: Task, user: Person) -> dict[str, Any]:
-    """Return models with their main score on the newest version of each set the person may see."""
+    """Return the values of a table of models with their main score on the newest sets.
+
+    Contains only sets that the user may see.
+    """
     viewer_of, main = viewers(user, task), task.config.metrics.main
     models = [(submission, viewer_of(submission)) for submission in submissions]
     newest: dict[Any, dict[EvaluationSet, EvaluationRun]] = {}
@@ -129,28 +132,28 @@ class SetResults:
 
     @property
     def is_seen(self) -> bool:
-        """Return whether the model was trained on examples of the set, as everybody is warned."""
+        """Return whether the model was trained on examples of the set. The warning is public."""
         return self.plain is not None and SEEN_WARNING in self.plain.warnings
 
     @property
     def has_failed(self) -> bool:
-        """Return whether one of its runs ended without a result."""
+        """Return whether one of the model's runs ended without a result."""
         return any(run.is_over and run.outcome != Outcome.OK for run in self.runs)
 
     @property
     def has_tokens(self) -> bool:
-        """Return whether the server reported tokens in one of its runs."""
+        """Return whether the server reported tokens in one of the runs."""
         return any(run.usage.get("tokens_in") is not None for run in self.runs)
 
     @property
     def has_latency(self) -> bool:
-        """Return whether calls were timed one by one in one of its runs."""
+        """Return whether the latency of single calls was measured in one of the runs."""
         return any(run.usage.get("latency_seconds") is not None for run in self.runs)
 
 
 @dataclass(frozen=True)
 class SuiteResults:
-    """The effects of perturbing: a row for each kind; the first row is of all of them."""
+    """The effects of perturbations: a row for each kind, after a first row for all of them."""
 
     title: str
     metrics: list[str]
@@ -164,11 +167,10 @@ def results_by_set(
     exact: bool,
     learned: Collection[str] | None = None,
 ) -> list[SetResults]:
-    """Return the results by version of a set; of repeated runs, the first good one. One query.
+    """Return the results by set version. Of repeated runs, the first good one counts. One query.
 
-    runs: those that the person may see.
-    exact: whether the scores are shown as the task's editors see them.
-    learned: what the model was trained on, as far as it is known.
+    runs: those that the viewer may see. exact: whether the scores are shown as to the task's
+    editors. learned: the names of the model's training sources; None if unknown.
     """
     runs = list(runs)
     # Backwards, so that the first good run of each suite is the one that stays.
@@ -214,12 +216,12 @@ def results_by_set(
 
 
 def _place(run: EvaluationRun) -> tuple[str, int]:
-    """Return the sort key: sets by name, of each the newest version first."""
+    """Return the sort key of a run: by set name, then the newest version first."""
     return run.version.evaluation_set.name, -run.version.version
 
 
 def _suite(run: EvaluationRun, scores: Sequence[Score]) -> SuiteResults:
-    """Return a suite's scores as a table of kinds by metrics."""
+    """Return a suite's scores as a table of perturbation kinds by metrics."""
     metrics = list(dict.fromkeys(score.metric for score in scores if not score.slice))
     examples = {score.kind: score.n for score in scores}
     cells = {(score.kind, score.metric): score for score in scores if not score.slice}

@@ -19,9 +19,9 @@ State = Submission.State
 def empty_old_models(most: int) -> int:
     """Delete the files of up to `most` models unused for KEEP_MODELS_DAYS; return how many.
 
-    0 days: none. A model to which others add an adapter keeps its files, and so do predictions,
-    whose file is what people compare. Each model by a conditional update, no lock: a run that is
-    requested at the same moment ends with "The model's files are gone."
+    With 0 days nothing is deleted. Models that adapters are based on keep their files, and so do
+    predictions, because people compare them. Takes no lock: each model is changed by a conditional
+    update. A run requested at the same moment ends with "The model's files are gone."
     """
     if not settings.KEEP_MODELS_DAYS:
         return 0

@@ -22,10 +22,10 @@ State = EvaluationRun.State
 
 
 def seen_by_all() -> Q:
-    """Return the condition of models that everybody sees.
+    """Return the condition for models that everybody may see.
 
-    These are published ones, and targets that work and that people have met. A target is entered
-    when it is registered, so that its owners see how it does beforehand.
+    These are published models, and working targets that people have already met. A target gets its
+    submission when it is registered, so that its owners see its results before that.
     """
     # Subqueries, so that the condition can stand in any query of submissions.
     met = RoundTarget.objects.filter(target=OuterRef("target")).exclude(
@@ -39,26 +39,26 @@ def seen_by_all() -> Q:
 
 
 def all_submissions() -> QuerySet[Submission]:
-    """Return submissions with the rows that their pages show."""
+    """Return submissions with the related rows that their pages show."""
     return Submission.objects.select_related(
         "task", "owner__annotator", "team", "target", "evaluation_set__evaluation_set"
     )
 
 
 def with_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """Add all runs to submissions, by a prefetch."""
+    """Prefetch all runs of the submissions."""
     return submissions.prefetch_related(Prefetch("runs", _runs()))
 
 
 def published(task: Task) -> QuerySet[Submission]:
-    """Return a task's models that everybody sees, newest first, with their good plain runs."""
+    """Return a task's models that everybody may see, newest first, with their good plain runs."""
     public = all_submissions().filter(seen_by_all(), task=task)
     good = _runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
     return public.prefetch_related(Prefetch("runs", good))
 
 
 def count_models(tasks: Collection[Task]) -> Mapping[int, int]:
-    """Count the models of each task that everybody sees, by the task's id; one query."""
+    """Return the number of models that everybody may see, by task id; one query."""
     public = Submission.objects.filter(seen_by_all(), task__in=tasks)
     return dict(public.order_by().values_list("task").annotate(Count("pk")))
 
@@ -69,7 +69,7 @@ def submissions_of(user: User) -> QuerySet[Submission]:
 
 
 def submissions_for(team: Team, user: User) -> QuerySet[Submission]:
-    """Return a team's submissions, newest first, to tasks that this member may see."""
+    """Return a team's submissions to tasks that this member may see, newest first."""
     return with_runs(all_submissions().filter(team=team, task__in=find_visible_tasks(user)))
 
 
@@ -88,14 +88,14 @@ def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
 
 
 def list_runs(submission: Submission) -> list[EvaluationRun]:
-    """Return all runs of a submission, set by set, the repetitions in order; one query."""
+    """Return all runs of a submission, grouped by set, repetitions in order; one query."""
     return list(_runs().filter(submission=submission))
 
 
 def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
-    """Filter submissions to those with nothing under way, and add `ended_at`.
+    """Filter submissions to those with no check or run under way, and annotate `ended_at`.
 
-    Later runs move it. A submission that was accepted and waits for its first run has not ended.
+    Later runs change `ended_at`. An accepted submission that waits for its first run has not ended.
     """
     under_way = EvaluationRun.objects.filter(submission=OuterRef("pk"), state__in=UNFINISHED)
     over = Q(state=State.DONE, runs__isnull=False)
@@ -106,7 +106,7 @@ def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
 
 
 def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
-    """Return five examples that everybody may see; the last one is repeated if there are fewer."""
+    """Return five examples that everybody may see. The last one is repeated if there are fewer."""
     # `_of_contexts` always has one, so there is at least one example.
     sources = chain(_of_sets(task), _of_config(task), _of_contexts(task))
     examples: list[Mapping[str, Any]] = []
@@ -137,9 +137,9 @@ WHITE = (
 
 
 def _of_contexts(task: Task) -> Iterator[Mapping[str, Any]]:
-    """Yield contexts that people were shown, with placeholders for what they wrote.
+    """Yield contexts that writers were shown, with placeholders for the texts that they wrote.
 
-    Their texts are not public.
+    Those texts are not public.
     """
     contexts = Context.objects.filter(round__task=task).order_by("pk")
     fields: Iterable[Mapping[str, Any]] = contexts.values_list("fields", flat=True)[:FIVE]

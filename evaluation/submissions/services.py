@@ -72,12 +72,11 @@ def submit_model(
     card: ModelCard = NO_CARD,
     team: Team | None = None,
 ) -> Submission:
-    """Submit a model and have a worker check it.
+    """Submit a model and queue its check; return the submission.
 
-    Locks the owner, their person, then the team, for the quotas.
-    An upload that was submitted already returns its submission. Predictions for a further set
-    are a file of the model of that name (`files_of`).
-    Raises Refused.
+    If the upload was submitted before, returns that submission. Predictions for another set become
+    a file of the model with that name (see `files_of`).
+    Locks the owner, their person, then the team, for the quotas. Raises Refused.
     """
     name = checked_name(name)
     settled = settled_chat(task, kind, source, secret, chat)
@@ -104,9 +103,9 @@ def submit_model(
 
 
 def _lock(owner: User, team: Team | None) -> CountedPerson:
-    """Lock owner, person and team, and return the person that the owner counts for.
+    """Lock the owner, their person and the team; return the person whose quota counts.
 
-    Raises Invalid if the owner is not in the team any more.
+    Raises Invalid if the owner is no longer in the team.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     person = lock_counted_person(owner)
@@ -126,9 +125,9 @@ def _check(submission: Submission, owner: User) -> None:
 
 
 def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
-    """Return the submission of the same file, if there is one already.
+    """Return the earlier submission of the same upload, or None.
 
-    Raises Invalid if the person may not use the file, UploadRefused if it is not complete.
+    Raises Invalid if the owner may not use the file, and UploadRefused if it is incomplete.
     """
     if earlier := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
         return earlier
@@ -141,9 +140,10 @@ def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
 
 @transaction.atomic
 def change_cap(*, submission: Submission, actor: User, most_cost: float) -> None:
-    """Change what all evaluations of a chat model may cost together. No lock: the last one wins.
+    """Change the maximum cost of all evaluations of a chat model together.
 
-    Evaluations that a cap has ended may then be repeated. Raises Refused.
+    Evaluations that a cap ended may then be repeated. Takes no lock: the last change counts.
+    Raises Refused.
     """
     if not ChatSettings.of({"model": "", **submission.chat}).is_paid:
         raise Refused(_("Only a chat model with prices has a cap."))
@@ -165,9 +165,9 @@ def let_others_try(*, submission: Submission, actor: User, is_open: bool) -> Non
 
 
 def files_of(submission: Submission) -> QuerySet[Submission]:
-    """Return the submissions that make up one model.
+    """Return the submissions that make up one model, without withdrawn ones.
 
-    All prediction files of its name, a file for each set; otherwise the submission itself.
+    For predictions: the files with the model's name, one for each set. Otherwise the submission.
     """
     standing = Submission.objects.filter(withdrawn_at=None)
     if not KINDS[submission.kind].is_file_of_answers or submission.owner_id is None:
@@ -182,7 +182,7 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
 
 
 def _check_name(submission: Submission) -> None:
-    """Raise Invalid if the person, their team or the public knows a model of this name."""
+    """Raise Invalid if the owner, their team or a published model already uses this name."""
     whose = Q(owner=submission.owner)
     if submission.team:
         whose |= Q(team=submission.team)
@@ -228,7 +228,7 @@ def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
 def remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
     """Return how many models the person may still submit to a task, or when the next one.
 
-    For a team: the scarcer of the person's and the team's quota.
+    With a team, return the tighter of the person's and the team's quota.
     """
     quota = _quota_of(owner, task)
     if team:
@@ -237,14 +237,14 @@ def remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
 
 
 def _scarcity(quota: Quota) -> tuple[int, float]:
-    """Return the sort key that puts the quota with less room, or a later one, first."""
+    """Return a sort key that puts the tighter quota first; of equal ones, the later one."""
     if quota.free_at is None:  # full, with no end in sight
         return quota.left, -inf
     return quota.left, -quota.free_at.timestamp()
 
 
 def _quota_of(whose: User | Team, task: Task) -> Quota:
-    """Return what a person, with all of their accounts, or a team may still submit."""
+    """Return the remaining quota of a team, or of a person with all their accounts."""
     now = timezone.now()
     if isinstance(whose, Team):
         submitters = Q(team=whose)
@@ -256,7 +256,7 @@ def _quota_of(whose: User | Team, task: Task) -> Quota:
 
 
 def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
-    """Yield what each submission costs. Further files of a model are free, unless refused."""
+    """Yield the quota entry of each submission. More files of a model are free unless refused."""
     models = set()
     for row in rows:
         # A perturbed run also fails for lack of a plain one, which may be the model's own doing.
@@ -274,11 +274,11 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
 
 @transaction.atomic
 def publish(*, submission: Submission, actor: User, is_due: bool = False) -> None:
-    """Publish the model to everybody who sees the task, with each of its files that has a score.
+    """Publish the model, with each of its files that has a score.
 
-    Holds the names of the task's models, so that of two that look alike one is refused, unless the
-    model is due on a day that was promised to it.
-    Raises Refused.
+    Locks the names of the task's models, so that the second of two similar names is refused. The
+    name is not checked again if the model is due on a chosen day.
+    is_due: whether that day has come. Raises Refused.
     """
     good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
     scored = files_of(submission).filter(Exists(good), state=State.DONE)
@@ -292,15 +292,18 @@ def publish(*, submission: Submission, actor: User, is_due: bool = False) -> Non
 
 @transaction.atomic
 def unpublish(*, submission: Submission, actor: User) -> None:
-    """Show the model to its owner and the task's owners only. No lock."""
+    """Hide a published model from everybody but its owner, its team and the task's owners.
+
+    Takes no lock.
+    """
     _change(submission, actor, "unpublished", is_published=False, publish_on=None)
 
 
 @transaction.atomic
 def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> None:
-    """Publish the model automatically on a day; None: never. No lock: the last one wins.
+    """Set the day on which the model is published automatically; None for never.
 
-    Raises Refused.
+    Takes no lock: the last change counts. Raises Refused.
     """
     if day and submission.is_published:
         raise Refused(_("This model is published already."))
@@ -314,8 +317,8 @@ def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> 
 def publish_due() -> int:
     """Publish the models whose day has come and that have a score; return how many.
 
-    The sweep calls it, and looks again at models without a score. No lock: `publish` only counts
-    models that are not withdrawn.
+    Called by the sweep, which tries models without a score again later. Takes no lock: `publish`
+    only changes models that are not withdrawn.
     """
     due = Submission.objects.filter(publish_on__lte=today(), is_published=False, withdrawn_at=None)
     published = 0
@@ -329,7 +332,7 @@ def publish_due() -> int:
 
 @transaction.atomic
 def set_anonymous_until(*, submission: Submission, actor: User, until: date | None) -> None:
-    """Hide the names of model and owner before a date; None: show them now. No lock.
+    """Hide the names of model and owner until a date; None shows them at once. Takes no lock.
 
     Raises Refused.
     """
@@ -338,7 +341,7 @@ def set_anonymous_until(*, submission: Submission, actor: User, until: date | No
 
 
 def _check_ahead(day: date | None, field: str) -> None:
-    """Raise Invalid for a day that is not in the future, or too far ahead."""
+    """Raise Invalid if a day is not in the future, or more than a year ahead."""
     now = today()
     if day and not now < day <= now + MOST_AHEAD:
         message = _("Choose a day after today, at most a year ahead, or none.")
@@ -347,7 +350,7 @@ def _check_ahead(day: date | None, field: str) -> None:
 
 @transaction.atomic
 def update_card(*, submission: Submission, actor: User, card: ModelCard) -> None:
-    """Replace the model card. No lock: the last one wins."""
+    """Replace the model card. Takes no lock: the last change counts."""
     _change(submission, actor, "card", **vars(card))
 
 
@@ -358,7 +361,7 @@ def _change(
     files: QuerySet[Submission] | None = None,
     **changes: Any,
 ) -> None:
-    """Change all files of a model, or some of them. Raises Refused if it was withdrawn."""
+    """Change all files of a model, or those in `files`. Raises Refused if it was withdrawn."""
     standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     # On condition that nobody withdraws it at this moment; then nothing of it changes any more.
     if not standing.update(**changes):
@@ -373,9 +376,9 @@ def _change(
 
 @transaction.atomic
 def cancel(*, submission: Submission, actor: User) -> int:
-    """End the check and all evaluations that are not over; return how many.
+    """Cancel the check and all unfinished evaluations; return how many ended.
 
-    No lock: their workers find that they have lost the lease, and store nothing.
+    Takes no lock: their workers notice that the lease is gone, and store nothing.
     """
     ended = _cancel(submission)
     log(actor, "submission.cancelled", submission, ended=ended)
@@ -392,10 +395,10 @@ def _cancel(submission: Submission) -> int:
 
 @transaction.atomic
 def withdraw_model(*, submission: Submission, actor: User | None) -> None:
-    """Withdraw a model: delete its files, name and card, and hide its results. No lock.
+    """Withdraw a model: delete its files, name and card, and hide its results. Takes no lock.
 
-    A tombstone stays, so that a link to the model explains what happened to it.
-    Raises Refused when it was withdrawn already.
+    The row is kept, so that a link to the model says that it was withdrawn.
+    Raises Refused if it was already withdrawn.
     """
     # Of two tabs the second finds no row any more, and is refused.
     standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
@@ -427,11 +430,11 @@ def _delete(names: Iterable[str], upload: Upload | None) -> None:
 
 
 def pass_on(*, owner: User | None) -> int:
-    """Give the accepted team models of a person who left to their teams; return how many.
+    """Transfer a departed person's accepted team models within their teams; return how many.
 
-    An owner of the team gets them, or else its longest member; the person's keys are deleted.
-    None: of all who have left. No lock: a model that is withdrawn meanwhile is passed on as a
-    tombstone.
+    The new owner is an owner of the team, otherwise its longest-standing member. The model's stored
+    keys are deleted. owner: None for all deleted accounts. Takes no lock: a model withdrawn at the
+    same moment is transferred as a withdrawn one.
     """
     accepted = Submission.objects.filter(owner=owner, state=State.DONE, withdrawn_at=None)
     passed = 0
@@ -450,10 +453,10 @@ def pass_on(*, owner: User | None) -> int:
 
 
 def withdraw_all(*, owner: User | None) -> int:
-    """Withdraw every model of a person who leaves, and discard their uploads; return how many.
+    """Withdraw every model of a departing person and delete their uploads; return how many models.
 
-    None: of those who have left already. One after another, each in a transaction of its own.
-    Models of teams are passed on before (`pass_on`).
+    owner: None for the models of accounts that are already deleted. One transaction per model.
+    Call `pass_on` first, which transfers team models.
     """
     standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=TARGET)
     left = list(standing)

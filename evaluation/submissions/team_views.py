@@ -23,7 +23,7 @@ from evaluation.submissions.teams.selectors import invitations_of, teams_of
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def teams(request: HttpRequest) -> HttpResponse:
-    """Show the person's teams and invitations, and make a team on POST."""
+    """Show the person's teams and invitations; create a team on POST."""
     user = person(request)
     form = TeamForm(_posted(request))
     if request.method == "POST" and form.is_valid():
@@ -35,7 +35,7 @@ def teams(request: HttpRequest) -> HttpResponse:
 
 
 def _posted(request: HttpRequest) -> QueryDict | None:
-    """Return what was sent; None for a form that is only shown."""
+    """Return the posted data; None for a GET request."""
     if request.method == "POST":
         return request.POST
     return None
@@ -49,7 +49,7 @@ def _status_of(form: Form) -> int:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def team(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show a team's members and models; its owners invite people here."""
+    """Show a team's members and models, and the invitation form to its owners."""
     own_team, place, user = find_team(request, pk)
     form = InvitationForm(_posted(request))
     if request.method == "POST" and form.is_valid():
@@ -75,7 +75,7 @@ def team(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def member(request: HttpRequest, pk: int, member: int, action: str) -> HttpResponse:
-    """Remove a member or an invitation, or change who owns the team."""
+    """Remove a member or an invitation, or change whether a member is an owner."""
     own_team, _place, user = find_team(request, pk)
     place = get_object_or_404(own_team.members, pk=member)
     change: Callable[..., None] = services.remove_member

@@ -12,10 +12,10 @@ from evaluation.test_sets.submitters import note_submitters
 
 @tidied_daily(why="Whose a withdrawn model was is needed for a limited time.")
 def tidy_submitters(most: int) -> int:
-    """Forget up to `most` submitters whose account is gone and for whom nothing counts.
+    """Delete the link to the person from up to `most` submissions of deleted accounts.
 
-    Returns how many. What counts is a place in today's quota, and a result that was shown on a set
-    that is still sealed. No lock: of two workers, one finds nothing.
+    Returns how many. The link is kept while the submission counts in today's quota, or while a
+    result on a sealed set was shown. Takes no lock: a second worker finds no rows.
     """
     note_submitters()  # rows of older releases have none yet
     left = Submission.objects.exclude(person=None).exclude(person__accounts__user=F("owner"))

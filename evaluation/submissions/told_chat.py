@@ -10,10 +10,9 @@ from tasks.targets.endpoints.answer_reader import READER
 
 
 def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
-    """Return a chat model's prompt and settings; None for other and for withdrawn models.
+    """Return a chat model's prompt and settings; None for other models and for withdrawn ones.
 
-    Cap and spending are for those inside; so is the model's name on its server while it is
-    anonymous.
+    Outsiders do not get the cap and the spending, nor an anonymous model's name on its server.
     """
     if not submission.chat:
         return None

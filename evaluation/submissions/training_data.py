@@ -26,10 +26,10 @@ SHOWN = 10  # wrong lines that a refusal names
 
 
 def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
-    """Return the rows of a submission: its own, and those of releases that it names by uid.
+    """Return the rows of a submission: its own rows, and released rows that it names by uid.
 
-    Rows of pictures contain the stored file. At least two labels are needed.
-    Raises Refused with the first ten lines that are wrong.
+    Picture rows contain the stored file. At least two labels are needed.
+    Raises Refused, which names the first ten wrong lines.
     """
     shape = runnable_shape_of(task.config)
     uids = [str(row["uid"]) for _, row in numbered if not isinstance(row, str) and "uid" in row]
@@ -54,9 +54,9 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
 def _read_line(
     shape: Shape, row: Mapping[str, Any] | str, released: dict[str, TrainingRow]
 ) -> tuple[TrainingRow | None, str]:
-    """Return the training row of a line, or what is wrong with it.
+    """Return the training row of a line, or None and the problem with the line.
 
-    A released row is taken out of `released`, so that it can be used only once.
+    A released row is removed from `released`, so that it can be used only once.
     """
     if isinstance(row, str):
         return None, row
@@ -67,13 +67,13 @@ def _read_line(
 
 
 def facts_of(numbered: NumberedRows, rows: Sequence[TrainingRow]) -> dict[str, Any]:
-    """Return the facts that data boards show: the number of rows, by uid, and by label."""
+    """Return the facts for data boards: the number of rows in all, by uid, and for each label."""
     chosen = sum(not isinstance(row, str) and "uid" in row for _, row in numbered)
     return {"rows": len(rows), "chosen": chosen, "labels": Counter(row["label"] for row in rows)}
 
 
 def digests_of(task: Task, rows: Sequence[TrainingRow]) -> bytes:
-    """Return digests that find the rows in evaluation sets; empty for pictures."""
+    """Return digests by which the rows are found in evaluation sets; empty for pictures."""
     shape = runnable_shape_of(task.config)
     if shape.kind == LOOKS:
         return b""
@@ -81,7 +81,7 @@ def digests_of(task: Task, rows: Sequence[TrainingRow]) -> bytes:
 
 
 def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:
-    """Return a row of the person's own, or what is wrong with it."""
+    """Return a row that the submitter wrote, or None and the problem with it."""
     if shape.kind == LOOKS:
         return None, "a row names a picture by its uid in a release"
     names = list(shape.fields)
@@ -95,7 +95,10 @@ def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]
 def _chosen(
     shape: Shape, row: Mapping[str, Any], released: TrainingRow | None
 ) -> tuple[TrainingRow | None, str]:
-    """Return a released row, with another label if the submission names one."""
+    """Return a released row, with another label if the submission gives one.
+
+    Otherwise return None and the problem.
+    """
     if released is None:
         return None, "no row of a train split that was released has this uid, or it stands twice"
     if not row.keys() <= {"uid", shape.answer}:
@@ -111,7 +114,7 @@ def _one_label(shape: Shape) -> str:
 
 
 def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, TrainingRow]:
-    """Return the rows of the newest releases' train splits that have these uids."""
+    """Return the rows with these uids from the train splits of the newest releases, by uid."""
     newest = find_latest_datasets(task.rounds.all())
     items = DatasetItem.objects.filter(
         dataset__in=newest.values(),
@@ -130,7 +133,7 @@ def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, Traini
 
 
 def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, TrainingRow]:
-    """Return the rows with the stored files of their pictures, without rows whose file is gone."""
+    """Replace the pictures of rows by their stored files; leave out rows whose file is gone."""
     media = Media.objects.filter(task=task, digest__in={row["image"] for row in rows.values()})
     file_of = {picture.digest: picture.file for picture in media}
     with_files: dict[str, TrainingRow] = {}
@@ -141,9 +144,9 @@ def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, Traini
 
 
 def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path, trainer: Trainer) -> None:
-    """Write the folder of the model that learned from these rows; equal rows give equal weights.
+    """Train a model on the rows and write its folder. Equal rows in equal order give equal weights.
 
-    Row order decides which rows are held out for early stopping. Raises what the trainer does.
+    The order decides which rows are held out for early stopping. Raises the trainer's exceptions.
     """
     from evaluation.training.fine_tune import TrainingOptions
     from evaluation.training.shipped import encoder

@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 
 
 def _room(user: User) -> int:
-    """Return how large a form with a whole file may be."""
+    """Return the maximum size of a form with a whole file, in bytes."""
     return largest_of(user) + FORM_BYTES  # the file, and what a form sends around it
 
 
 @takes(_room)
 @require_http_methods(["GET", "POST"])
 def submit_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Let a person choose the kind, then fill in its form; the model's page shows the check."""
+    """Show the choice of kinds, then the form of the chosen kind; submit the model on POST."""
     task = find_task(request, code, can_submit)
     user = person(request)
     kind = find_submission_kind(request.POST.get("kind") or request.GET.get("kind", ""))
@@ -81,7 +81,7 @@ def submit_page(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _with_card(request: HttpRequest) -> QueryDict:
-    """Return what was typed, completed by what the hub knows of the model."""
+    """Return the form data, completed from the model card on the hub."""
     data = request.POST.copy()
     with as_message(request):
         card = read_card(data.get("source", "").strip(), data.get("revision", "").strip())
@@ -92,7 +92,7 @@ def _with_card(request: HttpRequest) -> QueryDict:
 
 
 def _estimate(task: Task, form: PromptForm) -> "Estimate | None":
-    """Return the estimated cost of a chat model; None if refused, which the form then says."""
+    """Return the estimated cost of a chat model; None with an error in the form if refused."""
     from evaluation.runs.chat.estimate import estimate  # loads numpy
 
     with as_form_error(form):
@@ -101,7 +101,7 @@ def _estimate(task: Task, form: PromptForm) -> "Estimate | None":
 
 
 def _rules(user: User, task: Task) -> dict[str, Any]:
-    """Return what may be submitted, how many models, and what they may use."""
+    """Return the template values of the rules: allowed kinds, quotas and resource limits."""
     return {
         "kinds": [find_submission_kind(name) for name in kinds_of(task.config)],
         "open_versions": select_open_versions(task),
@@ -116,7 +116,7 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
 
 
 def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
-    """Submit the model and return its id; None when it was refused, which the form then says."""
+    """Submit the model and return its id; None with an error in the form if refused."""
     annotator_of(user)  # the public name of who submits
     upload = None
     with as_form_error(form):
@@ -129,7 +129,7 @@ def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
 
 
 def _upload(user: User, form: SubmitForm) -> Upload | None:
-    """Return the file that came with the form, or in pieces before it."""
+    """Return the upload from the form's file, or the upload made in pieces before it."""
     if file := form.cleaned_data.get("upload"):
         return add_file(user, file.name, file.size, file)
     if pk := form.cleaned_data.get("upload_id"):
@@ -151,7 +151,7 @@ def models(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
-    """Show everything that the person has submitted, newest first."""
+    """Show all submissions of the user, newest first."""
     page = list_page(request, submissions_of(person(request)))
     rows = []
     for submission in page:

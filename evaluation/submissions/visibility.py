@@ -44,17 +44,20 @@ class Viewer:
 
     @property
     def is_inside(self) -> bool:
-        """Return whether the person sees what is not published."""
+        """Return whether the viewer is an owner, a team member or a task owner.
+
+        They see what is not published.
+        """
         return self.is_owner or self.is_task_owner or self.is_member
 
     @property
     def may_repeat(self) -> bool:
-        """Return whether the person may have its evaluations run again."""
+        """Return whether the viewer may repeat the submission's evaluations."""
         return self.is_owner or self.is_task_owner
 
 
 def viewer_of(user: Person, submission: Submission) -> Viewer | None:
-    """Return what the person is to the submission; None for those who may not know of it."""
+    """Return the user's relation to the submission; None if they may not know that it exists."""
     viewer = viewers(user, submission.task)(submission)
     knows = viewer.is_inside or submission.is_published
     if not knows or not can_see(user, submission.task):
@@ -63,9 +66,9 @@ def viewer_of(user: Person, submission: Submission) -> Viewer | None:
 
 
 def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
-    """Return a function from a submission of the task to what the person is to it.
+    """Return a function that gives the user's relation to any submission of the task.
 
-    Their teams are looked up when needed.
+    Teams are queried only when needed.
     """
     is_task_owner, may_take = can_edit(user, task), can_take(user, task)
 
@@ -84,16 +87,16 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
 
 
 def shown_name(submission: Submission, viewer: Viewer) -> str:
-    """Return the model's name, unless it is hidden from this person."""
+    """Return the model's name, or a placeholder if the name is hidden from the viewer."""
     if submission.is_anonymous and not viewer.is_inside:
         return _(ANONYMOUS)
     return visible(submission.name)
 
 
 def shown_owner(submission: Submission, viewer: Viewer) -> str:
-    """Return the owner's public name; empty if there is none or it is hidden.
+    """Return the owner's public name; empty if there is none or it is hidden from the viewer.
 
-    A tombstone names nobody: the model may have been anonymous.
+    A withdrawn model names nobody, because it may have been anonymous.
     """
     if _hides_people(submission, viewer):
         return ""
@@ -101,7 +104,7 @@ def shown_owner(submission: Submission, viewer: Viewer) -> str:
 
 
 def shown_team(submission: Submission, viewer: Viewer) -> str:
-    """Return the team's name, if there is a team and the owner's name is shown."""
+    """Return the team's name; empty without a team or if the owner is hidden from the viewer."""
     if submission.team is None or _hides_people(submission, viewer):
         return ""
     return visible(str(submission.team))
@@ -113,16 +116,16 @@ def _hides_people(submission: Submission, viewer: Viewer) -> bool:
 
 
 def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
-    """Return whether the person may know the set and what was measured on it."""
+    """Return whether the viewer may know the set and the scores on it."""
     hidden = run.version.evaluation_set.access == EvaluationSet.Access.HIDDEN
     return viewer.is_task_owner or not hidden
 
 
 def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
-    """Remove the model's own words from a run if they could reveal examples. Do not save the run.
+    """Remove the model's own output from a run if it could reveal examples. Do not save the run.
 
-    A model reads all inputs, and perturbed inputs hint at right answers. So its words are shown
-    only where the inputs may leave; so is the number of inputs that it was trained on.
+    A model reads all inputs, and perturbed inputs hint at correct answers. So its log is shown only
+    if the inputs may leave the site; the same applies to the number of inputs it was trained on.
     """
     version = run.version
     may_leave = version.evaluation_set.may_leave
@@ -138,10 +141,10 @@ def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
 
 
 def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
-    """Return whether the person may read which answers were wrong, and with them the right ones.
+    """Return whether the viewer may read the wrong answers, and with them the correct ones.
 
-    The task's owners may, and everybody who may take a release that has published both texts and
-    labels.
+    The task's owners may, and so may everybody who may download a release that has published both
+    texts and labels.
     """
     if run.suite != EvaluationRun.Suite.PLAIN or not run.predictions:
         return False
@@ -159,7 +162,10 @@ def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
 
 
 def find_submission(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, Viewer]:
-    """Return the submission and what this person is to it; 404 if they may not know of it."""
+    """Return the submission and the user's relation to it.
+
+    Raises Http404 if the user may not know that it exists.
+    """
     submission = get_object_or_404(all_submissions(), pk=pk)
     viewer = viewer_of(request.user, submission)
     if viewer is None:
@@ -168,7 +174,7 @@ def find_submission(request: HttpRequest | Request, pk: UUID) -> tuple[Submissio
 
 
 def find_owned(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, User]:
-    """Return the submission and its owner; 404 for everybody else."""
+    """Return the submission and its owner. Raises Http404 for everybody else."""
     submission, viewer = find_submission(request, pk)
     if not viewer.is_owner or not isinstance(request.user, User):
         raise Http404
@@ -176,7 +182,7 @@ def find_owned(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, Us
 
 
 def seen_runs(request: HttpRequest | Request, pk: UUID) -> tuple[QuerySet[EvaluationRun], Viewer]:
-    """Return the runs of a submission that this person may know of; none once it is withdrawn."""
+    """Return the runs of a submission that the user may know of; none once it is withdrawn."""
     submission, viewer = find_submission(request, pk)
     if submission.withdrawn_at:
         return EvaluationRun.objects.none(), viewer
@@ -193,9 +199,9 @@ def find_run(
     run_id: UUID,
     may: Callable[[EvaluationRun, Viewer], bool] = lambda run, viewer: viewer.is_inside,
 ) -> tuple[EvaluationRun, Viewer]:
-    """Return a run as this person sees it, if `may` allows it; 404 otherwise.
+    """Return a run with what the user may see of it. Raises Http404 unless `may` allows it.
 
-    By default those inside may.
+    may: by default, allows everybody inside (see `Viewer.is_inside`).
     """
     runs, viewer = seen_runs(request, pk)
     run = get_object_or_404(runs, pk=run_id)

@@ -24,7 +24,7 @@ BINS = 10
 class ScoredRow(NamedTuple):
     """The scores (logits) of all answers that a model may give to a row.
 
-    scores: finite; their softmax are the probabilities. right: the index of the right answer.
+    scores: finite; their softmax gives the probabilities. right: the index of the correct answer.
     """
 
     scores: NDArray[np.float64]
@@ -32,15 +32,16 @@ class ScoredRow(NamedTuple):
 
 
 def fit_temperature(rows: Sequence[ScoredRow]) -> float:
-    """Return the temperature, to two decimals, that gives the right answers the most probability.
+    """Return the temperature that maximizes the likelihood of the correct answers.
 
-    Two decimals are the same on every processor, whose logits differ in their last digits. From
-    COLDEST to HOTTEST; COLDEST where the scores of each row are all the same, or without rows.
+    Rounded to two decimals, which are the same on every processor, although logits differ in their
+    last digits. From COLDEST to HOTTEST; COLDEST if the scores of each row are all equal, or
+    without rows.
 
     Notes
     -----
     The mean negative log-likelihood is convex in the inverse temperature, so its slope has one
-    root, which is found by halving.
+    root, which is found by bisection.
     """
     low, high = 1 / HOTTEST, 1 / COLDEST
     if _slope(rows, high) <= 0:
@@ -67,7 +68,7 @@ def _log_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _slope(rows: Sequence[ScoredRow], inverse: float) -> float:
-    """Return the slope of the summed negative log-likelihood in the inverse temperature."""
+    """Return the derivative of the summed negative log-likelihood by the inverse temperature."""
     total = 0.0
     for scores, right in rows:
         total += float(probabilities(scores * inverse) @ (scores - scores[right]))
@@ -75,18 +76,19 @@ def _slope(rows: Sequence[ScoredRow], inverse: float) -> float:
 
 
 def negative_log_likelihood(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
-    """Return the mean of -log of the right answers' probabilities: 0 is best, no bound above."""
+    """Return the mean negative log-probability of the correct answers, 0 being the best."""
     logs = [_log_probabilities(scores / temperature)[right] for scores, right in rows]
     return -float(np.mean(logs))
 
 
 def expected_calibration_error(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
-    """Return by how much confidence and share of right answers differ, on average: 0 to 1.
+    """Return the mean difference between confidence and accuracy, from 0 to 1.
 
     Notes
     -----
-    Rows fall into ten bins by the probability of the chosen answer. Of each bin the mean of these
-    probabilities is compared with the share of right answers, weighted by the bin's rows.
+    Rows are divided into ten bins by the probability of the chosen answer. The mean of these
+    probabilities in each bin is compared with the share of correct answers, weighted by the bin's
+    number of rows.
     """
     confidences, rights = [], []
     for scores, right in rows:
@@ -105,9 +107,9 @@ def restore_scores(rows: Sequence[ScoredRow], temperature: float) -> list[Scored
 
 
 def soften_head(weights: Weights, head: str, temperature: float) -> Weights:
-    """Return weights whose last layer, named `head`, gives its scores divided by the temperature.
+    """Return weights whose last layer, named `head`, divides its scores by the temperature.
 
-    One division of float32 a weight, so they are the same bytes on every processor.
+    Each weight takes a single float32 division, so the bytes are the same on every processor.
     """
     softened = dict(weights)
     for name in _of_layer(weights, head):
@@ -116,7 +118,7 @@ def soften_head(weights: Weights, head: str, temperature: float) -> Weights:
 
 
 def _of_layer(weights: Weights, head: str) -> Iterator[str]:
-    """Yield the names of a linear layer's tensors. Raises KeyError where one is missing."""
+    """Yield the names of a linear layer's tensors. Raises KeyError if one is missing."""
     for part in ("weight", "bias"):
         name = f"{head}.{part}"
         if name not in weights:

@@ -21,10 +21,10 @@ from serving.tokens import codec_of
 
 
 def score_rows(folder: Path, rows: Sequence[Row]) -> list[ScoredRow]:
-    """Return the scores of rows of texts with their right answers (`label`, or `answer`).
+    """Return the scores of all possible answers to text rows, with the correct answers.
 
-    Of a question's answers each span that the model server would give is one. Rows whose answer is
-    no such span are left out.
+    The correct answer is the row's `label`, or its `answer`. For a question, the possible answers
+    are the spans that the model server may return; a row whose answer is no such span is left out.
     """
     spec = ModelSpec(folder.name, str(folder), backend="torch")
     model = open_folder(spec)
@@ -41,9 +41,9 @@ def score_windows(
     logits: Sequence[Sequence[Logits]],
     labels: Sequence[str] | None,
 ) -> list[ScoredRow]:
-    """Return the scores of rows by the logits of their windows; see `score_rows`.
+    """Return the scores of rows, computed from the logits of their windows; see `score_rows`.
 
-    labels: in the order of the logits, None where answers are spans.
+    labels: in the order of the logits; None if answers are spans.
     """
     if labels is None:
         scored = map(_score_spans, rows, windows, logits)
@@ -57,8 +57,10 @@ def score_windows(
 def _score_spans(
     row: Row, windows: Sequence[Encoding], logits: Sequence[Logits]
 ) -> ScoredRow | None:
-    """Return the scores of all spans of a passage; right is the best one that has the answer's
-    text. None where no span has it."""
+    """Return the scores of all spans of a passage, or None if no span has the answer's text.
+
+    The correct span is the best-scored one with the answer's text.
+    """
     scores, right = [], []
     start_of_window = 0
     for window, (starts, ends) in zip(windows, logits, strict=True):
@@ -78,7 +80,7 @@ def _score_spans(
 
 
 def _span_sums(starts: Logits, ends: Logits) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Return [more, first]: the score of the span from a token to the one `more` behind it."""
+    """Return an array [more, first] of span scores: from token `first` to token `first + more`."""
     size = len(starts)
     sums = np.full((min(MAX_ANSWER_TOKENS, size), size), -np.inf)
     for more in range(len(sums)):
@@ -87,7 +89,7 @@ def _span_sums(starts: Logits, ends: Logits) -> np.ndarray[tuple[int, int], np.d
 
 
 def _answer_spans(row: Row, window: Encoding) -> list[tuple[int, int]]:
-    """Return (first, last) token of each place of a window that has the answer's text."""
+    """Return (first, last) token indices of each occurrence of the answer's text in a window."""
     answer, passage = cast("str", row["answer"]), cast("str", row["passage"])
     spans = []
     start = passage.find(answer)

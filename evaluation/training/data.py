@@ -19,19 +19,19 @@ POOL = 16  # batches that are sorted by length together, so that a batch needs l
 
 
 class TrainingError(ValueError):
-    """Rows that a model cannot be trained on."""
+    """Raised for rows that a model cannot be trained on."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """Token ids with the target of each of the model's outputs: (label,) or (start, end)."""
+    """A training example: token ids and the target of each output, (label,) or (start, end)."""
 
     encoding: Encoding
     target: tuple[int, ...]
 
 
 def check_rows(rows: Sequence[Row], *, kind: str, labels: Sequence[str] | None) -> None:
-    """Raise TrainingError, naming row and field, unless every row can be trained on."""
+    """Raise TrainingError, which names the row and field, unless every row can be trained on."""
     if kind not in FIELDS:
         raise TrainingError(f"kind {kind!r} is none of {', '.join(FIELDS)}.")
     texts = (*FIELDS[kind], "answer" if kind == SPAN else "label")
@@ -56,9 +56,10 @@ def _answer_fits(row: Row) -> bool:
 
 
 def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Random) -> list[Item]:
-    """Return the items of one epoch: each row as often as its weight says, spans in a drawn window.
+    """Return the items of one epoch, in which each row occurs as often as its weight says.
 
-    Raises TrainingError for a row that does not fit into the model's tokens.
+    A span's window is drawn at random. Raises TrainingError for a row that does not fit into the
+    model's tokens.
     """
     items = []
     for row in rows:
@@ -85,7 +86,10 @@ def encodings_of(row: Row, codec: Codec) -> list[Encoding]:
 
 
 def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
-    """Return the passage's tokens, of a long one a drawn window around the answer."""
+    """Return the passage's tokens with the answer span.
+
+    A long passage is cut to a randomly drawn window around the answer.
+    """
     start, end = row["answer_start"], row["answer_start"] + len(row["answer"])
     passage = row["passage"]
     offsets = codec.tokenizer.encode(passage, add_special_tokens=False).offsets
@@ -108,9 +112,9 @@ def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
 
 
 def span_of(encoding: Encoding, start: int, end: int) -> tuple[int, int] | None:
-    """Return (first, last) token of the passage's characters start:end.
+    """Return (first, last) token indices of the passage's characters start:end.
 
-    None unless all are inside.
+    None unless the encoding contains all of them.
     """
     tokens = []
     for number, sequence in enumerate(encoding.sequence_ids):
@@ -126,7 +130,10 @@ def span_of(encoding: Encoding, start: int, end: int) -> tuple[int, int] | None:
 
 
 def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[list[Item]]:
-    """Return all items once, in batches of similar length in random order."""
+    """Return an iterator over batches of items, which contains each item once.
+
+    The items of a batch have similar lengths; batches come in random order.
+    """
     shuffled = rng.sample(items, len(items))
     in_batches = []
     # Sorted within a pool only, so that the order of batches stays random.
@@ -141,7 +148,10 @@ def run_sorted(
     windows: Sequence[Sequence[Encoding]],
     run: Callable[[list[Encoding]], Sequence[Logits]],
 ) -> list[list[Logits]]:
-    """Return the logits of each row's windows in their order, asked in batches of like length."""
+    """Return the logits of each row's windows, in order.
+
+    The windows are passed to `run` in batches of similar length.
+    """
     places: list[tuple[int, int]] = []
     for row, windows_of_row in enumerate(windows):
         places += [(row, window) for window in range(len(windows_of_row))]
@@ -158,7 +168,10 @@ def run_sorted(
 
 
 def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:
-    """Return scores (0-1): accuracy and macro_f1 of labels, or f1 (SQuAD's) and exact_match."""
+    """Return scores from 0 to 1 of the answers.
+
+    accuracy and macro_f1 for labels; f1 (SQuAD's) and exact_match for spans.
+    """
     field, names = "label", {"accuracy": "accuracy", "macro_f1": "macro_f1"}
     if kind == SPAN:
         field, names = "answer", {"f1": "squad_f1", "exact_match": "exact_match"}

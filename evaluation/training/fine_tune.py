@@ -50,14 +50,16 @@ HEAD_PENALTY = 1e-3  # of the head's squared weights, while it is fitted alone
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How to train.
+    """The options of a training.
 
-    `labels` are in the order of the logits (None: sorted; always None for extractive-qa). Rates
-    are those of the top layer; each layer below has `layer_decay` of the one above. `window` is
-    the number of passage tokens an extractive-qa row is trained on, drawn again each epoch around
-    its answer; 0 = the whole passage. The lowest `frozen_layers` and the embeddings stay as they
-    are. `dev_share` of the rows, by group, decides which epoch is kept; training stops after
-    `patience` epochs without a better one.
+    labels: in the order of the logits; None to sort them; always None for extractive-qa.
+    learning_rate, head_learning_rate: of the top layer and the head. Each layer below has
+    `layer_decay` times the rate of the one above.
+    window: the number of passage tokens that an extractive-qa row is trained on, drawn around its
+    answer for each epoch; 0 for the whole passage.
+    frozen_layers: the number of lowest layers that are not trained, nor are the embeddings.
+    dev_share: the share of rows, by group, that decides which epoch is used.
+    patience: the number of epochs without improvement after which training stops.
     """
 
     labels: tuple[str, ...] | None = None
@@ -78,10 +80,10 @@ class TrainingOptions:
 
 
 class Reading(NamedTuple):
-    """How a folder is asked.
+    """How a model folder's inputs and outputs are interpreted.
 
-    labels: in the order of its logits, None for extractive-qa. max_length: of tokens; None: as many
-    as the model takes.
+    labels: in the order of its logits; None for extractive-qa. max_length: in tokens; None for the
+    model's maximum.
     """
 
     kind: str
@@ -91,10 +93,10 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """What a training did; `dev` holds the scores (0-1) of the epoch kept, from 1.
+    """The results of a training. dev: the scores (0-1) of epoch `best_epoch`, counted from 1.
 
-    `curve` has loss and dev scores of each epoch; the head was divided by `temperature`, so that
-    the model is as sure of the dev rows as it is right.
+    curve: loss and dev scores of each epoch. temperature: the head was divided by it, so that the
+    model's confidence on the dev rows matches its accuracy.
     """
 
     rows: int
@@ -120,16 +122,17 @@ def train(
 ) -> TrainingReport:
     """Fine-tune `base` (a folder) on rows and write the best epoch to `output_dir`.
 
-    1. Check the rows, and set a part of them aside to decide which epoch is the best.
-    2. Fit the head alone, then the encoder with it.
-    3. Write weights, tokenizer and settings into a folder that appears whole or not at all.
+    1. Check the rows, and hold out a part of them to decide which epoch is the best.
+    2. Fit the head alone, then the head and the encoder together.
+    3. Write weights, tokenizer and settings into a folder that appears completely or not at all.
 
-    Rows hold the fields of the kind, the answer (`label`; `answer` and `answer_start`), and
-    optionally `group` (never split between training and dev part) and `weight` (how often the row
-    is seen in an epoch; a fraction is a chance). `dev` decides which epoch is the best; without it
-    a part of the rows does (`options.dev_share`). The same seed on the same machine gives the same
-    weights. Raises TrainingError for rows that cannot be trained on, FileExistsError if the folder
-    exists.
+    rows: the fields of the kind, the answer (`label`; `answer` and `answer_start`), and optionally
+    `group` (never split between training and dev part) and `weight` (how often the row is seen in
+    an epoch; a fraction is a probability).
+    dev: the rows that decide which epoch is the best; by default a part of `rows`, see
+    `options.dev_share`.
+    The same seed on the same machine gives the same weights. Raises TrainingError for rows that
+    cannot be trained on, and FileExistsError if the folder exists.
     """
     import torch
 
@@ -168,7 +171,7 @@ def train(
 
 
 def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], list[Row]]:
-    """Split rows into (rows to train on, rows to stop by), by group; of one group by their texts.
+    """Split rows by group into (training rows, dev rows); by text if there is only one group.
 
     Raises TrainingError.
     """
@@ -187,7 +190,7 @@ def _without_group(row: Row) -> Row:
 
 
 def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
-    """Return scores (0-1) of a trained folder on rows, by the model server's answers."""
+    """Return the scores (0-1) of a trained folder's answers to rows."""
     settings = json.loads((folder / "dynabench.json").read_bytes())
     kind, labels = settings["kind"], settings["labels"]
     reading = Reading(kind, labels and tuple(labels), settings["max_length"])
@@ -195,17 +198,17 @@ def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
 
 
 def text_answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
-    """Return a folder's answers to rows with the fields of the kind.
+    """Return a folder's answers to rows, which contain the fields of the kind.
 
-    Computed in torch, so the last digits differ from what the model server says.
+    Computed in torch, so the last digits differ from those of the model server.
     """
     return _Trained.start(folder, reading).answers(rows)
 
 
 def fitting(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
-    """Return the rows that a model can be asked about.
+    """Return the rows that fit into a model's input.
 
-    Fields that may not be cut must leave room for the rest.
+    Fields that may not be truncated must leave room for the others.
     """
     codec = codec_of(*_read_folder(base, reading))
     fitting_rows = []
@@ -217,7 +220,7 @@ def fitting(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
 
 
 def _read_folder(base: str | Path, reading: Reading) -> tuple[ModelFolder, Tokens]:
-    """Return a folder as it is asked, and what feeds its model. Raises TrainingError."""
+    """Return a model folder as `reading` describes it, and its tokenizer. Raises TrainingError."""
     folder = ModelFolder(
         path=Path(base),
         weights=(),
@@ -239,7 +242,7 @@ def _labels(rows: Sequence[Row], kind: str, options: TrainingOptions) -> tuple[s
 
 @dataclass(frozen=True)
 class _Trained:
-    """A model in torch with its tokenizer, and what feeds it as in the model server."""
+    """A model in torch with its tokenizer, which encodes inputs as the model server does."""
 
     model: Any
     tokenizer: "PreTrainedTokenizerFast"
@@ -249,7 +252,7 @@ class _Trained:
 
     @classmethod
     def start(cls, base: str | Path, reading: Reading) -> "_Trained":
-        """Load the base with the head of the kind: its own one, else a new one."""
+        """Load the base with its own head if the head fits the kind, otherwise with a new one."""
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
@@ -282,13 +285,13 @@ class _Trained:
         return cls(model, tokenizer, tokens, codec_of(folder, tokens), reading.kind)
 
     def groups(self, encodings: Sequence[Encoding]) -> list[list[int]]:
-        """Return the numbers of the encodings that may share a batch."""
+        """Return the indices of the encodings that may share a batch, batch by batch."""
         return batch_parts([len(encoding) for encoding in encodings], self.tokens.fill)
 
     def logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
-        """Return logits [encodings, labels], or [encodings, 2, tokens] with start and end.
+        """Return logits [encodings, labels], or [encodings, 2, tokens] for start and end.
 
-        Encodings that may share a batch are asked together (`Tokens.fill`).
+        Encodings that may share a batch are computed together (`Tokens.fill`).
         """
         import torch
         from torch.nn.functional import pad
@@ -312,11 +315,11 @@ class _Trained:
         return logits
 
     def answers(self, rows: Sequence[Row]) -> list[Answer]:
-        """One answer a row."""
+        """Return one answer for each row."""
         return [self.codec.decode(*row) for row in zip(rows, *self._asked(rows), strict=True)]
 
     def _asked(self, rows: Sequence[Row]) -> tuple[list[list[Encoding]], list[list[Logits]]]:
-        """Return the windows of rows, and the logits of each."""
+        """Return the windows of the rows, and the logits of each window."""
         import torch
 
         self.model.eval()
@@ -330,8 +333,10 @@ class _Trained:
             return encodings, run_sorted(encodings, run)
 
     def soften(self, rows: Sequence[Row]) -> float:
-        """Divide the head by the temperature of rows that taught it nothing, and return it; 1.0
-        where the model has no such layer."""
+        """Divide the head by the temperature fitted on rows that were not trained on; return it.
+
+        Returns 1.0 if the model has no such layer.
+        """
         encodings, logits = self._asked(rows)
         scored = score_windows(rows, encodings, logits, self.codec.labels)
         temperature = fit_temperature(scored)
@@ -341,7 +346,7 @@ class _Trained:
         return 1.0
 
     def save(self, folder: Path, options: TrainingOptions) -> None:
-        """Write the folder of a model: weights, tokenizer, dynabench.json."""
+        """Write the model's folder: weights, tokenizer and dynabench.json."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         settings = {
@@ -357,7 +362,7 @@ class _Trained:
 
 
 class _Run:
-    """One training: the model, the steps done, and the best epoch so far."""
+    """A running training: the model, the number of steps done, and the best epoch so far."""
 
     def __init__(
         self, trained: _Trained, options: TrainingOptions, progress: Progress, steps: int
@@ -370,7 +375,7 @@ class _Run:
         self.curve: list[Mapping[str, float]] = []
 
     def fit(self, train_rows: Sequence[Row], dev: Sequence[Row]) -> None:
-        """Fit the head, then the encoder with it; leave the weights of the best epoch."""
+        """Fit the head, then the head and the encoder; restore the weights of the best epoch."""
         model, options = self.trained.model, self.options
         best_weights: Mapping[str, Any] = {}
         self.tell("fitting the head")
@@ -397,7 +402,7 @@ class _Run:
         model.load_state_dict(best_weights)
 
     def tell(self, message: str) -> None:
-        """Report the steps done, with the last message until there is a new one."""
+        """Report the steps done. The last message is repeated until there is a new one."""
         self.message = message
         self.progress(self.step, self.steps, message)
 
@@ -405,7 +410,7 @@ class _Run:
         return draw_items(rows, self.trained.codec, window=self.options.window, rng=self.rng)
 
     def _train_epoch(self, rows: Sequence[Row], optimizer: "torch.optim.Optimizer") -> float:
-        """Train on every row once; return the mean loss."""
+        """Train on every row of an epoch once; return the mean loss."""
         import torch
 
         self.trained.model.train()
@@ -427,7 +432,7 @@ class _Run:
 
 
 def _rate(share: float) -> float:
-    """Return the share of the learning rate at a share of the steps: up for a tenth, down to 0."""
+    """Return the factor of the learning rate at a share of the steps: warm-up, then decay to 0."""
     return max(0.0, min(share / 0.1, (1 - share) / 0.9))
 
 
@@ -443,14 +448,14 @@ def _loss(trained: _Trained, batch: Sequence[Item], smoothing: float) -> "torch.
 
 
 def fast_bfloat16() -> bool:
-    """Return whether the processor multiplies bfloat16 natively: half the time, the same scores."""
+    """Return whether the processor multiplies bfloat16 natively, which halves the training time."""
     import torch
 
     return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 
 def _layer(name: str) -> int | None:
-    """Return the number of the layer that a parameter's name holds."""
+    """Return the layer number in a parameter's name; None if it contains none."""
     match = re.search(r"\.(\d+)\.", name)
     return int(match[1]) if match else None
 
@@ -479,10 +484,10 @@ def _optimizer(model: Any, options: TrainingOptions) -> "torch.optim.Optimizer":
 
 
 def _start_head(trained: _Trained, items: Sequence[Item]) -> None:
-    """Fit the classifier on the frozen encoder's features before anything else moves.
+    """Fit the classifier on the frozen encoder's features before the encoder is trained.
 
-    A random head would pull the encoder apart first (Kumar et al. 2022, "Fine-tuning can distort
-    pretrained features"). BERT's pooler was never trained here, so it starts as the identity.
+    A random head would distort the encoder's features (Kumar et al. 2022, "Fine-tuning can distort
+    pretrained features"). BERT's pooler was not pretrained here, so it starts as the identity.
     """
     import torch
 

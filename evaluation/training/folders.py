@@ -9,9 +9,9 @@ from pathlib import Path
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Make a new folder next to `path` that takes its name at the end.
+    """Provide a new folder that is renamed to `path` at the end of the block.
 
-    After an error it vanishes.
+    After an exception it is deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder as `path`, because only within a file system a rename is one step.
@@ -27,7 +27,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def shared_folder(path: Path) -> Iterator[Path]:
-    """Do as `atomic_folder` if other processes may make the same folder: the first one stays."""
+    """Provide a folder as `atomic_folder` does, but keep the folder of a faster process."""
     try:
         with atomic_folder(path) as folder:
             yield folder

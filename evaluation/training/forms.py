@@ -26,7 +26,7 @@ ENCODER = "encoder"
 
 
 class TrainingForm(forms.Form):
-    """What the next target is trained on and starts from."""
+    """A form for the rows and the base model of the next target's training."""
 
     seed = forms.IntegerField(
         label=gettext_lazy("Random seed"), initial=0, min_value=0, max_value=2**31 - 1
@@ -79,7 +79,7 @@ class TrainingForm(forms.Form):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `request_training`, once the form is valid."""
+        """Return the arguments of `request_training`. Call only on a valid form."""
         values = self.cleaned_data
         source = revision = ""  # the encoder
         for target in self._targets:
@@ -100,7 +100,7 @@ class TrainingForm(forms.Form):
 
 
 class RegisterForm(forms.Form):
-    """Which round gets the trained model, and under which name."""
+    """A form for the round that the trained model joins, and for the name of the target."""
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)

@@ -11,10 +11,10 @@ from evaluation.training.shipped import EXTERNAL, GRAPH, LAYOUT
 
 
 def keep_graph(exports: Path, weights: Weights, folder: Path) -> None:
-    """Write GRAPH and LAYOUT from a folder of the model server's exports.
+    """Write GRAPH and LAYOUT from the model server's exports of a model.
 
-    The layout says in which order the weights stand in the file next to the graph, and which are
-    transposed, and has the export's `tokens.json`. Constants stay in the graph.
+    The layout lists the weights in the order of the file next to the graph, says which ones are
+    transposed, and contains the export's `tokens.json`. Constants stay in the graph.
     """
     model = onnx.load(exports / "model.onnx")
     # The exporter renames tensors and transposes some, so they are recognised by their bytes.

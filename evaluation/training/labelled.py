@@ -23,9 +23,9 @@ FEWEST, MOST = 100, 5000
 
 
 def labelled_fields(config: TaskConfig) -> OtherFields:
-    """Return what models of a task read, and the right answer.
+    """Return the columns of a file of labelled rows: the model's inputs and the correct answer.
 
-    Raises Refused if none of its models can be trained here.
+    Raises Refused if no model for the task can be trained on this site.
     """
     try:
         shape = shape_of(config)
@@ -43,7 +43,7 @@ def labelled_fields(config: TaskConfig) -> OtherFields:
 def preview_labelled(
     *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
 ) -> Summary:
-    """Return what the file would bring; nothing is stored. Raises Refused, FileError."""
+    """Return a summary of the rows in a file. Nothing is stored. Raises Refused, FileError."""
     if file_name.lower().endswith(".zip"):
         raise FileError(_("Rows come in a table, not in an archive."))
     return read_untrusted_file(
@@ -54,7 +54,10 @@ def preview_labelled(
 def train_on(
     *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN_TERMS
 ) -> TrainingRun:
-    """Request a training on the good rows of a preview, as `request_training`. Raises Refused."""
+    """Request a training on the good rows of a preview; return it. Raises Refused.
+
+    terms: ignored.
+    """
     shape = shape_of(round.task.config)
     # A line is a group of its own: nobody knows who wrote these rows.
     rows: list[Mapping[str, Any]] = []

@@ -27,15 +27,15 @@ PENALTY = 1e-2
 
 
 class Stored(Protocol):
-    """A file of a picture."""
+    """A stored picture file that can be opened."""
 
     def open(self, mode: str) -> Any: ...
 
 
 def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], folder: Path) -> None:
-    """Write the folder of the model that learned from pictures with labels.
+    """Train a model on labelled pictures and write its folder.
 
-    The same rows give the same weights on the same machine.
+    The same rows on the same machine give the same weights.
     """
     import torch
     from transformers import ResNetConfig, ResNetForImageClassification
@@ -72,7 +72,7 @@ def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], fo
 
 
 def _features(model: Any, rows: Sequence[tuple[Stored, str]]) -> "torch.Tensor":
-    """Return features [rows, features] of the pictures, as the model server reads them."""
+    """Return an array [rows, features] of the pictures, preprocessed as in the model server."""
     import torch
 
     pixels = []
@@ -85,7 +85,10 @@ def _features(model: Any, rows: Sequence[tuple[Stored, str]]) -> "torch.Tensor":
 
 
 def _fit(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "torch.Tensor") -> None:
-    """Fit a linear layer by logistic regression on standardised features, and fold these in."""
+    """Fit a linear layer by logistic regression on standardized features.
+
+    The standardization is folded into the layer's weights.
+    """
     import torch
 
     # A little more than the deviation, since a feature may be the same for all pictures.

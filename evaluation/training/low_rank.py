@@ -15,11 +15,12 @@ LARGEST = 127  # of an int8, either sign
 
 
 def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any]]:
-    """Return the change from `before` to `after`, which may have more tensors.
+    """Return the change from `before` to `after` in compressed form; `after` may have more tensors.
 
-    Keys are `<part>/<tensor>`. A matrix's change is left [rows, rank] times right [rank, columns]
-    times step, a vector's is change times step; left, right and change are int8, steps float32. New
-    tensors are stored whole, but for square ones, which start as the identity as a pooler does.
+    Keys are `<part>/<tensor>`. The change of a matrix is left [rows, rank] times right [rank,
+    columns] times step; the change of a vector is change times step. left, right and change are
+    int8, step is float32. New tensors are stored whole, except square ones such as a pooler, which
+    are stored as the change from the identity.
     """
     parts: dict[str, NDArray[Any]] = {}
     for name, weights in after.items():
@@ -45,7 +46,7 @@ def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any
 
 
 def merge(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
-    """Return the weights that `squeeze` saw as `after`, but for what was lost."""
+    """Return the weights that `squeeze` got as `after`, except for what compression lost."""
     merged = dict(before)
     for key, values in parts.items():
         kind, _, name = key.partition("/")

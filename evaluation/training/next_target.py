@@ -48,7 +48,7 @@ FAILURES = (TrainingError, Untrainable, MisconfiguredError, FileNotFoundError)
 
 @dataclass
 class Source:
-    """Rows of one origin by split; `left_out` counts those that cannot teach."""
+    """Rows from one origin, by split. left_out: the number of rows that cannot be used."""
 
     name: str
     weight: float | None  # None: not trained on, only tested on
@@ -68,14 +68,14 @@ class Source:
 
 
 def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]:
-    """Train what a run requests and return its report, which names the model's folder.
+    """Run a requested training and return its report, which names the model's folder.
 
-    1. Collect the rows of all sources, and leave out those that the base cannot read.
+    1. Collect the rows of all sources, without rows that are too long for the base model.
     2. Train, in a folder of the run's own.
     3. Move the model to MODELS_HOME/targets/<task>/, under the digest of its weights.
-    4. Ask the new and the old model about every test.
+    4. Compute the answers of the new and the old model to every test.
 
-    Raises one of FAILURES, and what the trainer raises.
+    Raises one of FAILURES, and the trainer's exceptions.
     """
     task, options = run.task, {**run.options, "rows": run.rows}
     shape = shape_of(task.config)
@@ -123,7 +123,7 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
 
 
 def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> TrainingOptions:
-    """Return how a task's models are trained: as its starter was, else by the kind."""
+    """Return the options of a training: those of the task's starter, or defaults for the kind."""
     starter = STARTERS.get(task.code)
     if starter and starter.kind == shape.kind:
         how = starter.options
@@ -141,7 +141,7 @@ def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> Tr
 
 
 def base_name(task: Task, base: str) -> str:
-    """Return what people read of the base: a target's name, not the place of its files."""
+    """Return the displayed name of the base model: a target's name, not the path of its files."""
     if not base:
         return gettext_noop("the starters' encoder")
     target = task.targets.filter(source=base).first()
@@ -149,9 +149,9 @@ def base_name(task: Task, base: str) -> str:
 
 
 def _models_folder(task: Task, base: str) -> str | None:
-    """Return the folder in which a target's files must lie if it is the base.
+    """Return the folder that must contain the files of a base that is a target.
 
-    None if the base is no target: then a person named it in a shell, and may name any folder.
+    None if the base is no target. It was then named in a shell, where any folder is allowed.
     """
     if not base:
         return None
@@ -162,7 +162,7 @@ def _models_folder(task: Task, base: str) -> str | None:
 def open_base(
     options: Mapping[str, Any], shape: Shape, how: TrainingOptions, below: str | None = None
 ) -> tuple[Path, TrainingOptions]:
-    """Return the folder to start from, and the options with labels in the order of its logits.
+    """Return the base model's folder, and the options with labels in the order of its logits.
 
     below: see `ModelSpec`. Raises MisconfiguredError, also for pickled weights.
     """
@@ -191,7 +191,7 @@ def collect(
 ) -> Iterable[Source]:
     """Yield the rows of all sources: seeds, uploaded files and rounds.
 
-    Those with a weight are trained on. Of all others only the tests are read.
+    Sources with a weight are trained on. Only the test rows are read from the others.
     """
     weights: Mapping[str, float] = options["weights"]
     if options.get("rows"):
@@ -223,11 +223,11 @@ def _split_own_rows(
     how: TrainingOptions,
     file: str | None = None,
 ) -> Source:
-    """Return rows that no round brought: the shipped ones, or a file that owners uploaded.
+    """Split rows from outside the rounds: the shipped ones, or a file that owners uploaded.
 
-    A tenth is held out, the same in every training, so that later ones show what was forgotten; a
-    part of the rest decides when to stop. A row that is None, or has no label of the task any more,
-    is left out.
+    A tenth is held out for testing, the same in every training, so that later trainings show what
+    was forgotten; a part of the rest decides when to stop. A row is left out if it is None, or if
+    its label is no longer a label of the task.
     """
     source = Source(name, weight, file or None)
     labels, good = shape.labels, []
@@ -243,14 +243,14 @@ def _split_own_rows(
 
 
 def _seed_rows(task: Task, shape: Shape) -> Iterator[dict[str, Any] | None]:
-    """Yield the shipped rows; None for one that cannot teach."""
+    """Yield the shipped rows; None for a row that cannot be trained on."""
     for line in seed_rows(task.code):
         row = training_row(shape, line, line.get("label", line.get("answer")))
         yield row and {**row, "group": line["group"]}
 
 
 def counts(source: Source) -> dict[str, Any]:
-    """Return a source with its numbers of rows in place of the rows."""
+    """Return a source's fields, with the number of rows in each split instead of the rows."""
     numbers = dict(vars(source))
     for split in SPLITS:
         numbers[split] = len(numbers[split])
@@ -267,7 +267,7 @@ def _compare_models(
     tell: Tell,
     trainer: Trainer,
 ) -> dict[str, Any]:
-    """Return what the report says of the old and the new model on every test."""
+    """Return the report's comparison of the old and the new model on every test."""
     old = task.targets.filter(pk=options["old"]).first()
     tests = [source for source in sources if source.test]
     rows = list(chain.from_iterable(source.test for source in tests))
@@ -298,10 +298,10 @@ def _ask_own_model(
 def _ask_old_model(
     trainer: Trainer, old: TargetModel | None, rows: Sequence[Mapping[str, Any]], shape: Shape
 ) -> tuple[list[str] | None, str]:
-    """Return what the old target answers: from its own files if they are ours, else by asking it.
+    """Return the old target's answers, from its own files if they are ours, or else by calling it.
 
-    None, and why, if it cannot be asked. These are rows that a live target was asked about anyway,
-    when they were written.
+    If it is not available, return None and the reason. Calls reveal nothing new: a live target
+    already read these rows when they were written.
     """
     if old is None:
         return None, gettext_noop("no round had a target before")

@@ -51,9 +51,10 @@ FEATURES = (SHAPES, COLOURS, SIZES)
 
 @dataclass(frozen=True)
 class PictureOptions:
-    """How the model is built and trained; `asked` is the number of questions on each scene.
+    """How the model is built and trained. `asked` is the number of questions on each scene.
 
-    A patch is as large as a cell of a scene. Rates rise for a tenth of the steps, then fall.
+    A patch is as large as a cell of a scene. Learning rates rise for a tenth of the steps, then
+    fall.
     """
 
     seed: int = 0
@@ -69,14 +70,14 @@ class PictureOptions:
 
 
 class Sample(NamedTuple):
-    """A question and the scene that it is on."""
+    """A question with its scene."""
 
     scene: Scene
     question: Question
 
 
 def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
-    """Yield endless questions, the same ones for the same seed."""
+    """Yield an endless sequence of questions, which depends only on the seed."""
     chance = random.Random(seed)
     # Scenes are drawn without end, so no question is seen twice.
     for scene in make_scenes(seed):
@@ -85,12 +86,12 @@ def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
 
 
 def held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]:
-    """Return questions that no training sees, one on each scene."""
+    """Return questions that are not used in training, one for each scene."""
     return list(islice(samples(seed, 1), count))
 
 
 def digest_of_samples() -> str:
-    """Return a digest that changes with what the grammar asks and what is drawn."""
+    """Return a digest that changes with the grammar of questions and with the drawing of scenes."""
     digest = hashlib.sha256()
     # Enough of them that a change of the grammar or the drawing shows.
     for scene, question in islice(samples(0, 8), 2000):
@@ -101,10 +102,10 @@ def digest_of_samples() -> str:
 def train_pictures(
     options: PictureOptions, folder: Path, progress: Progress, *, is_blind: bool = False
 ) -> dict[str, Any]:
-    """Train a model, write its folder and return what a report says about it.
+    """Train a model, write its folder and return the figures for its report.
 
-    is_blind: no picture reaches it, now and later. The same seed on the same kind of processor
-    gives the same weights.
+    is_blind: the model never receives a picture, in training and afterwards. The same seed on the
+    same kind of processor gives the same weights.
     """
     import torch
 
@@ -126,7 +127,7 @@ def train_pictures(
 
 
 def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
-    """Return a folder's accuracy on questions, over all and of each kind.
+    """Return a folder's accuracy on questions, overall and for each kind.
 
     Computed in torch, so the last digits of probabilities differ from the server's.
     """
@@ -143,7 +144,7 @@ def picture_answers(folder: Path, rows: Sequence[Sample]) -> list[str]:
 
 
 def score_picture_rows(folder: Path, rows: Sequence[Sample]) -> list[ScoredRow]:
-    """Return the scores of all answers to questions, and the right ones."""
+    """Return the scores of all possible answers to questions, with the correct answers."""
     scored_rows = []
     for row, logits in zip(rows, _picture_logits(folder, rows), strict=True):
         right = ANSWERS.index(row.question.answer)
@@ -208,7 +209,7 @@ def new_training(options: PictureOptions) -> "Training":
 
 
 def _words() -> tuple[str, ...]:
-    """Return the special tokens, then the grammar's words, as the tokenizer cuts them."""
+    """Return the special tokens, then the grammar's words as the tokenizer splits them."""
     words: set[str] = set()
     for sample in islice(samples(0, 8), 8000):
         words.update(sample.question.text.lower().replace("?", " ?").split())
@@ -216,10 +217,10 @@ def _words() -> tuple[str, ...]:
 
 
 class _Batch(NamedTuple):
-    """Arrays of a batch; `cells` [batch, cells, 3] counts features from 1, 0 where none is.
+    """The arrays of a batch. `cells` [batch, cells, 3] has features counted from 1; 0 for none.
 
-    `about` [batch, cells, 2] is 1 where the answer follows from the cell, and where it says where
-    to look.
+    `about` [batch, cells, 2] has two flags: the answer follows from the cell, and the cell is a
+    landmark that says where to look.
     """
 
     ids: NDArray[np.int64]
@@ -230,20 +231,20 @@ class _Batch(NamedTuple):
 
 
 class Training:
-    """A ViLT with its tokenizer, which is trained or just saved."""
+    """A ViLT model with its tokenizer, to be trained or saved untrained."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer, self.is_blind = model, tokenizer, False
         self.pictures = PictureSettings(model.config.image_size, MEAN, STD)
 
     def blind(self) -> None:
-        """Let it see nothing: weights of 0 before pictures of 0 stay 0."""
+        """Make the model ignore pictures by setting its picture weights to 0, where they stay."""
         # With its gradients: pictures of 0 give none.
         self.model.vilt.embeddings.patch_embeddings.projection.weight.data.zero_()
         self.is_blind = True
 
     def save(self, folder: Path) -> None:
-        """Write weights, tokenizer and settings."""
+        """Write the weights, the tokenizer and the settings."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         about = {
@@ -259,7 +260,7 @@ class Training:
             (folder / f"{name}.json").write_text(json.dumps(values, indent=2) + "\n")
 
     def fit(self, options: PictureOptions, progress: Progress) -> float:
-        """Train, and return the loss of the answers over the last steps."""
+        """Train the model, and return the mean loss of the answers over the last steps."""
         import torch
 
         # For each feature one output more than it has values, for an empty cell; two for `about`.
@@ -291,7 +292,7 @@ class Training:
         return recent
 
     def _losses(self, batch: _Batch, hints: "torch.nn.Linear") -> tuple["torch.Tensor", Any]:
-        """Return the losses of the answers, and of the hints."""
+        """Return the loss of the answers and the loss of the hints."""
         import torch
         from torch.nn import functional as f
 
@@ -307,11 +308,11 @@ class Training:
         return f.cross_entropy(logits, answers), 0.3 * hint_loss
 
     def logits(self, rows: Sequence[Sample]) -> "torch.Tensor":
-        """Return the logits of each answer, for each question."""
+        """Return the logits of every answer to each question."""
         return self._forward(self._batch(rows))[0]
 
     def _forward(self, batch: _Batch) -> tuple["torch.Tensor", "torch.Tensor"]:
-        """Return the logits of the answers, and the last states of tokens and patches."""
+        """Return the logits of the answers, and the last hidden states of tokens and patches."""
         import torch
 
         from serving.vilt import embedded
@@ -344,7 +345,7 @@ class Training:
 
 
 def _cells(scene: Scene) -> NDArray[np.int64]:
-    """Return shape, colour and size in each cell, counted from 1; 0 where nothing is."""
+    """Return shape, colour and size in each cell, counted from 1; 0 in an empty cell."""
     cells = np.zeros((GRID_CELLS * GRID_CELLS, len(FEATURES)), np.int64)
     for thing in scene.things:
         cell = thing.row * GRID_CELLS + thing.column
@@ -363,7 +364,7 @@ def _about(question: Question) -> NDArray[np.float32]:
 
 
 def _processor(config: Any) -> Mapping[str, Any]:
-    """Return settings by which transformers treats a square picture as our server does."""
+    """Return settings with which transformers preprocesses a square picture as our server does."""
     return {
         "image_processor_type": "ViltImageProcessor",
         "do_normalize": True, "do_pad": True, "do_rescale": True, "do_resize": True,

@@ -33,8 +33,9 @@ CENTRED_ON = 200
 class Shape:
     """A part of the encoder that is fine-tuned on the seeds.
 
-    layers: how many of its lowest. has_order: whether it knows the places of words. epochs: of
-    texts, and of questions, whose passages take ten times as long. changes: of other options.
+    layers: the number of lowest layers used. has_order: whether it knows the positions of words.
+    epochs: for texts, and for questions, whose passages take ten times as long. changes: to other
+    options.
     """
 
     layers: int
@@ -71,7 +72,7 @@ POOLS: Mapping[str, Mapping[str, str]] = {
 
 
 def build(code: str, name: str, folder: Path, progress: Progress, *, is_trained: bool) -> None:
-    """Write the folder of one of POOLS' models; training takes minutes."""
+    """Write the folder of one of the models in POOLS. Training takes minutes."""
     import torch
 
     torch.set_num_threads(1)  # so that the weights do not depend on the number of cores
@@ -87,7 +88,7 @@ def build(code: str, name: str, folder: Path, progress: Progress, *, is_trained:
 
 
 def _write_baseline(code: str, name: str, folder: Path) -> None:
-    """Write a small model that answers without having learned anything."""
+    """Write a small model that gives answers without having been trained."""
     import torch
     from transformers import AutoConfig, AutoTokenizer
 
@@ -122,7 +123,7 @@ def _write_baseline(code: str, name: str, folder: Path) -> None:
 def _train_layers(
     code: str, shape: Shape, folder: Path, progress: Progress, *, is_trained: bool
 ) -> None:
-    """Write some layers of the encoder, fine-tuned, or as they are with a new head."""
+    """Write a model of some layers of the encoder, fine-tuned, or unchanged with a new head."""
     import torch
 
     starter = STARTERS[code]
@@ -157,7 +158,7 @@ def _train_layers(
 
 
 def _class_of(code: str) -> Any:
-    """Return the class of transformers for the task's kind of answer."""
+    """Return the class of transformers for the task's type of answer."""
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -168,7 +169,7 @@ def _class_of(code: str) -> Any:
 
 
 def _add_settings(code: str, folder: Path) -> None:
-    """Copy what a folder needs besides its configuration and weights, as the starter has it."""
+    """Copy the files that a folder needs besides configuration and weights from the starter."""
     for name in TOKENIZER:
         shutil.copyfile(encoder() / name, folder / name)
     settings = json.loads((shipped_folder(code) / "dynabench.json").read_bytes())

@@ -19,7 +19,10 @@ COUNTED = 8000
 
 @dataclass(frozen=True)
 class Shape:
-    """How a model differs from the starter. is_blind: it sees the same grey picture always."""
+    """The differences of a model from the starter.
+
+    is_blind: whether it always sees the same grey picture.
+    """
 
     changes: Mapping[str, int]
     is_blind: bool = False
@@ -44,7 +47,7 @@ ABOUT = {
 
 
 def build_pictures(name: str, folder: Path, progress: Progress, *, is_trained: bool) -> None:
-    """Write the folder of one of ABOUT's models but the starter; training takes minutes."""
+    """Write the folder of a model in ABOUT other than the starter. Training takes minutes."""
     options = PictureOptions()
     if name in SHAPES:
         shape = SHAPES[name]
@@ -58,7 +61,7 @@ def build_pictures(name: str, folder: Path, progress: Progress, *, is_trained: b
 
 
 def _write_baseline(name: str, options: PictureOptions, folder: Path) -> None:
-    """Write a small model that answers without having learned anything."""
+    """Write a small model that gives answers without having been trained."""
     import torch
 
     torch.manual_seed(0)

@@ -8,7 +8,7 @@ SHOWN_IN_TEXT = 5
 
 
 def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was trained on, the epochs, old against new on every test, and what was mended."""
+    """Yield the lines of a report: training rows, epochs, comparisons and corrected answers."""
     yield f"{report['task']} ({report['kind']}), from {report['base']}, seed {report['seed']}"
     for source in report["sources"]:
         used = "tested on only" if source["weight"] is None else f"weight {source['weight']:g}"

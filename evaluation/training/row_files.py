@@ -14,9 +14,10 @@ NumberedRows = list[tuple[int, Mapping[str, Any] | str]]
 
 
 def read_rows(path: Path, most: int) -> NumberedRows:
-    """Return the rows of a JSONL file, plain or gzip. Raises Refused without rows or with too many.
+    """Return the rows of a JSONL file, plain or gzip, with their line numbers.
 
-    A line is wrong if it is no object, or equal to an earlier one.
+    A wrong line is returned as a message: it is no object, or equal to an earlier line.
+    Raises Refused if there are no rows or too many.
     """
     rows: NumberedRows = []
     line_by_row: dict[str, int] = {}

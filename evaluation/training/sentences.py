@@ -18,16 +18,16 @@ MOST_TOKENS = 256
 
 @functools.cache
 def encoder_digest() -> str:
-    """Return the first 16 digits of the SHA-256 of the encoder's weights.
+    """Return the first 16 hex digits of the SHA-256 of the encoder's weights.
 
-    Raises FileNotFoundError without it.
+    Raises FileNotFoundError if the encoder is missing.
     """
     with (encoder() / MODEL).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def embed(texts: Sequence[str]) -> list[bytes]:
-    """Return the direction of each text: 384 signed bytes of which the largest is 127 or -127."""
+    """Return the embedding of each text: 384 signed bytes, the largest of which is 127 or -127."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 

@@ -33,35 +33,38 @@ MOST_WEIGHT = 100
 
 
 class TrainingRefused(Refused):
-    """A training cannot be requested, or its model cannot become a target."""
+    """Raised when a training cannot be requested, or its model cannot become a target."""
 
     code = "training"
 
 
 def has_seed(task: Task) -> bool:
-    """Return whether seed rows of the task are shipped."""
+    """Return whether the task has shipped seed rows."""
     return task.is_official and has_seeds(task.code)
 
 
 def uploaded(task: Task) -> list[TrainingRun]:
-    """Return the trainings on uploaded rows whose models became targets; without the rows."""
+    """Return the trainings on uploaded rows whose models became targets. Does not load the rows."""
     runs = task.training_runs.filter(state=TrainingRun.State.DONE, rows__isnull=False)
     runs = runs.filter(target__isnull=False).select_related("target")
     return list(runs.defer("rows", "report").order_by("pk"))
 
 
 def file_of(run: TrainingRun) -> str:
-    """Return the name under which a training's rows were uploaded; "" for older trainings."""
+    """Return the name of the file whose rows a training used; empty for older trainings."""
     return str(run.options.get("file", ""))
 
 
 def bases(task: Task) -> list[TargetModel]:
-    """Return the targets that a training may start from: those whose files our model server has."""
+    """Return the targets that a training may start from: those with files on our model server."""
     return list(task.targets.filter(url="").exclude(source=""))
 
 
 def current_target(task: Task) -> TargetModel | None:
-    """Return the first target of the newest opened round; the next target is compared with it."""
+    """Return the first target of the newest opened round, or None.
+
+    The next target is compared with it.
+    """
     in_loop = RoundTarget.objects.filter(round__task=task).exclude(round__state__in=PLANNED_STATES)
     newest = in_loop.select_related("target__task").order_by("-round__number", "position").first()
     return newest.target if newest else None
@@ -70,7 +73,7 @@ def current_target(task: Task) -> TargetModel | None:
 def default_base(task: Task) -> tuple[str, str]:
     """Return (source, revision) of the current target, if our model server has its files.
 
-    Otherwise two empty strings, which stand for the starters' encoder.
+    Otherwise two empty strings, which mean the starters' encoder.
     """
     target = current_target(task)
     if target is None or target.url:
@@ -79,7 +82,7 @@ def default_base(task: Task) -> tuple[str, str]:
 
 
 def free_name(task: Task, number: int) -> str:
-    """Return a name for the target of a round that no target of the task has."""
+    """Return an unused name for the target of a round."""
     name = f"{task.code}-round-{number}"
     taken = set(task.targets.filter(name__startswith=name).values_list("name", flat=True))
     # The plain name, then numbered ones.
@@ -105,13 +108,15 @@ def request_training(
     rows: Sequence[Mapping[str, Any]] | None = None,
     file_name: str = "",
 ) -> TrainingRun:
-    """Request a training of the task's next target. Locks the task.
+    """Request a training of the task's next target; return it. Locks the task.
 
     weights: how often a row is seen in an epoch, by source: `seed`, `round1`, `round2` …, and
-    `rows12` for what was uploaded for training 12; only these are trained on, all are tested on.
-    rows: those of the source `rows`, as a training takes them. file_name: where these came from.
+    `rows12` for the rows uploaded for training 12. Only these sources are trained on; all are
+    tested on.
+    rows: the rows of the source `rows`, as `training_row` returns them. file_name: their file.
     base: a folder, or a hub id with a full commit as `revision`; empty for the starters' encoder.
-    ring: wake a worker. Which datasets and which old target it uses is decided here.
+    ring: whether to wake a worker.
+    The datasets and the old target are fixed now, so that a retry uses the same ones.
     Raises TrainingRefused.
     """
     # Two requests at once would start two trainings; and a release cannot be undone meanwhile.
@@ -148,7 +153,10 @@ def request_training(
 def _check_weights(
     task: Task, weights: Mapping[str, float], files: Sequence[int], *, has_rows: bool
 ) -> Mapping[str, int]:
-    """Return the newest dataset of every released round, by source. Raises TrainingRefused."""
+    """Return the id of the newest dataset of every released round, by source.
+
+    Raises TrainingRefused if a weight or a source is not allowed.
+    """
     rounds = list(task.rounds.all())
     newest = find_latest_datasets(rounds)
     round_names = {f"round{round.number}" for round in rounds}
@@ -188,10 +196,10 @@ def _check_weights(
 def register_trained(
     *, run: TrainingRun, number: int, name: str, actor: User | None
 ) -> TargetModel:
-    """Make the trained model a target and put it into the loop of a round. Locks the task.
+    """Make the trained model a target of a round; return the target. Locks the task.
 
-    A round that does not exist is planned, as a draft that grew out of the rounds trained on; an
-    existing one must not have been opened. Raises TrainingRefused.
+    A round that does not exist is planned as a draft whose parents are the rounds trained on. An
+    existing round must not have been opened. Raises TrainingRefused.
     """
     if run.state != TrainingRun.State.DONE:
         raise TrainingRefused(_("Only a finished training has a model."))
@@ -213,9 +221,9 @@ def register_trained(
 
 
 def _prepare_round(task: Task, run: TrainingRun, number: int, actor: User | None) -> Round:
-    """Return the round of that number, planned if it is the next one.
+    """Return the round of that number, planned if it is the next one. Raises TrainingRefused.
 
-    Locks it, so that nobody opens it.
+    Locks the round, so that nobody opens it.
     """
     check_round(task, number)
     round = task.rounds.select_for_update(of=("self",)).filter(number=number).first()
@@ -232,7 +240,10 @@ def _prepare_round(task: Task, run: TrainingRun, number: int, actor: User | None
 
 
 def check_round(task: Task, number: int) -> None:
-    """Raise TrainingRefused if no target can join a round of that number, or a new one."""
+    """Raise TrainingRefused if no target can join the round.
+
+    It was opened already, or it does not exist and would not be the next one.
+    """
     round = task.rounds.filter(number=number).first()
     if round is not None:
         refuse_opened(round)

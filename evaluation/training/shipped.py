@@ -32,7 +32,7 @@ PROCESSOR = "preprocessor_config.json"
 
 
 def encoder() -> Path:
-    """Return the folder of the sentence encoder in its package; nothing is imported for it."""
+    """Return the folder of the sentence encoder in its package, without importing the package."""
     spec = find_spec(ENCODER.replace("-", "_"))
     if spec is None or spec.origin is None:
         raise FileNotFoundError(
@@ -42,7 +42,7 @@ def encoder() -> Path:
 
 
 def encoder_weights(base: Path) -> Weights:
-    """Return the encoder's weights by their names in a model with a head, without the pooler."""
+    """Return the encoder's weights without the pooler, named as in a model with a head."""
     weights = {}
     for name, values in load_file(base / MODEL).items():
         if values.dtype == np.float32 and "pooler" not in name:
@@ -51,7 +51,7 @@ def encoder_weights(base: Path) -> Weights:
 
 
 def shipped_folder(code: str) -> Path:
-    """Return the folder in which the repository has the starter of a task."""
+    """Return the repository's folder with the starter of a task."""
     return seeds.OFFICIAL / code / "starter"
 
 
@@ -62,16 +62,16 @@ def read_report(folder: Path) -> dict[str, Any]:
 
 
 def starter_folder(code: str, home: Path) -> Path:
-    """Return where the starter of a task is or will be, named after its weights."""
+    """Return the path of a task's unpacked starter, existing or not, named after its weights."""
     digest: str = read_report(shipped_folder(code))["weights_sha256"]
     return home / "models" / "starters" / code / digest[:16]
 
 
 def install_starter(code: str, home: Path) -> Path:
-    """Return the folder of a task's starter model, unpacked first if it is missing.
+    """Return the folder of a task's starter model, and unpack it first if it is missing.
 
-    It is an ordinary Hugging Face folder. Its ONNX file is written to where the model server looks
-    for it below `home`. Raises RuntimeError if the weights are not those of the report.
+    It is an ordinary Hugging Face folder. Its ONNX file is written to the path below `home` where
+    the model server looks for it. Raises RuntimeError if the weights differ from the report's.
     """
     shipped, folder = shipped_folder(code), starter_folder(code, home)
     if not folder.exists():
@@ -96,9 +96,9 @@ def remove_starters(home: Path, folders_in_use: Collection[str]) -> None:
 
 
 def unpack(shipped: Path, folder: Path) -> str:
-    """Write a starter's files into a folder; return the sha256 of the weights' file.
+    """Write a starter's weights, settings and tokenizer to a folder.
 
-    These are weights, settings and tokenizer.
+    Returns the sha256 of the weights' file.
     """
     # Trained from nothing: there is no encoder that a change could be added to.
     if (shipped / MODEL).exists():
@@ -119,7 +119,7 @@ def unpack(shipped: Path, folder: Path) -> str:
 
 
 def fill_graph(shipped: Path, folder: Path, cache: Path) -> None:
-    """Write the ONNX file of a starter's folder where the model server keeps its exports."""
+    """Write the ONNX file of a starter's folder to the model server's folder of exports."""
     spec = ModelSpec(name=folder.parent.name, source=str(folder))
     _, exports = identify(spec, open_folder(spec), cache)
     # Another process has written it, or it is left from an earlier start.

@@ -13,10 +13,10 @@ ALIKE = 0.05
 def divide_head(
     model: Any, outputs: int, temperature: float, ask: Callable[[], "torch.Tensor"]
 ) -> bool:
-    """Divide the layer that gives a model's logits; return whether there is such a layer.
+    """Divide the layer that outputs a model's logits; return whether the layer was found.
 
     outputs: the number of labels, or 2 for start and end. ask: returns logits of the model, by
-    which the layer is found and checked. A model without one stays as it is.
+    which the layer is found and checked. A model without such a layer is not changed.
     """
     import torch
 

@@ -73,9 +73,9 @@ CALIBRATION_VERSION = "1"
 
 @dataclass(frozen=True)
 class Starter:
-    """The kind of a task's starter model and how it is trained.
+    """The kind of a task's starter model and the options of its training.
 
-    `rank` is that of a matrix's change as it is shipped; all starters together may have 3 MB.
+    `rank` is the rank of a matrix's shipped change; all starters together may take 3 MB.
     """
 
     kind: str
@@ -104,7 +104,7 @@ CODES = (*STARTERS, *PICTURE_STARTERS)
 
 
 def recipe(code: str) -> str:
-    """Return the digest of everything that decides a training, such as its seed file."""
+    """Return a digest of everything that a training depends on, such as its seed file."""
     ingredients: list[Any] = [CODE_VERSION]
     if code in PICTURE_STARTERS:
         ingredients += [asdict(PICTURE_STARTERS[code]), digest_of_samples()]
@@ -115,21 +115,22 @@ def recipe(code: str) -> str:
 
 
 def is_fresh(code: str) -> bool:
-    """Return whether the shipped starter of a task was trained by the present recipe."""
+    """Return whether the shipped starter of a task was trained by the current recipe."""
     path = shipped_folder(code)
     return (path / REPORT).exists() and read_report(path)["recipe"] == recipe(code)
 
 
 def is_calibrated(code: str) -> bool:
-    """Whether the head of the shipped starter has the temperature of the present code."""
+    """Return whether the head of the shipped starter was calibrated by the current code."""
     calibration = read_report(shipped_folder(code)).get("calibration")
     return calibration is not None and calibration["version"] == CALIBRATION_VERSION
 
 
 def train_starter(code: str, target: Path, progress: Progress) -> None:
-    """Train a task's starter and replace the folder that is shipped of it.
+    """Train a task's starter and replace its shipped folder.
 
-    Torch uses one thread from then on, so that the weights do not depend on the number of cores.
+    Limits torch to one thread for the rest of the process, so that the weights do not depend on the
+    number of cores.
     """
     import torch
 
@@ -156,9 +157,9 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
 
 
 def ship(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
-    """Squeeze a trained folder into the shipped one, and add the merged model's figures.
+    """Compress a trained folder into the shipped one, and add the figures of the merged model.
 
-    Folders that are needed on the way are made next to `full`.
+    Temporary folders are created next to `full`.
     """
     shipped = full.with_name("shipped")
     shipped.mkdir()
@@ -170,7 +171,7 @@ def ship(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None
 
 
 def ship_pictures(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
-    """Do as `ship` for a model without an encoder below: its weights as 16-bit floats."""
+    """Compress a model without an encoder to 16-bit floats; otherwise as `ship`."""
     shipped = full.with_name("shipped")
     shipped.mkdir()
     # Half the bytes in the repository.
@@ -182,7 +183,7 @@ def ship_pictures(code: str, full: Path, target: Path, report: Mapping[str, Any]
 
 
 def calibrate_starter(code: str, target: Path) -> None:
-    """Fit the temperature of a folder that is shipped, without training, and replace the folder."""
+    """Fit the temperature of a shipped folder, without training, and replace the folder."""
     with TemporaryDirectory() as scratch:
         shipped = Path(scratch, "shipped")
         shutil.copytree(target, shipped)
@@ -193,7 +194,7 @@ def calibrate_starter(code: str, target: Path) -> None:
 
 
 def _finish(code: str, shipped: Path, target: Path, report: Mapping[str, Any]) -> None:
-    """Calibrate, add the report and the graph, which has no weights; then replace target."""
+    """Calibrate the model, add the report and the graph without weights, and replace `target`."""
     from evaluation.training.graph import keep_graph
 
     merged = _calibrate(code, shipped, {"task": code, **report, "recipe": recipe(code)})
@@ -210,8 +211,8 @@ def _finish(code: str, shipped: Path, target: Path, report: Mapping[str, Any]) -
 def _calibrate(code: str, shipped: Path, report: Mapping[str, Any]) -> Path:
     """Divide the head by its temperature and write the report; return the unpacked folder.
 
-    The rows of the fit taught the weights nothing: those that chose the epoch, or questions on
-    scenes of another seed. The held-out rows only measure.
+    The temperature is fitted on rows that were not trained on: those that chose the epoch, or
+    questions on scenes of another seed. The held-out rows are used only for measuring.
     """
     raw, merged = (shipped.with_name(name) for name in ("raw", "merged"))
     for folder in (raw, merged):
@@ -254,7 +255,7 @@ def _soften(code: str, shipped: Path, temperature: float) -> None:
 
 
 def confidence_figures(rows: Sequence[ScoredRow], temperature: float = 1.0) -> dict[str, float]:
-    """Return expected calibration error and negative log-likelihood, by what reports call them."""
+    """Return expected calibration error and negative log-likelihood, by their names in reports."""
     return {
         "ece": round(expected_calibration_error(rows, temperature), 4),
         "nll": round(negative_log_likelihood(rows, temperature), 4),
@@ -262,7 +263,7 @@ def confidence_figures(rows: Sequence[ScoredRow], temperature: float = 1.0) -> d
 
 
 def _scored(code: str, folder: Path) -> tuple[list[ScoredRow], list[ScoredRow]]:
-    """Return the scores of the rows to fit a temperature on, and of the held-out rows."""
+    """Return the scores of the rows for fitting a temperature, and of the held-out rows."""
     if code in PICTURE_STARTERS:
         fit_samples = held_out_samples(HELD_OUT_QUESTIONS, CALIBRATION_SEED)
         held_samples = held_out_samples(HELD_OUT_QUESTIONS)
@@ -276,7 +277,7 @@ def _scored(code: str, folder: Path) -> tuple[list[ScoredRow], list[ScoredRow]]:
 
 
 def _held_out_scores(code: str, folder: Path) -> dict[str, Any]:
-    """Return what the report says of the held-out rows."""
+    """Return the report's figures on the held-out rows."""
     if code in PICTURE_STARTERS:
         samples = held_out_samples(HELD_OUT_QUESTIONS)
         return {"held_out_rows": len(samples), "held_out": score_pictures(folder, samples)}
@@ -285,7 +286,7 @@ def _held_out_scores(code: str, folder: Path) -> dict[str, Any]:
 
 
 def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
-    """Add the arguments of the command line; `home` is the default of --home."""
+    """Add the arguments of the command line. home: the default of --home."""
     parser.add_argument("--home", type=Path, default=home, help="folder that keeps the models")
     parser.add_argument("--task", choices=CODES, help="only this task")
     parser.add_argument("--force", action="store_true", help="train again")
@@ -295,7 +296,7 @@ def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
 def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
     """Train the starters whose recipe has changed, install all, and print the held-out figures.
 
-    Starters that are only not calibrated, or by other code, are calibrated, which takes seconds. A
+    Starters whose calibration is missing or outdated are only calibrated, which takes seconds. A
     progress bar goes to stderr.
     """
     codes = [task] if task else list(CODES)
@@ -316,9 +317,10 @@ def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
 
 
 def _train_all(codes: Sequence[str]) -> None:
-    """Train as many at once as there are cores: a second thread in one training helps it less.
+    """Train the starters in parallel, one process per core.
 
-    Raises RuntimeError when one fails, whose process has written why; the others end with this one.
+    Raises RuntimeError if one fails; its process has printed the reason, and the others end with
+    this process.
     """
     from tqdm import tqdm
 
@@ -349,7 +351,7 @@ def _train_all(codes: Sequence[str]) -> None:
 
 
 def _start(code: str) -> tuple[Connection, SpawnProcess]:
-    """Start a process that trains one starter; return it after the pipe with its progress."""
+    """Start a process that trains one starter; return the pipe of its progress and the process."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     steps, sink = context.Pipe(duplex=False)
     process = context.Process(target=_train_one, args=(code, sink), daemon=True)
@@ -359,7 +361,7 @@ def _start(code: str) -> tuple[Connection, SpawnProcess]:
 
 
 def _train_one(code: str, steps: Connection) -> None:
-    """Train one starter in a separate process, which ends when nobody listens any more."""
+    """Train one starter in a separate process, which ends when the pipe is closed."""
 
     def tell(done: int, total: int, message: str) -> None:
         steps.send((done / total, message.partition(":")[0]))

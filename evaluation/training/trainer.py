@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Trainer(Protocol):
-    """A place that learns from rows, as the functions of the same names do."""
+    """A protocol for training models, with the methods of the functions of the same names."""
 
     def train(
         self,
@@ -40,19 +40,22 @@ class Trainer(Protocol):
 
 
 class Here:
-    """This process, in a thread without a database. beat: called while it works."""
+    """A trainer in this process, in a thread without a database.
+
+    beat: called regularly while it works.
+    """
 
     def __init__(self, beat: Beat) -> None:
         self._beat = beat
 
     def train(self, rows: Sequence[Row], **how: Any) -> "TrainingReport":
-        """Train as `fine_tune.train`."""
+        """Train a model as `fine_tune.train` does."""
         from evaluation.training.fine_tune import train
 
         return during(lambda: train(rows, **how), self._beat)
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: "Reading") -> "list[Answer]":
-        """Answer as `fine_tune.answers`."""
+        """Return a model's answers as `fine_tune.text_answers` does."""
         from evaluation.training.fine_tune import text_answers
 
         return during(lambda: text_answers(folder, rows, reading), self._beat)
@@ -60,7 +63,7 @@ class Here:
     def learn_pictures(
         self, rows: "Sequence[tuple[Stored, str]]", labels: Sequence[str], folder: Path
     ) -> None:
-        """Learn as `looking.learn_pictures`."""
+        """Train a picture model as `looking.learn_pictures` does."""
         from evaluation.training.looking import learn_pictures
 
         during(lambda: learn_pictures(rows, labels, folder), self._beat)

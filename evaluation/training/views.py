@@ -22,7 +22,7 @@ A_PAGE = 50
 
 @require_http_methods(["GET", "POST"])
 def trainings(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the trainings of a task, and the form that requests another one."""
+    """Show the trainings of a task and the form that requests another one."""
     task, user = find_task_and_editor(request, code)
     form = TrainingForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -37,7 +37,7 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Show one training: its progress, its report, and the button that makes its model a target."""
+    """Show one training: its progress, its report, and the form that makes its model a target."""
     task, user = find_task_and_editor(request, code)
     rows = TrainingRun.objects.select_related("target", "round")
     run = get_object_or_404(rows, pk=pk, task=task)
@@ -57,7 +57,7 @@ def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 
 def _describe_report(run: TrainingRun) -> dict[str, Any]:
-    """Return the report in other shapes: a chart, and the examples of all tests."""
+    """Return the report's chart, and the examples of all its tests."""
     if run.state != TrainingRun.State.DONE:
         return {}
     metric = _("Token F1") if run.report["labels"] is None else _("Accuracy")

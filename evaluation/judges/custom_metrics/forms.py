@@ -13,7 +13,7 @@ from evaluation.models import CustomMetric
 
 
 class MetricForm(forms.Form):
-    """A new version of a metric: its file is pasted, or chosen."""
+    """A form for a new version of a metric, whose source is pasted or uploaded."""
 
     name = forms.CharField(
         max_length=40,
@@ -49,7 +49,7 @@ class MetricForm(forms.Form):
         files: MultiValueDict[str, Any] | None = None,
         former: CustomMetric | None = None,
     ) -> None:
-        """Fill the form with a former version, if there is one."""
+        """Fill the form with the former version, if there is one."""
         initial = {}
         if former:
             initial = {name: getattr(former, name) for name in ("name", "about", "source")}
@@ -58,7 +58,7 @@ class MetricForm(forms.Form):
         super().__init__(data, files, initial=initial, use_required_attribute=False)
 
     def clean(self) -> dict[str, Any]:
-        """Take the text of the chosen file, if there is one, as the source."""
+        """Use the text of the uploaded file, if there is one, as the source."""
         values = self.cleaned_data
         file = values.pop("file", None)
         if file:
@@ -70,7 +70,7 @@ class MetricForm(forms.Form):
 
 
 class DecisionForm(forms.Form):
-    """What an administrator decides about a version."""
+    """A form for an administrator's decision on a version."""
 
     approve = forms.TypedChoiceField(
         label=_("Decision"),

@@ -54,7 +54,11 @@ OF_OUTCOMES = {
 
 
 class AnswerToScore(NamedTuple):
-    """An answer to score: every right one, the best first; the model's; what the model read."""
+    """An answer to score.
+
+    gold: all correct answers, the best first. answer: the model's answer. example: the inputs
+    that the model read.
+    """
 
     gold: Sequence[Any]
     answer: Any
@@ -62,7 +66,11 @@ class AnswerToScore(NamedTuple):
 
 
 class Failed(Exception):
-    """A metric gave no numbers. reason: of FAILURES; line: of its file; detail: its own words."""
+    """Raised when a metric gave no numbers.
+
+    reason: a key of FAILURES. line: the line of the metric's file, if known. detail: the message
+    of the metric's own exception.
+    """
 
     def __init__(self, reason: str, line: int | None = None, detail: str = "") -> None:
         super().__init__(FAILURES[reason])
@@ -70,7 +78,7 @@ class Failed(Exception):
 
 
 class Scored(NamedTuple):
-    """A number for each answer, from 0 to 1, and the seconds that the first run took."""
+    """The number for each answer, from 0 to 1, and the seconds that the first run took."""
 
     values: list[float]
     seconds: float
@@ -82,12 +90,12 @@ MakeRunner = Callable[[Runnable], Runner]
 def score_answers(
     source: str, rows: Sequence[AnswerToScore], folder: Path, make_runner: MakeRunner, beat: Beat
 ) -> Scored:
-    """Return what the file gives for each answer, the same in two orders. Raises Failed and NotNow.
+    """Run a metric's file on the answers and return its numbers. Raises Failed and NotNow.
 
     1. Write the file and the answers into the folder.
-    2. Run it in one container.
-    3. Run it in another one, in another order: numbers that depend on the order or on chance are no
-       metric.
+    2. Run the file in one container.
+    3. Run it in another container, with the answers in another order. Both runs must give the same
+       numbers: a metric may depend neither on the order nor on chance.
 
     folder: for the files of the run; the caller removes it.
     """
@@ -145,14 +153,14 @@ def _run_once(
 
 @dataclass
 class MetricOutput:
-    """The checked output of a container, line by line."""
+    """The output of a metric's container, checked line by line."""
 
     size: int  # of the set
     values: list[float] = field(default_factory=list)
     error: tuple[int | None, str] | None = None  # the line of the file, and what it says
 
     def take(self, line: bytes) -> None:
-        """Take one line. Raises InvalidOutput for anything but what the harness writes."""
+        """Check and store one line. Raises InvalidOutput unless the harness may have written it."""
         try:
             # A hostile file may write anything, so only the two shapes of the harness count.
             match orjson.loads(line):

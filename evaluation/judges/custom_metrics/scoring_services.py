@@ -34,10 +34,10 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a trial.
+    """The result of a trial run of a custom metric.
 
-    failure: of `running.FAILURES`, empty for none; line and detail tell more. shown: answers with
-    their numbers, if people may read them.
+    failure: a key of `running.FAILURES`, or empty; `line` and `detail` say where and why.
+    shown: answers with their numbers, empty if people may not read them.
     """
 
     examples: int
@@ -50,7 +50,7 @@ class Trial:
 
 
 def run_metric(metric: CustomMetric) -> None:
-    """Try a claimed version, or score the runs that it lacks. Raises LeaseLost."""
+    """Run a trial of a claimed version, or score the runs that it lacks. Raises LeaseLost."""
     carry_through(metric, _try_or_score)
 
 
@@ -88,10 +88,10 @@ def _run_in_sandbox(metric: CustomMetric, rows: Sequence[AnswerToScore], beat: B
 
 
 def _score_run(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
-    """Store a number of a run with its interval, or why there is none: all of it or nothing.
+    """Store the metric's number for a run with its interval, or the reason why there is none.
 
-    No lock: `custom_outcome_once` holds. What a file says about its errors is not stored, because
-    it has read right answers.
+    All is stored in one transaction. A file's error messages are not stored, because the file has
+    read the correct answers. Takes no lock: `custom_outcome_once` prevents duplicates.
     """
     beat()
     try:
@@ -117,7 +117,10 @@ def _score_run(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
 
 
 def _score_answers_of(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> Scored:
-    """Return a number for each answer; a missing one is the worst, which the file does not see."""
+    """Return a number for each answer of a run. Raises Failed.
+
+    A missing answer gets the worst number and is not passed to the metric's file.
+    """
     if run.version.size > MOST_EXAMPLES:
         raise Failed("too_many")
     try:

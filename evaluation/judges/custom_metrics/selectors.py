@@ -24,23 +24,23 @@ PUBLIC = Q(review=Review.APPROVED) | Q(review=Review.RETIRED, decided_at__isnull
 
 
 class TriedOn(NamedTuple):
-    """The answers of a trial. is_shown: whether people may read them beside their numbers."""
+    """The answers of a trial. is_shown: whether people may read them with their numbers."""
 
     rows: list[AnswerToScore]
     is_shown: bool
 
 
 def waiting_metrics() -> QuerySet[CustomMetric]:
-    """Return the versions that wait for an administrator's decision, the oldest first."""
+    """Return the versions that wait for an administrator's decision, oldest first."""
     proposed = CustomMetric.objects.filter(review=Review.PROPOSED)
     return proposed.select_related("task").order_by("queued_at")
 
 
 def tried_on(task: Task) -> TriedOn:
-    """Return answers to try a file on: each example's right answer, or that of the one before it.
+    """Return answers for a trial: for half of the examples the correct one, for half a wrong one.
 
-    They are examples of a set, preferably one whose right answers are public; else those of the
-    task's page.
+    A wrong answer is the correct one of the example before. Examples come from a set, preferably
+    one whose correct answers are public, or else from the task's page.
     """
     versions = select_newest_versions(task).exclude(
         evaluation_set__access=EvaluationSet.Access.HIDDEN
@@ -64,14 +64,14 @@ def tried_on(task: Task) -> TriedOn:
 
 
 def _hides_answers(version: EvaluationSetVersion) -> bool:
-    """Return whether its right answers are secret, as all of an unreleased round are."""
+    """Return whether the correct answers are secret, as they always are in an unreleased round."""
     evaluation_set = version.evaluation_set
     round = evaluation_set.round or evaluation_set.held_of
     return version.is_sealed or (round is not None and round.state != Round.State.RELEASED)
 
 
 def _read_page_examples(config: TaskConfig) -> list[SetRow]:
-    """Return the examples of the task's page that say what is right."""
+    """Return the examples of the task's page that have a correct answer."""
     rows = []
     for example in (*config.examples.good, *config.examples.bad):
         fields = {**example.context, **example.input}
@@ -83,9 +83,9 @@ def _read_page_examples(config: TaskConfig) -> list[SetRow]:
 
 
 def runs_to_score(metric: CustomMetric) -> QuerySet[EvaluationRun]:
-    """Return the good runs of the task that the metric lacks, the newest first.
+    """Return the task's successful runs that the metric has not scored, newest first.
 
-    They may be on any version of a set.
+    Runs on any version of a set are included.
     """
     runs = EvaluationRun.objects.filter(
         submission__task=metric.task_id,
@@ -99,9 +99,9 @@ def runs_to_score(metric: CustomMetric) -> QuerySet[EvaluationRun]:
 
 
 def answers_of(run: EvaluationRun) -> Iterator[AnswerToScore]:
-    """Yield the answers in a run with what is right, in the order of the set.
+    """Yield the answers of a run with the correct ones, in the order of the set.
 
-    They say nothing about who wrote an example or where it comes from. Raises OSError, ValueError.
+    They do not contain an example's author or source. Raises OSError and ValueError.
     """
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         for row, line in zip(read_set_rows(run.version), lines, strict=True):
@@ -109,7 +109,7 @@ def answers_of(run: EvaluationRun) -> Iterator[AnswerToScore]:
 
 
 def with_counts(metrics: QuerySet[CustomMetric]) -> QuerySet[CustomMetric]:
-    """Return metrics with how many runs they scored and how many they failed on."""
+    """Annotate metrics with the numbers of runs that they scored and that they failed on."""
     return metrics.select_related("task").annotate(
         scored=Count("outcomes", filter=Q(outcomes__failure="")),
         failed=Count("outcomes", filter=~Q(outcomes__failure="")),
@@ -117,15 +117,16 @@ def with_counts(metrics: QuerySet[CustomMetric]) -> QuerySet[CustomMetric]:
 
 
 def before(metric: CustomMetric) -> CustomMetric | None:
-    """Return the version that a newer one is compared with: the last that was approved once."""
+    """Return the version to compare a newer one with: the last that was ever approved, or None."""
     earlier = metric.task.custom_metrics.filter(PUBLIC, name=metric.name, number__lt=metric.number)
     return earlier.order_by("-number").first()
 
 
 class Column(NamedTuple):
-    """A custom metric as a column of a board. number: of the approved version; 0: none is.
+    """A custom metric as a column of a leaderboard.
 
-    newest: the id of its last outcome, which tells one state of its scores from another.
+    number: of the approved version, 0 if there is none. newest: the id of its last outcome, which
+    changes whenever its scores do.
     """
 
     name: str
@@ -136,17 +137,17 @@ class Column(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The name of the version's scores."""
+        """Return the metric name under which the version's scores are stored."""
         return f"{self.name}:{self.number}"
 
     @property
     def own_name(self) -> str:
-        """Its name among the task's metrics."""
+        """Return the metric's name without the prefix of custom metrics."""
         return self.name.removeprefix(CUSTOM_PREFIX)
 
     @property
     def told(self) -> dict[str, Any]:
-        """As it stands in boards, snapshots and the API."""
+        """Return the metric as leaderboards, snapshots and the API show it."""
         return {
             "name": self.name,
             "version": self.number,
@@ -156,7 +157,7 @@ class Column(NamedTuple):
 
 
 def columns_of(task: Task) -> Mapping[str, Column]:
-    """Return the custom metrics that the task's configuration names; at most one query."""
+    """Return the custom metrics that the task's configuration names, by name; at most one query."""
     names = task.config.metrics.custom
     if not names:
         return {}

@@ -31,7 +31,7 @@ Review, State = CustomMetric.Review, CustomMetric.State
 
 
 def checked_source(source: str) -> str:
-    """Return the text of a file as it is stored: with plain line ends. Raises Invalid."""
+    """Return a metric's source with Unix line endings. Raises Invalid."""
     text = re.sub(r"\r\n?", "\n", source).strip("\n") + "\n"
     if len(text.encode()) > MOST_BYTES:
         message = _("The file has more than %(most)d bytes.") % {"most": MOST_BYTES}
@@ -45,10 +45,10 @@ def checked_source(source: str) -> str:
 def propose_metric(
     *, task: Task, actor: User, name: str, about: str, higher_is_better: bool, source: str
 ) -> CustomMetric:
-    """Store a new version of a metric, which is tried at once; mail the administrators.
+    """Store a new version of a metric, start its trial and email the administrators.
 
-    A version of the same name that nobody has decided about is retired. No lock: its number is
-    unique. Raises Refused.
+    An undecided version of the same name is retired. Takes no lock: the version number is unique.
+    Raises Refused.
     """
     if not CUSTOM_PATTERN.fullmatch(CUSTOM_PREFIX + name):
         message = _("A name has up to 40 small letters a-z, digits and hyphens, a letter first.")
@@ -88,16 +88,17 @@ def propose_metric(
 
 
 def page_of(metric: CustomMetric) -> str:
-    """Return the address of a version's page."""
+    """Return the URL of a version's page."""
     return reverse("evaluation:metric", args=[metric.task.code, metric.name, metric.number])
 
 
 @transaction.atomic
 def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: str) -> None:
-    """Approve a version, which then scores stored answers, or refuse it; its owner gets a mail.
+    """Approve or refuse a version, and email its owner.
 
-    The version that was approved before is retired and keeps its numbers. No lock: one update
-    decides, and of two versions at once `metric_one_approved` lets one through. Raises Refused.
+    An approved version scores stored answers. The version approved before is retired and keeps its
+    numbers. Takes no lock: a single update decides, and `metric_one_approved` lets only one of two
+    simultaneous approvals succeed. Raises Refused.
     """
     check_decision(may_decide=actor.is_superuser, approve=approve, reason=reason, code="metric")
     proposed = CustomMetric.objects.filter(pk=metric.pk, review=Review.PROPOSED)
@@ -128,9 +129,9 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
 
 
 def _approve(tried: QuerySet[CustomMetric], decided: Mapping[str, Any]) -> int:
-    """Approve the row if it is still one of these, and queue it; return how many changed.
+    """Approve and queue the version if it is still in `tried`; return the number of changed rows.
 
-    Raises Refused if another version was approved meanwhile.
+    Raises Refused if another version was approved at the same time.
     """
     try:
         with transaction.atomic():
@@ -141,9 +142,9 @@ def _approve(tried: QuerySet[CustomMetric], decided: Mapping[str, Any]) -> int:
 
 @transaction.atomic
 def retire_metric(*, metric: CustomMetric, actor: User) -> None:
-    """Take a version off the board, or a proposal back; its numbers stay. One update decides.
+    """Remove a version from the leaderboard, or withdraw a proposal. Its numbers are kept.
 
-    Raises Refused.
+    Takes no lock: a single update decides. Raises Refused.
     """
     retirable = CustomMetric.objects.filter(
         pk=metric.pk, review__in=[Review.PROPOSED, Review.APPROVED]
@@ -155,9 +156,9 @@ def retire_metric(*, metric: CustomMetric, actor: User) -> None:
 
 @transaction.atomic
 def run_again(*, metric: CustomMetric, actor: User) -> None:
-    """Try a proposed version again, or score where an approved one failed. One update decides.
+    """Repeat the trial of a proposed version, or score the runs on which an approved one failed.
 
-    Raises Refused.
+    Takes no lock: a single update decides. Raises Refused.
     """
     counting = CustomMetric.objects.filter(
         pk=metric.pk, review__in=[Review.PROPOSED, Review.APPROVED]
@@ -171,7 +172,7 @@ def run_again(*, metric: CustomMetric, actor: User) -> None:
 
 @each_sweep(why="An approved metric scores each new run.")
 def request_custom_scores() -> int:
-    """Queue the approved metrics that lack a run; return how many. The sweep calls it."""
+    """Queue the approved metrics that have runs to score; return how many. Called by the sweep."""
     queued = 0
     for metric in CustomMetric.objects.filter(review=Review.APPROVED, state=State.DONE):
         if runs_to_score(metric).exists():

@@ -31,7 +31,7 @@ ACTIONS = {"retire": retire_metric, "again": run_again}
 
 @require_http_methods(["GET", "POST"])
 def metrics(request: HttpRequest, code: str) -> HttpResponse:
-    """Show a task's metrics with their results, and the form for another version."""
+    """Show a task's metrics with their results, and the form for a new version."""
     task, user = find_task_and_editor(request, code)
     name = request.GET.get("name", "")
     former = None
@@ -50,7 +50,7 @@ def metrics(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def metric(request: HttpRequest, code: str, name: str, number: int) -> HttpResponse:
-    """Show one version: to everybody once it was approved; administrators decide here."""
+    """Show one version, and the decision form to administrators. Public once it was approved."""
     task = find_task(request, code)
     version = _find_version(request, task, name, number)
     # As if there were no form: others do not learn that one can decide here.
@@ -67,7 +67,7 @@ def metric(request: HttpRequest, code: str, name: str, number: int) -> HttpRespo
 
 
 def _find_version(request: HttpRequest, task: Task, name: str, number: int) -> CustomMetric:
-    """Return the version if the person may read it. Raises Http404."""
+    """Return the version if the user may read it. Raises Http404."""
     versions = with_counts(task.custom_metrics.all())
     if not can_edit(request.user, task):
         versions = versions.filter(PUBLIC)
@@ -107,7 +107,7 @@ def act(request: HttpRequest, code: str, name: str, number: int, action: str) ->
 
 @require_safe
 def waiting(request: HttpRequest) -> HttpResponse:
-    """Show the versions that wait for an administrator's decision, the oldest first."""
+    """Show the versions that wait for an administrator's decision, oldest first."""
     if not request.user.is_superuser:
         raise Http404
     return render(request, "evaluation/metrics_waiting.html", {"metrics": waiting_metrics()})

@@ -13,7 +13,7 @@ Part = Literal["tune", "calibrate"]
 
 
 class Pair(NamedTuple):
-    """One answer that people and the model judged. author: None where unknown."""
+    """An answer that both people and the model judged. author: None if unknown."""
 
     author: Hashable | None
     by_people: bool
@@ -21,9 +21,10 @@ class Pair(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Cohen's kappa with its interval of 95 %, and the confusion; n examples of `authors`.
+    """Cohen's kappa with its 95 % interval and confusion counts.
 
-    kappa None: all say the same, or there is nothing. Counts: people first, then the model.
+    n: the number of examples, by `authors` authors. kappa: None if all judgements are equal or
+    there are none.
     """
 
     n: int
@@ -38,26 +39,27 @@ class Agreement(NamedTuple):
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether it rests on enough examples to be shown."""
+        """Return whether the agreement is based on enough examples to be shown."""
         return self.n >= LEAST and self.low is not None
 
 
 def part_of(task: int, author: Hashable, secret: str) -> Part:
-    """Return whether an author's examples are to tune prompts on, or to calibrate judges on.
+    """Return the part that an author's examples belong to: tuning prompts or calibrating judges.
 
-    Half and half by a keyed hash, so that nobody chooses it and it never changes.
+    A keyed hash assigns about half of the authors to each part, so that nobody can choose the part
+    and it never changes.
     """
     return "calibrate" if draw(f"llm judges of {task}: {author}", secret) % 2 else "tune"
 
 
 def agreement(pairs: Iterable[Pair]) -> Agreement:
-    """Return Cohen's kappa (1960) of people and the model.
+    """Return the agreement between people and the model, as Cohen's kappa (1960).
 
     Notes
     -----
-    κ = (observed − chance) ÷ (1 − chance). The interval is that of the observed agreement,
-    clustered by author as all rates are (Korn and Graubard 1998), carried over to kappa with the
-    chance agreement as it was measured.
+    κ = (observed − chance) ÷ (1 − chance). The interval of the observed agreement, clustered by
+    author like all rates (Korn and Graubard 1998), is converted to kappa; the chance agreement is
+    taken as measured.
     """
     pairs = list(pairs)
     cells = Counter((pair.by_people, pair.by_model) for pair in pairs)
@@ -84,7 +86,7 @@ def agreement(pairs: Iterable[Pair]) -> Agreement:
 
 
 def _clusters(pairs: Iterable[Pair]) -> list[tuple[float, int]]:
-    """Return (agreements, examples) of each author; each unknown author is a cluster."""
+    """Return (agreements, examples) for each author. Each unknown author is a separate cluster."""
     agreements: Counter[Hashable] = Counter()
     examples: Counter[Hashable] = Counter()
     for number, (author, by_people, by_model) in enumerate(pairs):

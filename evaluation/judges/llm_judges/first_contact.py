@@ -12,7 +12,10 @@ from tasks.targets.first_contact import contact_chat
 
 
 def contact_judge(judge: LlmJudge, actor: User) -> Contact | None:
-    """Ask a judge about the task's example; return None if it was not asked. As `contact_chat`."""
+    """Test a judge on the task's example, as `contact_chat` does.
+
+    Returns None if the task has no example.
+    """
     task = judge.task
     inputs = fill_inputs(task, build_sample(task))
     # The task has no example that the judge could be asked about.

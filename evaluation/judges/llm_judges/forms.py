@@ -18,9 +18,10 @@ PROMPT = (
 
 
 def prompt_for(config: TaskConfig) -> str:
-    """Return the prompt that a new judge begins with: the question that the task asks people.
+    """Return the default prompt of a new judge, with the question that validators are asked.
 
-    Not where people are asked about attempts: a judge judges answers.
+    The question is left out if it is about attempts to fool a model, because a judge judges
+    answers.
     """
     validation = config.validation
     # The task's question is about something else, or there is none.
@@ -33,7 +34,7 @@ def prompt_for(config: TaskConfig) -> str:
 
 
 class JudgeForm(forms.Form):
-    """A name, a chat model and a prompt."""
+    """A form for a new judge: its name, chat model and prompt."""
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)

@@ -26,14 +26,17 @@ ANSWER = "answer_to_judge"
 
 
 class Question(NamedTuple):
-    """One answer to judge, with what it answers; key: equal for equal texts."""
+    """An answer to judge, with the inputs that it answers.
+
+    inputs: also contain the answer, under ANSWER. key: a digest of the inputs.
+    """
 
     inputs: Mapping[str, Any]
     key: str
 
 
 class Judged(NamedTuple):
-    """An answer that people judged."""
+    """An answer with the verdict of people."""
 
     question: Question
     author: int | None
@@ -42,7 +45,7 @@ class Judged(NamedTuple):
 
 
 def make_question(config: TaskConfig, fields: Mapping[str, Any], answer: str) -> Question:
-    """Return what a judge reads: the fields that models read, and the answer."""
+    """Return the question for a judge: the fields that models read, and the answer."""
     inputs = {name: fields.get(name, "") for name in config.model_fields} | {ANSWER: answer}
     # Sorted keys: the same texts give the same key, whatever the order of the configuration.
     text = orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)
@@ -50,9 +53,9 @@ def make_question(config: TaskConfig, fields: Mapping[str, Any], answer: str) ->
 
 
 def judged_by_people(task: Task) -> Iterator[Judged]:
-    """Return the free answers that people judged as correct or not, those to calibrate on first.
+    """Return an iterator over the free-text answers that people judged, calibration part first.
 
-    Where they judged the model's answer, it is that of the only target that was asked.
+    If people judged the model's answer, only examples with a single target count.
     """
     rows = (
         Example.objects.filter(
@@ -76,7 +79,11 @@ def judged_by_people(task: Task) -> Iterator[Judged]:
 
 
 def _read_judgement(task: Task, example: Example) -> Judged | None:
-    """Return the free answer that people judged; None if there is none, or several targets'."""
+    """Return the judged free-text answer of an example, with the verdict of people.
+
+    None if the answer is no text, or if people judged a model's answer and several targets
+    answered.
+    """
     config, outputs = task.config, list(example.target_outputs.all())
     answer = example.inputs.get(config.answer_field)
     # People were asked about the model's answer. With several targets nobody knows which one.
@@ -94,12 +101,12 @@ def _read_judgement(task: Task, example: Example) -> Judged | None:
 
 
 def verdicts_of(judge: LlmJudge) -> dict[str, bool]:
-    """Return the judge's verdicts so far, by key."""
+    """Return the judge's verdicts so far, by the keys of the questions."""
     return dict(LlmVerdict.objects.filter(judge=judge).values_list("key", "is_correct"))
 
 
 def agreements(judged: Iterable[Judged], verdicts: Mapping[str, bool]) -> dict[Part, Agreement]:
-    """Return the agreement on each part of what people and the judge have judged."""
+    """Return the agreement between people and the judge on each part."""
     pairs: dict[Part, list[Pair]] = {"calibrate": [], "tune": []}
     for judgement in judged:
         if judgement.question.key in verdicts:
@@ -110,9 +117,9 @@ def agreements(judged: Iterable[Judged], verdicts: Mapping[str, bool]) -> dict[P
 
 
 def runs_to_judge(judge: LlmJudge) -> QuerySet[EvaluationRun]:
-    """Return finished runs of the task without a score of the judge, the newest first.
+    """Return the task's successful runs that the judge has not scored, newest first.
 
-    Inputs that may not leave this installation are shown to no judge that is elsewhere.
+    A judge outside this site gets no sets whose inputs may not leave the site.
     """
     runs = EvaluationRun.objects.filter(
         submission__task=judge.task,
@@ -129,7 +136,7 @@ def runs_to_judge(judge: LlmJudge) -> QuerySet[EvaluationRun]:
 
 
 def answers_of(judge: LlmJudge, run: EvaluationRun) -> Iterator[Question | None]:
-    """Yield the answers in a run, in the order of the set; None for a missing answer."""
+    """Yield the answers of a run as questions, in the set's order; None for a missing answer."""
     config = judge.task.config
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         for row, line in zip(read_input_rows(run.version), lines, strict=True):
@@ -141,9 +148,10 @@ def answers_of(judge: LlmJudge, run: EvaluationRun) -> Iterator[Question | None]
 
 
 class Calibrated(NamedTuple):
-    """A judge with its agreement with people, without which nothing of it is shown.
+    """A judge with its agreement with people, which is always shown with the judge.
 
-    number: how many judges of the task were measured on the same examples, up to this one.
+    number: the judge's position among the task's judges, all of which are measured on the same
+    examples.
     """
 
     judge: LlmJudge
@@ -152,13 +160,13 @@ class Calibrated(NamedTuple):
 
 
 def calibration(judge: LlmJudge) -> Agreement:
-    """Return the agreement of a judge on the examples to calibrate on."""
+    """Return the agreement of a judge on the calibration part."""
     nothing_yet = dict.fromkeys(Agreement._fields[:6], 0)  # the counts; kappa stays None
     return Agreement(**(judge.report.get("calibrate") or nothing_yet))
 
 
 def calibrated(task: Task) -> list[Calibrated]:
-    """Return the task's judges, newest first; one query."""
+    """Return the task's judges with their agreement, newest first; one query."""
     judges = task.llm_judges.select_related("target").order_by("pk")
     rows = []
     for number, judge in enumerate(judges, 1):
@@ -167,7 +175,7 @@ def calibrated(task: Task) -> list[Calibrated]:
 
 
 def scores_of(runs: Iterable[EvaluationRun]) -> list[tuple[LlmScore, Agreement]]:
-    """Return the scores by judges in these runs, each with the judge's agreement; one query."""
+    """Return the judges' scores of these runs, each with the judge's agreement; one query."""
     of_runs = Q(run__in=[run.pk for run in runs])
     rows = LlmScore.objects.filter(of_runs).select_related(
         "judge", "run__version__evaluation_set", "run__submission"
@@ -176,11 +184,10 @@ def scores_of(runs: Iterable[EvaluationRun]) -> list[tuple[LlmScore, Agreement]]
 
 
 class MetricJudge(NamedTuple):
-    """The judge whose verdicts are the metric `llm_judge` of a task, as its configuration names it.
+    """The judge behind a task's metric `llm_judge`, which the task's configuration names.
 
-    number: its version, that is its place among the task's judges; 0 while there is none of that
-    name.
-    newest: the id of its last score, which tells one state of them from another.
+    number: its position among the task's judges, used as its version; 0 if no judge has the name.
+    newest: the id of its last score, which changes whenever its scores do.
     """
 
     pk: int | None
@@ -192,12 +199,12 @@ class MetricJudge(NamedTuple):
 
     @property
     def ranks(self) -> bool:
-        """Whether its scores may count: it was measured on enough examples."""
+        """Return whether its scores count in the ranking: it was calibrated on enough examples."""
         return self.agreement.is_calibrated
 
     @property
     def told(self) -> dict[str, Any]:
-        """As it stands in boards, snapshots and the API, beside each of its scores."""
+        """Return the judge as leaderboards, snapshots and the API show it with its scores."""
         agreement: dict[str, Any] = {"is_calibrated": self.ranks}
         for name, value in self.agreement._asdict().items():
             agreement[name] = round(value, 4) if isinstance(value, float) else value
@@ -206,10 +213,9 @@ class MetricJudge(NamedTuple):
 
 
 def metric_judge(task: Task) -> MetricJudge | None:
-    """Return the judge that the task's configuration names.
+    """Return the judge that the task's configuration names; at most two queries.
 
-    None if `llm_judge` is not a metric of it.
-    At most two queries.
+    None if the task does not use the metric `llm_judge`.
     """
     name = task.config.metrics.judge
     if name is None:

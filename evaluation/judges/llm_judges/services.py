@@ -44,7 +44,7 @@ CHANGED = gettext_noop(
 
 
 class JudgeRefused(Refused):
-    """A judge cannot be made or asked."""
+    """Raised when a judge cannot be created or run."""
 
     code = "llm_judge"
 
@@ -52,9 +52,9 @@ class JudgeRefused(Refused):
 def make_judge(
     *, task: Task, target: TargetModel, name: str, prompt: str, most_calls: int, actor: User | None
 ) -> LlmJudge:
-    """Make a judge of a chat model of the task and a prompt, and have it asked at once.
+    """Create a judge from one of the task's chat models and a prompt, and queue it.
 
-    Raises JudgeRefused.
+    most_calls: the maximum number of calls. Raises JudgeRefused.
     """
     # Other answers are right or wrong by a rule.
     if not task.config.answers_freely:
@@ -82,9 +82,9 @@ def make_judge(
 
 
 def ask_again(*, judge: LlmJudge, actor: User | None) -> None:
-    """Have the judge asked about what is new, for `most_calls` calls more. One update decides.
+    """Queue the judge again for new answers, with at most `most_calls` further calls.
 
-    Raises JudgeRefused while it is being asked.
+    Takes no lock: a single update decides. Raises JudgeRefused while the judge is running.
     """
     if not queue_again(LlmJudge.objects.filter(pk=judge.pk)):
         raise JudgeRefused(_("It is being asked now. Wait for its end."))
@@ -92,15 +92,15 @@ def ask_again(*, judge: LlmJudge, actor: User | None) -> None:
 
 
 def ask(judge: LlmJudge) -> None:
-    """Ask a claimed judge about what people judged, then about what models answered.
+    """Run a claimed judge on the answers that people judged, then on the answers of models.
 
-    1. Open the model, if it is one of ours.
-    2. Calibrate: ask about every answer that people judged.
+    1. Load the model, if it is one of ours.
+    2. Calibrate: judge every answer that people judged.
     3. Score runs, newest first, until the calls are used up.
-    4. Store the agreement, and how many calls it took.
+    4. Store the agreement and the number of calls.
 
-    Each verdict is stored at once, outside any transaction, so that a judge continues where it was
-    stopped. A failure is no verdict. Raises LeaseLost.
+    Each verdict is stored immediately, outside any transaction, so that an interrupted job
+    continues where it stopped. A failed call gives no verdict. Raises LeaseLost.
     """
     carry_through(judge, _ask)
 
@@ -119,9 +119,9 @@ def _ask(judge: LlmJudge, heartbeat: Heartbeat) -> None:
 
 
 class _Asking:
-    """One run of the job that asks a judge, of at most `judge.most_calls` calls.
+    """One execution of the job that runs a judge, with at most `judge.most_calls` calls.
 
-    by: of `own_model`.
+    by: the transport from `own_model`.
     """
 
     def __init__(self, judge: LlmJudge, heartbeat: Heartbeat, by: Transport | None) -> None:
@@ -144,7 +144,10 @@ class _Asking:
             self.score(run)
 
     def score(self, run: EvaluationRun) -> None:
-        """Score a whole run or nothing: a part would be other examples than another model's."""
+        """Score a run if every answer has a verdict.
+
+        A score of only some of the answers could not be compared between models.
+        """
         verdicts = []
         for answer in answers_of(self.judge, run):
             self.heartbeat.beat()
@@ -161,9 +164,9 @@ class _Asking:
             LlmScore.objects.update_or_create(judge=self.judge, run=run, defaults=values)
 
     def find_verdict(self, question: Question) -> bool | None:
-        """Return the judge's verdict, asking it if need be. Raises what `Asker.ask` raises.
+        """Return the stored verdict, or call the judge. Raises the exceptions of `Asker.ask`.
 
-        None if its calls are used up, or it failed.
+        None if no calls are left or the call failed.
         """
         if question.key in self.verdicts:
             return self.verdicts[question.key]
@@ -182,7 +185,7 @@ class _Asking:
         return is_correct
 
     def endpoint(self) -> Endpoint:
-        """Return the chat model as an endpoint that is asked for a verdict."""
+        """Return the endpoint that asks the chat model for a verdict."""
         judge = self.judge
         fields = (*judge.task.config.model_fields, ANSWER)
         return build_chooser_endpoint(
@@ -190,7 +193,7 @@ class _Asking:
         )
 
     def report(self) -> None:
-        """Store the agreement so far, and how many calls it took. Raises LeaseLost."""
+        """Store the current agreement and the number of calls. Raises LeaseLost."""
         report: dict[str, Any] = {}
         for name, agreement in agreements(self.judged, self.verdicts).items():
             report[name] = agreement._asdict()
@@ -201,7 +204,7 @@ class _Asking:
 
 
 def tuning_rows(task: Task) -> Iterable[dict[str, Any]]:
-    """Yield the examples to tune a prompt on, as lines of a file: inputs, answer and verdict."""
+    """Yield the examples of the tuning part, each with its inputs, answer and verdict."""
     for judgement in judged_by_people(task):
         if judgement.part == "tune":
             verdict = LABELS[0] if judgement.is_correct else LABELS[1]

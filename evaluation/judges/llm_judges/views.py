@@ -20,7 +20,7 @@ from tasks.targets.contact_pages import show_answer
 
 @require_http_methods(["GET", "POST"])
 def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the judges of a task with their agreement and scores, and the form for another one."""
+    """Show a task's judges with their agreement and scores, and the form for a new judge."""
     task, user = find_task_and_editor(request, code)
     form = JudgeForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -46,7 +46,7 @@ def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Ask a judge about what is new."""
+    """Run a judge on new answers."""
     task, user = find_task_and_editor(request, code)
     judge = get_object_or_404(task.llm_judges, pk=pk)
     with as_message(request):
@@ -56,7 +56,7 @@ def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_safe
 def tuning_examples(request: HttpRequest, code: str) -> StreamingHttpResponse:
-    """Stream the examples to tune a prompt on, as JSON lines; never those to calibrate on."""
+    """Stream the examples of the tuning part as JSON Lines, never those of the calibration part."""
     task, _user = find_task_and_editor(request, code)
     rows = (orjson.dumps(row) + b"\n" for row in tuning_rows(task))
     return lines(rows, f"{task.code}-to-tune-judges.jsonl", "application/x-ndjson")

@@ -17,7 +17,7 @@ PROMPT = (
 
 
 class ParaphraseForm(forms.Form):
-    """A chat model, its prompt, and the number of examples."""
+    """A form that requests paraphrases: a chat model, its prompt, and the number of examples."""
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)

@@ -22,7 +22,7 @@ SETTLED = (State.WAITING, State.KEPT)
 
 
 class ToCheck(NamedTuple):
-    """A paraphrase beside its example. texts: (field, text before, text now)."""
+    """A paraphrase with its example, for people to check. texts: (field, original, paraphrase)."""
 
     paraphrase: Paraphrase
     texts: list[tuple[str, str, str]]
@@ -31,14 +31,14 @@ class ToCheck(NamedTuple):
 
 
 def base_of(row: SetRow) -> str:
-    """Return a digest of what a paraphrase is checked against: the inputs and the right answers."""
+    """Return a digest of the inputs and correct answers against which a paraphrase is checked."""
     return hashlib.sha256(orjson.dumps([row.inputs, row.gold])).hexdigest()
 
 
 def rows_to_say(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow]:
-    """Return the examples that the job has still to say in other words, drawn by hash.
+    """Return the examples that the job has not paraphrased yet, in an order given by a hash.
 
-    Examples on which a model has failed before come last.
+    Examples for which a paraphrase was tried before come last.
     """
     all_of_set = Paraphrase.objects.filter(job__evaluation_set=job.evaluation_set_id)
     of_job = set(job.paraphrases.values_list("uid", flat=True))
@@ -54,14 +54,17 @@ def rows_to_say(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow
 
 
 def counts(evaluation_set: EvaluationSet) -> dict[str, int]:
-    """Return how many paraphrases of a set are in each state; zero if there are none."""
+    """Return the number of a set's paraphrases in each state, including zeros."""
     rows = Paraphrase.objects.filter(job__evaluation_set=evaluation_set).values_list("state")
     count_by_state = dict(rows.annotate(n=Count("pk")).order_by())
     return {state.value: count_by_state.get(state.value, 0) for state in State}
 
 
 def fitting_rows(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Paraphrase, SetRow]]:
-    """Yield the paraphrases in a state whose examples are still in the version, unchanged."""
+    """Yield the paraphrases in a state, with their examples.
+
+    Only if the example is in the version and unchanged.
+    """
     rows = Paraphrase.objects.filter(job__evaluation_set=version.evaluation_set_id, state=state)
     paraphrases = {paraphrase.uid: paraphrase for paraphrase in rows.order_by("pk")}
     if not paraphrases:
@@ -74,7 +77,7 @@ def fitting_rows(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Pa
 
 
 def beside(config: TaskConfig, paraphrase: Paraphrase, row: SetRow) -> ToCheck:
-    """Return what people read to check a paraphrase: all that models read, and the answers."""
+    """Return a paraphrase with what people need to check it: the model's inputs and the answers."""
     texts = []
     for name, new in paraphrase.fields.items():
         texts.append((config.component(name).others_title, str(row.inputs[name]), new))

@@ -29,7 +29,7 @@ OF_VERSION = (
 
 
 def words_of(config: TaskConfig) -> tuple[str, ...]:
-    """Return the fields that may be said in other words: texts, but no passage answers quote."""
+    """Return the text fields that may be paraphrased: all but a passage that answers quote."""
     answer = config.component(config.answer_field)
     quoted = answer.reference if answer.type == "span" else None
     fields = [name for name in config.model_fields if config.component(name).kind.is_text]
@@ -39,9 +39,9 @@ def words_of(config: TaskConfig) -> tuple[str, ...]:
 def ask_for_paraphrases(
     *, evaluation_set: EvaluationSet, target: TargetModel, prompt: str, size: int, actor: User
 ) -> Paraphrasing:
-    """Have a chat model of the task say `size` examples of a set in other words.
+    """Queue a job in which a chat model of the task paraphrases `size` examples of a set.
 
-    No lock: a set has one such job at a time by a constraint. Raises Refused.
+    Takes no lock: a constraint allows one such job per set at a time. Raises Refused.
     """
     check_may_ask(evaluation_set, target)
     try:
@@ -62,7 +62,7 @@ def ask_for_paraphrases(
 
 
 def check_may_ask(evaluation_set: EvaluationSet, target: TargetModel) -> None:
-    """Raise Refused if a set cannot be said in other words, or not by this model."""
+    """Raise Refused if a set cannot be paraphrased, or not by this model."""
     config, version = evaluation_set.task.config, find_latest_version(evaluation_set)
     if target.adapter != CHAT or target.task_id != evaluation_set.task_id:
         raise Refused(_("Choose a chat model among the task's targets (openai_chat)."))
@@ -87,9 +87,9 @@ def check_may_ask(evaluation_set: EvaluationSet, target: TargetModel) -> None:
 def decide_paraphrases(
     *, evaluation_set: EvaluationSet, decisions: Mapping[str, Collection[int]], actor: User
 ) -> int:
-    """Accept or refuse paraphrases, by their ids for each state; return how many changed.
+    """Accept or refuse paraphrases; return how many changed. decisions: their ids by new state.
 
-    No lock: the last decision holds. What a version has is decided for good.
+    Paraphrases in a version of the set no longer change. Takes no lock: the last decision counts.
     """
     count = 0
     for state in (State.KEPT, State.REFUSED):
@@ -107,7 +107,7 @@ def decide_paraphrases(
 
 
 def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> EvaluationSetVersion:
-    """Make the next version of a set: the same examples, with the paraphrases that people accepted.
+    """Create the next version of a set: the same examples, with the accepted paraphrases.
 
     Locks the set. Raises Refused if none was accepted since the last version.
     """

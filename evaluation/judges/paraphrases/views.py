@@ -39,7 +39,7 @@ def _find_set(request: HttpRequest, code: str, name: str) -> tuple[EvaluationSet
 
 @require_http_methods(["GET", "POST"])
 def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Show the last request and its results, the next paraphrases to check, and the form."""
+    """Show the last job with its results, the next paraphrases to check, and the form."""
     evaluation_set, user = _find_set(request, code, name)
     task = evaluation_set.task
     form = ParaphraseForm(task, request.POST or None)
@@ -78,13 +78,13 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
 def _some_pairs(
     version: EvaluationSetVersion, state: State, start: int, end: int
 ) -> list[tuple[Paraphrase, SetRow]]:
-    """Return the paraphrases in a state with their examples, from place `start` to `end`."""
+    """Return the paraphrases in a state with their examples, from index `start` up to `end`."""
     return list(islice(fitting_rows(version, state), start, end))
 
 
 @require_POST
 def check(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Accept or refuse the paraphrases that somebody has looked at."""
+    """Store the decisions on the paraphrases of a page."""
     evaluation_set, user = _find_set(request, code, name)
     decisions = _read_decisions(request.POST)
     count = decide_paraphrases(evaluation_set=evaluation_set, decisions=decisions, actor=user)
@@ -94,7 +94,7 @@ def check(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 
 def _read_decisions(sent: QueryDict) -> dict[str, list[int]]:
-    """Return the accepted and the refused ids; a name that is none of the form's is ignored."""
+    """Return the ids of accepted and of refused paraphrases. Unknown form fields are ignored."""
     decisions: dict[str, list[int]] = {State.KEPT: [], State.REFUSED: []}
     for name, state in sent.items():
         pk = name.removeprefix("paraphrase-")
@@ -106,7 +106,7 @@ def _read_decisions(sent: QueryDict) -> dict[str, list[int]]:
 
 @require_POST
 def take(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Make the next version of the set, with the accepted paraphrases."""
+    """Create the next version of the set, with the accepted paraphrases."""
     evaluation_set, user = _find_set(request, code, name)
     with as_message(request):
         version = take_paraphrases(evaluation_set=evaluation_set, actor=user)

@@ -32,10 +32,10 @@ CHANGED = gettext_noop(
 
 
 def write_paraphrases(job: Paraphrasing) -> None:
-    """Ask a claimed job's model about one example after the other; people check what it wrote.
+    """Have the model of a claimed job paraphrase one example after the other, for people to check.
 
-    Each paraphrase is stored at once, outside any transaction, so that the job continues where it
-    was stopped. No lock: the lease. Raises LeaseLost.
+    Each paraphrase is stored immediately, outside any transaction, so that an interrupted job
+    continues where it stopped. Takes no lock: the job is leased. Raises LeaseLost.
     """
     carry_through(job, _write)
 
@@ -52,7 +52,7 @@ def _write(job: Paraphrasing, heartbeat: Heartbeat) -> None:
 
 
 def _ask_about_rows(job: Paraphrasing, heartbeat: Heartbeat, asker: Asker) -> None:
-    """Store a paraphrase of each example, or that it has none. Raises Refused, too."""
+    """Store for each example its paraphrase, or that it has none. Raises Refused, WorkStopped."""
     evaluation_set = job.evaluation_set
     config, version = evaluation_set.task.config, find_latest_version(evaluation_set)
     # Checked again: the set may have changed since the request.
@@ -80,7 +80,7 @@ def _endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:
 
 
 def _ask(asker: Asker, text: str) -> str:
-    """Return the text in other words; the same text if the model failed."""
+    """Return the model's paraphrase of the text, or the text itself if the call failed."""
     answer = asker.ask({READS: text})
     return text if answer is None else str(answer[WRITES])
 

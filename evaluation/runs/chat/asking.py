@@ -32,7 +32,7 @@ from tasks.targets.spending_services import SpentError
 
 
 def asked_as(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
-    """Return what a submitted model of a task reads, and the form of its answers."""
+    """Return the endpoint configuration of a submitted model: what it reads and how it answers."""
     component, model = config.component(config.answer_field), runnable(config)
     kind, options = "remote", {}
     if component.type == "span":
@@ -58,8 +58,9 @@ def chat_endpoint(
     chat: ChatSettings,
     shots: Sequence[Mapping[str, Any]] = (),
 ) -> OpenAIChatEndpoint:
-    """Return the endpoint that asks the model, without calling it.
+    """Return the endpoint of a chat model, without calling it.
 
+    shots: the examples in the prompt, each with its fields and answer.
     Raises EndpointError(misconfigured).
     """
     endpoint_config = asked_as(config, url, secret)
@@ -73,9 +74,10 @@ NOWHERE = "https://example.org"  # of an endpoint that only makes prompts and re
 def check_settings(
     task: Task, url: str, secret: str, chat: ChatSettings | None, *, runs_here: bool = False
 ) -> ChatSettings:
-    """Check the settings of a chat model, and draw the examples for its prompt.
+    """Check the settings of a chat model; return them with the examples drawn for its prompt.
 
-    runs_here: a language model on this site, which needs neither URL nor secret.
+    chat: None for the task's default settings.
+    runs_here: whether the model runs on this site, and so needs neither URL nor secret.
     Raises Invalid.
     """
     chat = chat or settings_for(task.config)
@@ -103,9 +105,9 @@ class Capped:
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
-        """Answer a batch as an endpoint does, and count its cost. Not in a transaction.
+        """Return the predictions for a batch, and count their cost. Call outside any transaction.
 
-        Raises SpentError, too, when the owner's cap is reached.
+        Raises SpentError when the owner's cap is reached, and EndpointError.
         """
         try:
             self._meter.settle()
@@ -128,12 +130,12 @@ class Capped:
 
 
 def meter_of(submission: Submission) -> Meter:
-    """Return the meter of a chat model's run, which ends it at the owner's cap."""
+    """Return the meter for a chat model's run, which ends the run at the owner's cap."""
     chat = ChatSettings.of(submission.chat)
     row = Submission.objects.filter(pk=submission.pk)
 
     def pay(cost: float) -> bool:
-        """Add a cost to what was spent, and return whether something is left of the cap."""
+        """Add a cost to the model's spending; return whether it is still below the cap."""
         # One update with F, because several runs of the model pay at the same time. The cap is read
         # each time: its owner may change it while a run lasts.
         row.update(spent=F("spent") + cost)

@@ -25,9 +25,10 @@ AROUND = 12  # tokens of an answer besides a label
 
 @dataclass(frozen=True)
 class Estimate:
-    """The expected cost of all evaluations on today's sets, without those of later rounds.
+    """The expected cost of all evaluations on the current sets, without sets of later rounds.
 
-    requests: calls. tokens: four characters each. cost: None without a price.
+    requests: the number of calls. tokens: estimated at four characters each.
+    cost: None if no price was entered.
     """
 
     requests: int
@@ -68,7 +69,7 @@ def _tokens(messages: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _answer_tokens(task: Task, chat: ChatSettings) -> float:
-    """Estimate the tokens of one answer: a label with some words, or else the maximum."""
+    """Estimate the tokens of one answer: a label with a few words, otherwise the maximum."""
     labels = labels_of(task.config)
     if not labels:
         return chat.max_tokens
@@ -76,7 +77,7 @@ def _answer_tokens(task: Task, chat: ChatSettings) -> float:
 
 
 def _variants(task: Task, rows: Sequence[SetRow]) -> float:
-    """Return how many perturbed variants an example has on average, in all suites together."""
+    """Return the average number of perturbed variants of an example, over all suites together."""
     reading = reading_of(task.config)
     families = task.config.metrics.deltas
     counts = []

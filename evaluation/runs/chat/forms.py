@@ -10,9 +10,9 @@ from tasks.models import Task
 def asking_fields(
     task: Task, *, label: str, prompt: str, prompt_help: str, rows: int
 ) -> dict[str, forms.Field]:
-    """Return the fields for the model and its prompt.
+    """Return the form fields for the model and its prompt.
 
-    prompt_help: what follows the prompt in each call.
+    prompt_help: a text that says what follows the prompt in each call.
     """
     return {
         "target": forms.ModelChoiceField(

@@ -23,15 +23,19 @@ Problem = tuple[str, str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """Everything in a request besides the example; prices are for a million tokens.
+    """Everything in a request to a chat model except the example. Prices are per million tokens.
 
-    instructions and template: what is sent, whoever wrote it. shots: examples of the train split
-    that are asked and answered before, drawn by shots_seed; shot_items: their rows, once drawn.
-    perturbed: whether it is asked about perturbed examples too. most_cost: of all runs together.
-    is_open: whether others than its owner and their team may try to fool it, which counts as well.
-    stop: texts before which an answer ends. logprobs: whether a server is asked for them; what
-    runs here tells them always. A model that runs here has no server's name, price or
-    chance.
+    instructions and template: the texts that are sent, default or custom.
+    shots: the number of examples from the train split that precede each question with their
+    answers; drawn by shots_seed. shot_items: their row ids, once drawn.
+    perturbed: whether the model is also asked about perturbed examples.
+    most_cost: the maximum cost of all runs together.
+    is_open: whether people other than the owner and their team may try to fool the model; their
+    calls count towards most_cost.
+    stop: texts at which an answer ends.
+    logprobs: whether log probabilities are requested from a server; models that run here always
+    report them.
+    A model that runs here has no server name, price, temperature or seed.
     """
 
     model: str = ""
@@ -53,7 +57,7 @@ class ChatSettings:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "ChatSettings":
-        """Build the settings from a submission's column."""
+        """Build the settings from a submission's column. Ignores settings that no longer exist."""
         names = {field.name for field in fields(cls)}
         # An older release may have stored settings that are gone by now.
         values = {name: value for name, value in stored.items() if name in names}
@@ -63,11 +67,11 @@ class ChatSettings:
 
     @property
     def is_paid(self) -> bool:
-        """Return whether its owner entered a price for tokens."""
+        """Return whether the model's owner entered a price for tokens."""
         return self.price_in > 0 or self.price_out > 0
 
     def cost(self, tokens_in: float, tokens_out: float) -> float:
-        """Return what tokens cost, in the currency of the prices."""
+        """Return the cost of the tokens, in the currency of the prices."""
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1_000_000
 
     def options(self, shots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -95,9 +99,9 @@ class ChatSettings:
         return options
 
     def digest(self, url: str, shots: Sequence[Mapping[str, Any]]) -> str:
-        """Return the model's identity: its address, its options, how its answers are read.
+        """Return a digest that identifies the model, of its address, options and answer reader.
 
-        The price is not part of it.
+        The price is left out.
         """
         identity = [url, self.options(shots), READER]
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
@@ -117,7 +121,7 @@ def settings_for(
 
 
 def plain_template(config: TaskConfig) -> str:
-    """Return a template with every field that models read, in the order of the page."""
+    """Return a template with every field that models read, in the order of the task's page."""
     return "\n\n".join(f"{{{name}}}" for name in config.ordered_fields)
 
 
@@ -137,7 +141,7 @@ def task_instructions(config: TaskConfig) -> str:
 def problem_of(
     config: TaskConfig, chat: ChatSettings, *, runs_here: bool = False
 ) -> Problem | None:
-    """Return the first problem with the settings; None when there is none."""
+    """Return the first problem with the settings; None if they are valid."""
     if runs_here:
         problems_of_kind = _problems_here(config, chat)
     else:

@@ -16,11 +16,11 @@ from tasks.models import Task
 
 
 class ShotsGone(Exception):
-    """A prompt with an example that was withdrawn; the message says what to do."""
+    """Raised when an example in a prompt was withdrawn; the message says what to do."""
 
 
 def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:
-    """Draw rows from the train splits of the newest datasets, in the order of the seed.
+    """Draw rows from the train splits of the newest datasets; return their ids in the order drawn.
 
     The same seed and the same releases give the same rows.
     Raises Invalid when there are too few.
@@ -47,7 +47,7 @@ def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:
 
 
 def _train(task: Task, shape: Shape) -> Iterator[int]:
-    """Yield the rows of the train splits that can teach, always in the same order."""
+    """Yield the ids of the train splits' rows that have an answer, always in the same order."""
     datasets = find_latest_datasets(task.rounds.all()).values()
     rows = DatasetItem.objects.filter(
         dataset__in=list(datasets), split=DatasetItem.Split.TRAIN, is_withdrawn=False
@@ -59,7 +59,7 @@ def _train(task: Task, shape: Shape) -> Iterator[int]:
 
 
 def read_shots(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
-    """Return the drawn examples as fields and answer, in their order. Raises ShotsGone."""
+    """Return the drawn examples in order, each with its fields and answer. Raises ShotsGone."""
     if not chat.shot_items:
         return []
     shape = shape_of(task.config)
@@ -84,7 +84,7 @@ def _shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def uids_of(chat: ChatSettings, most: int) -> list[str]:
-    """Return the names of the drawn examples in their releases, in order; at most `most`."""
+    """Return the uids that the drawn examples have in their releases, in order; at most `most`."""
     names = dict(DatasetItem.objects.filter(pk__in=chat.shot_items).values_list("pk", "uid"))
     ordered = [names[pk] for pk in chat.shot_items if pk in names]
     return ordered[:most]

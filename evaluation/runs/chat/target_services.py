@@ -27,16 +27,17 @@ def chat_targets(task: Task) -> QuerySet[TargetModel]:
 
 
 def settings_of(target: TargetModel) -> dict[str, Any]:
-    """Return where and how a target is asked; a job stores this as it was at its start."""
+    """Return the target's address and options, which a job stores when it starts."""
     return {"url": target.url, "options": target.options}
 
 
 class Asker:
-    """A target's chat model as it was when a job was made, with its budgets enforced.
+    """A client for a target's chat model that enforces the target's budgets.
 
-    build: its endpoint. changed: what is said where it is another model by now. Call it outside
-    any transaction. Its errors say what becomes of the job: NotNow while the model is busy,
-    ServerAway, or CannotBeDone.
+    The model must stay the one that the job was made for. Call outside any transaction.
+    build: returns the model's endpoint. changed: the message if the model has changed since.
+    Errors decide what happens to the job: NotNow while the model is busy, ServerAway, or
+    CannotBeDone.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Asker:
         return answer.output
 
     def _asked(self) -> Endpoint:
-        """Return the endpoint, built at the first call. Raises CannotBeDone."""
+        """Return the endpoint, which the first call builds. Raises CannotBeDone."""
         if self._endpoint is None:
             target = self._job.target
             # Its owners may have changed it since: half of the answers would be another model's.
@@ -74,7 +75,7 @@ class Asker:
         return self._endpoint
 
     def _note(self, error: EndpointError) -> None:
-        """Count a failed call. Raises WorkStopped if the model is not asked any more for now."""
+        """Count a failed call. Raises WorkStopped if the model must not be called again for now."""
         self.failures += 1
         self._in_a_row += 1
         if error.reason == "busy":
@@ -87,7 +88,7 @@ class Asker:
             raise CannotBeDone(str(error))
 
     def _check_version(self, fingerprint: dict[str, Any]) -> None:
-        """Store which model gave the first answer, and refuse answers of any other.
+        """Store the fingerprint of the model behind the first answer; refuse other models' answers.
 
         Raises CannotBeDone and LeaseLost.
         """

@@ -13,7 +13,7 @@ from evaluation.submissions.requirements import Problem, Sources
 
 
 class SubmissionKind(Kind):
-    """A kind of submission: its words, its form, and how its files are received."""
+    """A kind of submission, with its texts, its form, and the way its files are received."""
 
     PARTS = (*Kind.PARTS, "title", "words", "form", "problem", "receive")
 
@@ -26,16 +26,16 @@ class SubmissionKind(Kind):
 
     @abstractmethod
     def problem(self, sources: Sources) -> Problem | None:
-        """Return the field that is missing or wrong and a sentence about it; None if all is well.
+        """Return the first field that is missing or wrong, and a sentence about it; None if valid.
 
         The sentence is marked with `gettext_noop`: the API and the page translate it.
         """
 
     @abstractmethod
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-        """Unpack or fetch its files into a folder, check them, and return what can be asked.
+        """Unpack or fetch the files into a folder, check them, and return the model to call.
 
-        A worker calls it, with a lease and no transaction. Raises Refused, with what is wrong.
+        Called by a worker, with a lease and without a transaction. Raises Refused with the reason.
         """
 
 

@@ -17,7 +17,7 @@ from evaluation.task_shape import runnable
 
 
 class ChatForm(PromptForm):
-    """Address, key, prompt, examples, price and cap of a chat model."""
+    """A form for the address, key, prompt, examples, price and cost cap of a chat model."""
 
     has_estimate = True
     settings = PromptForm.settings + OF_SERVERS
@@ -79,7 +79,7 @@ class ChatForm(PromptForm):
 
 
 class Chat(SubmissionKind, name="chat"):
-    """A model of a provider or of the submitter's own server, asked with messages."""
+    """A chat model of a provider or on the submitter's own server."""
 
     label = _("a chat model behind an OpenAI-compatible interface")
     place = 6
@@ -94,10 +94,10 @@ class Chat(SubmissionKind, name="chat"):
     form = ChatForm
 
     def problem(self, sources: Sources) -> Problem | None:
-        """Require an address that can be asked."""
+        """Require an address that the site may call."""
         return address_problem(sources.source, sources.private_hosts)
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-        """Return what is asked; nothing is fetched."""
+        """Return the model as it will be called. There are no files to fetch."""
         digest = identity_of(submission, submission.source)
         return ReceivedModel(digest, model=runnable(submission.task.config))

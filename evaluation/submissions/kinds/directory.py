@@ -15,13 +15,13 @@ from evaluation.submissions.requirements import Problem, Sources
 
 
 class DirectoryForm(SubmitForm):
-    """The archive of a folder."""
+    """A form for the archive of a model folder."""
 
     file_help = _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only.")
 
 
 class Directory(SubmissionKind, name="directory"):
-    """A classifier as `save_pretrained` writes it. It holds no code."""
+    """A classifier in a folder written by `save_pretrained`, which contains no code."""
 
     label = _("a model directory (Hugging Face layout, safetensors)")
     place = 1

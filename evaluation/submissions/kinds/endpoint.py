@@ -22,7 +22,7 @@ Adapter = Submission.Adapter
 
 
 class EndpointForm(SubmitForm):
-    """An address, how it is asked, and its token."""
+    """A form for an endpoint: its address, protocol and token."""
 
     source = forms.CharField(
         label=_("Address"), max_length=500, help_text=_("Such as https://example.org/model")
@@ -56,10 +56,10 @@ class RemoteEndpoint(SubmissionKind, name="endpoint"):
     form = EndpointForm
 
     def problem(self, sources: Sources) -> Problem | None:
-        """Require an address that can be asked, and a way to ask it."""
+        """Require an address that the site may call, and a protocol."""
         problem = address_problem(sources.source, sources.private_hosts)
         return problem or adapter_problem(sources.adapter)
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-        """Return what is asked; nothing is fetched."""
+        """Return the model as it will be called. There are no files to fetch."""
         return ReceivedModel("", model=runnable(submission.task.config))

@@ -15,7 +15,7 @@ from evaluation.submissions.requirements import Problem, Sources, hub_problem
 
 
 class HubForm(SubmitForm):
-    """An id on the hub and a commit. The hub may know the model's card."""
+    """A form for a model's id on the hub and its commit. The card can be filled in from the hub."""
 
     has_card = True
     source = forms.CharField(
@@ -25,7 +25,7 @@ class HubForm(SubmitForm):
 
 
 class Hub(SubmissionKind, name="hub"):
-    """A public folder of weights on the hub, which is fetched once."""
+    """A public folder of weights on the hub, which is downloaded once."""
 
     label = _("a hub id with its revision")
     place = 3

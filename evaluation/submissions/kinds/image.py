@@ -26,7 +26,7 @@ from evaluation.task_shape import runnable
 
 
 class ImageForm(SubmitForm):
-    """An image's archive, or its name in a registry."""
+    """A form for a container image: its archive, or its name in a registry."""
 
     file_help = _("What docker save writes. Or name the image below.")
     is_file_needed = False
@@ -69,7 +69,7 @@ class Image(SubmissionKind, name="image"):
         )
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-        """Have the engine load or pull the image, and check what it says of it."""
+        """Load or pull the image into the container engine, and check its metadata."""
         from evaluation.isolation.sandbox import images  # loads Docker's library
 
         if not has_engine():

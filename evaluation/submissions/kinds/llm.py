@@ -16,7 +16,7 @@ from evaluation.submissions.requirements import Problem, Sources, hub_problem
 
 
 class LlmForm(PromptForm):
-    """Files, prompt and examples of a language model that runs here."""
+    """A form for the files, prompt and examples of a language model that runs on this site."""
 
     has_card = True
     file_help = _(
@@ -56,7 +56,7 @@ class LlmForm(PromptForm):
 
 
 class Llm(SubmissionKind, name="llm"):
-    """Weights of a language model. Our server asks it and reads the answer in what it writes."""
+    """Weights of a language model. Our server prompts it and parses its text as an answer."""
 
     label = _("a language model that writes its answers here")
     place = 4
@@ -75,7 +75,7 @@ class Llm(SubmissionKind, name="llm"):
     form = LlmForm
 
     def problem(self, sources: Sources) -> Problem | None:
-        """Require an id and a commit, unless files were uploaded, which a worker checks."""
+        """Require an id and a commit, unless files were uploaded; a worker checks those."""
         if sources.has_upload:
             return None
         return hub_problem(sources.source, sources.revision)

@@ -27,7 +27,7 @@ from tasks.models import Task
 
 
 class PredictionsForm(SubmitForm):
-    """A set and the file of its answers."""
+    """A form for a set and the file of predictions for it."""
 
     intro = "evaluation/_open_sets.html"
     file_help = _(
@@ -46,12 +46,12 @@ class PredictionsForm(SubmitForm):
         )
 
     def lines(self, task: Task) -> dict[str, Any]:
-        """Return a line of the file, as it is written."""
+        """Return an example line of the file."""
         return {"answer": answer_line(task.config, prob=None)}
 
 
 class Predictions(SubmissionKind, name="predictions"):
-    """Answers to one set, which are scored as they are. Nothing is asked."""
+    """Predictions for one set, which are scored directly. There is no model to call."""
 
     label = _("a predictions file")
     place = 5

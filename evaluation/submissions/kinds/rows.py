@@ -28,7 +28,7 @@ from tasks.models import Task
 
 
 class RowsForm(SubmitForm):
-    """A file of rows."""
+    """A form for a file of training rows."""
 
     file_help = _(
         "JSON lines: the fields that models read and their label, or %(row)s for a row of a "
@@ -36,12 +36,12 @@ class RowsForm(SubmitForm):
     )
 
     def lines(self, task: Task) -> dict[str, Any]:
-        """Return a line of the file, as it is written."""
+        """Return an example line of the file."""
         return {"row": '{"uid": "…"}'}
 
 
 class Rows(SubmissionKind, name="rows"):
-    """Rows for a task that takes training data instead of models."""
+    """Training rows, for a task that takes training data instead of models."""
 
     label = _("training rows, from which one model learns")
     place = 8
@@ -64,7 +64,7 @@ class Rows(SubmissionKind, name="rows"):
         return "upload", gettext_noop("Choose the file with the rows (JSON lines).")
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-        """Train the one model of the task's data board on the submitted rows."""
+        """Train the model of the task's data board on the submitted rows."""
         task = submission.task
         with assemble(uploaded_file_of(submission), heartbeat.beat) as path:
             read = partial(read_rows, path, task.config.training_rows or 0)

@@ -15,7 +15,7 @@ from tasks.models import Task
 
 
 class OwnWorkerForm(forms.Form):
-    """The form of a permission: the person, their models, the sets, and who must agree."""
+    """A form for a permission: the person, their models, the sets, and the second opinion."""
 
     email = AddressField(label=gettext_lazy("E-mail address of the account"))
     takes_sealed = forms.BooleanField(

@@ -31,31 +31,31 @@ LAST = 50
 
 
 def host_of(user: User, key: str) -> str:
-    """Return the name that a run stores for a person's machine.
+    """Return the host name that is stored in runs on a person's own machine.
 
-    key: the beginning of its API key.
+    key: the first characters of its API key.
     """
     return f"{HOST}{user.pk} {key}"
 
 
 def machine_key(run: EvaluationRun) -> str:
-    """Return the beginning of the key by which a machine took the run."""
+    """Return the first characters of the API key with which a machine leased the run."""
     return run.host.rpartition(" ")[2]
 
 
 def workers_of(user: User, task: Task) -> Sequence[OwnWorker]:
-    """Return a person's permissions to evaluate in a task; empty if there are none."""
+    """Return a person's permissions to evaluate models of a task on their own machines."""
     return list(OwnWorker.objects.filter(task=task, user=user).select_related("user", "task"))
 
 
 def models_of(user: User, task: Task) -> QuerySet[Submission]:
-    """Return a person's and their teams' models of a task that a machine can evaluate."""
+    """Return the models of a person and their teams in a task that an own machine can evaluate."""
     whose = Q(owner=user) | Q(team__in=team_ids(user))
     return own_models(task).filter(whose)
 
 
 def own_models(task: Task) -> QuerySet[Submission]:
-    """Return everybody's models of a task that a machine can evaluate, by name."""
+    """Return all models of a task that an own machine can evaluate, by name."""
     # The site keeps their files, and they need nothing else, such as prompts.
     kinds = kind_names(lambda kind: kind.runs_in_sandbox and not kind.has_prompt)
     able = Q(kind__in=kinds, base="", gpus=0, withdrawn_at=None) & ~Q(file="")
@@ -63,15 +63,16 @@ def own_models(task: Task) -> QuerySet[Submission]:
 
 
 def own_sets(task: Task) -> QuerySet[EvaluationSet]:
-    """Return sets of a task whose inputs may leave the site."""
+    """Return the sets of a task whose inputs may leave the site."""
     hidden = EvaluationSet.Access.HIDDEN
     return task.evaluation_sets.filter(may_leave=True).exclude(access=hidden)
 
 
 def _covered(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
-    """Return runs whose model and inputs one person's permissions in a task give to their machine.
+    """Return the plain runs whose model and inputs these permissions give to a machine.
 
-    Plain runs only, because perturbed ones are compared here.
+    Perturbed runs are left out, because they are compared with plain ones on the site.
+    workers: at least one; all of the same person and task.
     """
     user, task = workers[0].user, workers[0].task
     versions = EvaluationSetVersion.objects.filter(evaluation_set__in=own_sets(task))
@@ -95,10 +96,10 @@ def _covered(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
 def takeable(
     workers: Sequence[OwnWorker], key: str, model: UUID | None, evaluation_set: str
 ) -> QuerySet[EvaluationRun]:
-    """Return runs that a machine may take, the oldest first.
+    """Return the runs that a machine may lease, oldest first.
 
-    These are runs that nobody has answered yet, unless only the last try is left, which is the
-    site's; and runs for which it may be the second machine.
+    These are runs without answers, unless only the last try is left, which the site keeps for
+    itself; and runs for which the machine may be the second.
     """
     requested = Q()
     if model is not None:
@@ -116,7 +117,10 @@ def takeable(
 
 
 def leased_to(user: User, token: UUID) -> EvaluationRun | None:
-    """Return the run that a person's machine holds by this lease, while it may still hold it."""
+    """Return the run that a person's machine holds by this lease.
+
+    None if the machine may no longer hold it.
+    """
     leased = EvaluationRun.objects.filter(
         lease_token=token, state=EvaluationRun.State.RUNNING, host__startswith=host_of(user, "")
     )
@@ -137,7 +141,10 @@ def first_of(run: EvaluationRun) -> HandedAnswers | None:
 
 
 def asked_of(run: EvaluationRun) -> list[bool] | None:
-    """Return for each example of a leased run whether a machine is asked about it; None: all."""
+    """Return, for each example of a leased run, whether the machine must answer it.
+
+    None for all examples.
+    """
     first = first_of(run)
     if first is None:
         return None
@@ -146,7 +153,7 @@ def asked_of(run: EvaluationRun) -> list[bool] | None:
 
 @dataclass(frozen=True)
 class HeldRun:
-    """A run that a machine of others holds now. token: the beginning of its API key."""
+    """A run that a submitter's machine holds now. token: the first characters of its API key."""
 
     run: EvaluationRun
     user: User | None
@@ -154,7 +161,7 @@ class HeldRun:
 
 
 def held_in(task: Task) -> Sequence[HeldRun]:
-    """Return what machines of others hold of a task, the longest held first; two queries."""
+    """Return the task's runs that submitters' machines hold, longest held first; two queries."""
     runs = EvaluationRun.objects.filter(
         submission__task=task, state=EvaluationRun.State.RUNNING, host__startswith=HOST
     )
@@ -168,7 +175,7 @@ def held_in(task: Task) -> Sequence[HeldRun]:
 
 
 def answered_in(task: Task) -> QuerySet[HandedAnswers]:
-    """Return the answers to a task's runs that machines handed in, the latest first."""
+    """Return the answers to a task's runs that submitters' machines sent, latest first."""
     rows = HandedAnswers.objects.filter(run__submission__task=task).order_by("-handed_at")
     about = ("user", "run__submission", "run__version__evaluation_set")
     return rows.select_related(*about)

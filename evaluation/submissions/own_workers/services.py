@@ -55,10 +55,12 @@ def add_worker(
     submission: Submission | None = None,
     evaluation_set: EvaluationSet | None = None,
 ) -> OwnWorker:
-    """Let a person evaluate their models of a task on their machines: all, or one, or on one set.
+    """Permit a person to evaluate their models of a task on their own machines.
 
-    The log keeps who agreed to what. No lock: `own_worker_once` and the like prevent duplicates.
-    Raises Refused.
+    submission, evaluation_set: limit the permission to one model or to one set, not both.
+    second: who repeats a tenth of the answers. takes_sealed: whether sealed sets are included.
+    The log records who gave the permission. Takes no lock: `own_worker_once` and similar
+    constraints prevent duplicates. Raises Refused.
     """
     if submission and evaluation_set:
         raise Invalid(_("Choose one model or one set, not both."), field="evaluation_set")
@@ -83,7 +85,7 @@ def add_worker(
 
 
 def _logged(worker: OwnWorker) -> dict[str, Any]:
-    """Return what the log says of a permission.
+    """Return the details of a permission for the log.
 
     A model is logged by its id, because its name may be private.
     """
@@ -97,7 +99,7 @@ def _logged(worker: OwnWorker) -> dict[str, Any]:
 
 @transaction.atomic
 def remove_worker(*, worker: OwnWorker, actor: User) -> None:
-    """Remove a permission; what runs there is lost at its next heartbeat. No lock."""
+    """Remove a permission. Runs leased by it are lost at their next heartbeat. Takes no lock."""
     log(actor, "own_worker.removed", worker, **_logged(worker))
     worker.delete()
 
@@ -111,9 +113,9 @@ def lease_run(
 ) -> EvaluationRun | None:
     """Lease the oldest run that a machine may take; None if there is none.
 
-    workers: all permissions of its person in a task. key: the beginning of its API key.
-    No lock: the claim is one conditional update, like any worker's
-    (`evaluation.isolation.queue.leases.claim`).
+    workers: all of the person's permissions in a task. key: the first characters of the API key.
+    Takes no lock: the claim is one conditional update, as for the site's workers
+    (`evaluation.isolation.queue.leases.claim_job`).
     """
     note_heard(workers)
     user, now = workers[0].user, timezone.now()
@@ -128,13 +130,13 @@ def lease_run(
 
 
 def note_heard(workers: Sequence[OwnWorker]) -> None:
-    """Note that a person's machine was heard of. No lock: the last one wins."""
+    """Store when a person's machine last called the site. Takes no lock: the last one counts."""
     rows = OwnWorker.objects.filter(pk__in=[worker.pk for worker in workers])
     rows.update(heard_at=timezone.now())
 
 
 def renew_lease(*, run: EvaluationRun, user: User, progress: float) -> None:
-    """Renew a lease. No lock: the lease decides. Raises Refused."""
+    """Renew a lease. Takes no lock: the update requires the lease. Raises Refused."""
     if run.deadline_at and timezone.now() > run.deadline_at:  # as a worker of the site ends
         raise _gone()
     try:
@@ -153,12 +155,13 @@ def hand_in(
     runner: str,
     ending: dict[str, Any],
 ) -> None:
-    """Store the answers of a machine, and queue the run to be scored here.
+    """Store the answers of a machine, and queue the run to be scored on the site.
 
-    If the owner wants a second machine, the run waits for one, for a day at most; then, or if that
-    one fails, the site is the second. A failure of the first gives the run back, as one of its
-    tries.
-    No lock: the lease decides, and `handed_once` prevents duplicates. Raises Refused.
+    If the owner requires a second machine, the run waits for one for at most a day. After that, or
+    if the second machine fails, the site is the second. If the first one fails, the run returns to
+    the queue and one of its tries is used.
+    Takes no lock: the update requires the lease, and `handed_once` prevents duplicates. Raises
+    Refused.
     """
     token, first = run.lease_token, first_of(run)
     try:
@@ -199,7 +202,7 @@ def hand_in(
 
 
 def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload | None:
-    """Return the file of answers, which only a model that ended well has. Raises Refused."""
+    """Return the uploaded answers; None unless the model succeeded. Raises Refused."""
     if ending["outcome"] != Outcome.OK:
         return None
     file = None
@@ -212,9 +215,9 @@ def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload 
 
 
 def _second_of(run: EvaluationRun, user: User) -> str:
-    """Return who must agree: the strictest rule of the permissions that cover the run.
+    """Return the strictest second-opinion rule of the permissions that cover the run.
 
-    Raises Refused if the person has none any more.
+    Raises Refused if the person has no permission any more.
     """
     model, about = run.submission_id, run.version.evaluation_set_id
     rules = set()

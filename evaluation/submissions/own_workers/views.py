@@ -21,7 +21,7 @@ A_PAGE = 50
 
 @require_http_methods(["GET", "POST"])
 def own_workers(request: HttpRequest, code: str) -> HttpResponse:
-    """Show who may evaluate, what their machines hold and answered, and the form to add one."""
+    """Show permissions, runs that machines hold or answered, and the form for a new permission."""
     task, actor = find_task(request, code, can_own), person(request)
     data = None
     if request.method == "POST":
@@ -48,7 +48,7 @@ def own_workers(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def own_worker_remove(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Remove a permission; what runs there is lost."""
+    """Remove a permission. Evaluations running on it are lost."""
     task = find_task(request, code, can_own)
     worker = get_object_or_404(task.own_workers.select_related("user"), pk=pk)
     remove_worker(worker=worker, actor=person(request))

@@ -14,25 +14,25 @@ SEEN = timedelta(minutes=3)
 
 
 def can_run() -> bool:
-    """Return whether a machine with a container engine is there that runs models for practice."""
+    """Return whether a machine with a container engine is available for practice."""
     since = timezone.now() - SEEN
     return settings.PRACTICE_MODELS > 0 and PracticeHost.objects.filter(seen_at__gt=since).exists()
 
 
 def run_of(submission: Submission) -> PracticeRun | None:
-    """Return the model's run that is under way, or None."""
+    """Return the model's active practice run, or None."""
     under_way = submission.practice_runs.filter(UNDER_WAY, deadline_at__gt=timezone.now())
     return under_way.first()
 
 
 def last_error(submission: Submission) -> str:
-    """Return why its last run broke off; empty if it did not."""
+    """Return the error of the model's last practice run; empty if it ended without one."""
     ended = submission.practice_runs.exclude(UNDER_WAY).values_list("error", flat=True)
     return ended.first() or ""
 
 
 def start_seconds(submission: Submission) -> float | None:
-    """Return how long the model took to its first answer when it was evaluated; None if unknown."""
+    """Return how long the model took to start when it was evaluated; None if unknown."""
     usages = counting(submission.runs.all()).values_list("usage", flat=True)
     seconds = (usage.get("start_seconds") for usage in usages[:1])
     return next(seconds, None)

@@ -45,11 +45,11 @@ _noted_at = -EACH_SECONDS
 
 
 class Over(Exception):
-    """The end of a run because nobody asks any more, or this process must end."""
+    """Raised to end a run because no questions come any more, or this process must end."""
 
 
 def tell_host() -> None:
-    """Note every minute that this machine can run models, if an engine answers."""
+    """Record once a minute that this machine can run models, if a container engine responds."""
     # Called at each heartbeat, every two seconds.
     global _noted_at
     if time.monotonic() - _noted_at < EACH_SECONDS:
@@ -60,10 +60,10 @@ def tell_host() -> None:
 
 
 class Talk:
-    """The questions to a run's model, a line each, and its answers.
+    """The exchange of questions and answers with a run's model, one per line.
 
-    warm_up: the inputs of the first question, which is ours; its answer says that the model runs.
-    reads: of a language model, which gets messages and gives texts.
+    warm_up: the inputs of our own first question; its answer shows that the model runs.
+    reads: builds the messages for a language model and parses its texts; None for other models.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Talk:
         return self._question == self._answered
 
     def next(self) -> bytes:
-        """Return the next question's line; empty while there is none. Raises Over."""
+        """Return the line of the next question; empty if there is none yet. Raises Over."""
         if self._question is None:
             self._question = self._first
             return self._sent(self._warm_up)
@@ -99,7 +99,7 @@ class Talk:
         return self._sent(line)
 
     def _sent(self, line: str) -> bytes:
-        """Return a question as the model reads it: a language model gets messages."""
+        """Return the question's line as the model reads it: with messages for a language model."""
         if self._reads:
             question = json.loads(line)
             self._inputs = question["inputs"]
@@ -107,7 +107,7 @@ class Talk:
         return line.encode() + b"\n"
 
     def take(self, line: bytes) -> None:
-        """Pass an answer on; ignore an empty line. Raises InvalidOutput."""
+        """Store an answer for the person who asked. Ignores an empty line. Raises InvalidOutput."""
         line = line.removeprefix(BOM_UTF8)
         if not line.strip():
             return
@@ -125,7 +125,7 @@ class Talk:
 
 
 def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
-    """Keep a claimed run's model in the sandbox until nobody asks any more.
+    """Run the model of a claimed practice run until no questions come any more.
 
     Raises LeaseLost; then, as always, no container is left.
     """
@@ -133,9 +133,9 @@ def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
 
 
 def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, Any]) -> None:
-    """Keep the model, and raise CannotBeDone for any trouble: people wait, so nothing is retried.
+    """Run the model, and raise CannotBeDone for any problem. Nothing is retried, as people wait.
 
-    Raises LeaseLost, too.
+    Also raises LeaseLost.
     """
     error = ""
     try:
@@ -159,7 +159,7 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
 
 
 def _served(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Talk) -> str:
-    """Run the model, and return why it ended by itself. Raises what `_serve` catches."""
+    """Run the model until it ends, and return the reason. Raises what `_serve` catches."""
 
     def beat() -> None:
         heartbeat.beat()
@@ -183,7 +183,10 @@ def _served(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Talk) -> str:
 
 
 def _one_by_one(runner: Runner, model: Runnable, inputs: Path, talk: Talk, beat: Beat) -> str:
-    """Run an image that reads a file to its end: a container for each question. As `_served`."""
+    """Run an image that reads a file to its end, with a new container for each question.
+
+    Returns the reason why it ended, and raises the same exceptions as `_served`.
+    """
     while True:
         line = talk.next()
         if not line:

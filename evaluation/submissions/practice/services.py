@@ -29,9 +29,9 @@ LOOK_SECONDS = 0.1
 
 
 def start(submission: Submission) -> PracticeRun:
-    """Return the model's run that is under way, or start one in a free slot. Raises Refused.
+    """Return the model's active run, or start one in a free slot. Raises Refused.
 
-    No lock: two unique constraints decide who gets a slot, and that a model has one.
+    Takes no lock: unique constraints allow one run per slot and one per model.
     """
     if not can_run():
         raise Refused(_("No container engine is there to run this model."), status=503)
@@ -61,15 +61,15 @@ def _started(submission: Submission, slot: int) -> PracticeRun:
 
 
 def stop_run(submission: Submission) -> None:
-    """End the model's run, if there is one; its container goes with the next heartbeat."""
+    """End the model's run, if there is one. Its container is removed at the next heartbeat."""
     if run := run_of(submission):
         leases.cancel(run)
 
 
 def ask_question(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
-    """Ask the model one question, and return the line of its answer; neither is kept.
+    """Ask the model one question, and return the line of its answer. Neither is kept.
 
-    Raises EndpointError: `busy` while it starts or answers somebody else.
+    Raises EndpointError, with `busy` while the model starts or answers another person.
     """
     key, now = uuid.uuid4(), timezone.now()
     own_question = PracticeRun.objects.filter(pk=run.pk, question_id=key)
@@ -89,7 +89,7 @@ def ask_question(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
 
 
 def _awaited(question: Any) -> str:
-    """Wait until the answer is in the row, and return it. Raises EndpointError."""
+    """Wait until the answer is stored in the row, and return it. Raises EndpointError."""
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         time.sleep(LOOK_SECONDS)
@@ -106,7 +106,7 @@ def _awaited(question: Any) -> str:
 
 
 def note_ready(run: PracticeRun) -> None:
-    """Note that the model has answered its first question, which was ours."""
+    """Record that the model has answered our own first question."""
     # While this worker has the lease, and once: the time of the first answer stays.
     PracticeRun.objects.filter(pk=run.pk, lease_token=run.lease_token, ready_at=None).update(
         ready_at=timezone.now()
@@ -114,11 +114,11 @@ def note_ready(run: PracticeRun) -> None:
 
 
 def keep_answer(run: PracticeRun, question: uuid.UUID, line: str) -> None:
-    """Store an answer for the person who waits; one to an earlier question reaches nobody."""
+    """Store an answer for the person who waits for it. A late answer is dropped."""
     still_waiting = PracticeRun.objects.filter(pk=run.pk, question_id=question)
     still_waiting.filter(lease_token=run.lease_token).update(answer=line)
 
 
 def note_host(name: str) -> None:
-    """Note that this machine can run models for practice."""
+    """Record that this machine can run models for practice."""
     PracticeHost.objects.update_or_create(name=name, defaults={"seen_at": timezone.now()})

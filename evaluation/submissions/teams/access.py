@@ -11,7 +11,7 @@ from evaluation.submissions.teams.selectors import place_of
 
 
 def find_team(request: HttpRequest | Request, pk: int) -> tuple[Team, TeamMember, User]:
-    """Return a team, the person's place in it, and the person; 404 for people outside it."""
+    """Return a team, the user's membership, and the user. Raises Http404 for non-members."""
     user, team = person(request), get_object_or_404(Team, pk=pk)
     place = place_of(user, team)
     if place is None:

@@ -7,7 +7,7 @@ from core.mail.addresses import AddressField
 
 
 class TeamForm(forms.Form):
-    """The form of a new team."""
+    """A form for a new team."""
 
     name = forms.CharField(
         label=_("Name of the team"),
@@ -17,7 +17,7 @@ class TeamForm(forms.Form):
 
 
 class InvitationForm(forms.Form):
-    """The form that invites somebody to a team."""
+    """A form that invites an email address to a team."""
 
     email = AddressField(
         label=_("E-mail address"),

@@ -11,26 +11,26 @@ from evaluation.models import Team, TeamMember
 
 
 def team_ids(user: User) -> QuerySet[Any]:
-    """Return the ids of a person's teams, for use in another query."""
+    """Return the ids of a person's teams, as a subquery."""
     return TeamMember.objects.filter(user=user).values("team")
 
 
 def teams_of(user: User) -> QuerySet[Team]:
-    """Return a person's teams, by name, each with its members and invitations; two queries."""
+    """Return a person's teams, by name, with their members and invitations; two queries."""
     members = TeamMember.objects.select_related("user__annotator")
     teams = Team.objects.filter(pk__in=team_ids(user))
     return teams.prefetch_related(Prefetch("members", members))
 
 
 def place_of(user: User, team: Team) -> TeamMember | None:
-    """Return a person's place in a team; None if they are not in it."""
+    """Return a person's membership in a team; None if they are not a member."""
     return TeamMember.objects.filter(team=team, user=user).first()
 
 
 def invitations_of(user: User) -> QuerySet[TeamMember]:
-    """Open invitations to an address that the person has shown to be theirs.
+    """Return the open invitations to the person's confirmed email address.
 
-    Otherwise anybody who signed up with somebody's address would get the place that is theirs.
+    An unconfirmed address would let anybody accept invitations meant for its real owner.
     """
     confirmed = EmailAddress.objects.filter(
         user=user, email__iexact=OuterRef("address"), verified=True

@@ -19,7 +19,7 @@ MOST_MEMBERS = 50
 
 
 def make_team(*, actor: User, name: str) -> Team:
-    """Make a team whose owner is the actor. Holds the names of teams. Raises Invalid."""
+    """Create a team owned by the actor. Locks the names of teams. Raises Invalid."""
     name = checked_name(name)
     if len(name) > 60:
         raise Invalid(_("Enter a name of at most 60 characters."), field="name")
@@ -41,9 +41,9 @@ def make_team(*, actor: User, name: str) -> Team:
 
 @transaction.atomic
 def invite_member(*, team: Team, actor: User, email: str) -> TeamMember:
-    """Invite an address; its person accepts on their own page. Locks the team.
+    """Invite an email address to a team; its owner accepts on their own page. Locks the team.
 
-    It does not reveal whether the address has an account. Raises Refused, Invalid.
+    Does not reveal whether the address has an account. Raises Refused, Invalid.
     """
     _lock_owned(team, actor)
     [address] = addresses_to_invite([email])
@@ -61,7 +61,10 @@ def invite_member(*, team: Team, actor: User, email: str) -> TeamMember:
 
 @transaction.atomic
 def accept_invitation(*, invitation: TeamMember, user: User) -> None:
-    """Take the place in a team; `invitations_of` says who may. Locks the team. Raises Refused."""
+    """Accept an invitation from `invitations_of`. Locks the team.
+
+    Raises Refused if the invitation was withdrawn.
+    """
     team = _lock(invitation.team)
     annotator_of(user)
     if place_of(user, team):  # invited at a second address
@@ -85,7 +88,7 @@ def decline_invitation(*, invitation: TeamMember, user: User) -> None:
 
 @transaction.atomic
 def remove_member(*, team: Team, actor: User, member: TeamMember) -> None:
-    """Remove a member or an invitation, by an owner. Locks the team. Raises Refused."""
+    """Remove a member or an invitation. Team owners only. Locks the team. Raises Refused."""
     _lock_owned(team, actor)
     team.members.filter(pk=member.pk).delete()
     _check_owned(team)
@@ -97,7 +100,7 @@ def remove_member(*, team: Team, actor: User, member: TeamMember) -> None:
 
 @transaction.atomic
 def set_owner(*, team: Team, actor: User, member: TeamMember, is_owner: bool) -> None:
-    """Make a member an owner, or no longer one. Locks the team. Raises Refused."""
+    """Grant or revoke a member's ownership. Locks the team. Raises Refused."""
     _lock_owned(team, actor)
     if not team.members.filter(pk=member.pk, user__isnull=False).update(is_owner=is_owner):
         raise Refused(_("Only who has joined can be an owner."), code="members")
@@ -107,7 +110,7 @@ def set_owner(*, team: Team, actor: User, member: TeamMember, is_owner: bool) ->
 
 @transaction.atomic
 def leave_team(*, team: Team, user: User) -> None:
-    """Leave a team; models submitted for it stay the team's. Locks the team. Raises Refused."""
+    """Leave a team. Models submitted for the team stay with it. Locks the team. Raises Refused."""
     _lock(team)
     team.members.filter(user=user).delete()
     _check_owned(team)
@@ -116,9 +119,9 @@ def leave_team(*, team: Team, user: User) -> None:
 
 
 def leave_all(*, user: User) -> None:
-    """Remove the user from every team when their account is deleted, one transaction a team.
+    """Remove the user from every team when their account is deleted, one transaction per team.
 
-    If nobody else owns a team, its longest-standing member becomes the owner. Nothing refuses it.
+    If a team has no other owner, its longest-standing member becomes owner. Never raises Refused.
     Locks the team.
     """
     for place in TeamMember.objects.filter(user=user).select_related("team"):
@@ -131,7 +134,7 @@ def leave_all(*, user: User) -> None:
 
 
 def mend_teams() -> None:
-    """Give teams whose owner was deleted by an administrator another owner. Locks each."""
+    """Give a new owner to teams whose owner's account an administrator deleted. Locks each team."""
     owned = TeamMember.objects.filter(is_owner=True).values("team")
     for team in Team.objects.exclude(pk__in=owned):
         with transaction.atomic():
@@ -140,7 +143,7 @@ def mend_teams() -> None:
 
 
 def _find_owner(team: Team) -> None:
-    """Make the longest member an owner if the team has none."""
+    """Make the longest-standing member an owner if the team has no owner."""
     joined = team.members.filter(user__isnull=False)
     if not joined.filter(is_owner=True).exists() and (
         first := joined.order_by("joined_at").first()
@@ -150,7 +153,7 @@ def _find_owner(team: Team) -> None:
 
 
 def _tidy(team: Team) -> None:
-    """Delete a team that everybody has left, unless models still carry its name."""
+    """Delete a team without members, unless models still belong to it."""
     if team.members.filter(user__isnull=False).exists():
         return
     team.members.all().delete()
@@ -159,7 +162,7 @@ def _tidy(team: Team) -> None:
 
 
 def _lock(team: Team) -> Team:
-    """Lock the team and return it. Raises Refused if it is gone."""
+    """Lock the team and return it. Raises Refused if it was deleted."""
     # Without its key: rows that only refer to the team, such as submissions, need not wait.
     locked = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
     if locked is None:
@@ -168,14 +171,14 @@ def _lock(team: Team) -> Team:
 
 
 def _lock_owned(team: Team, actor: User) -> None:
-    """Lock the team. Raises Refused unless the actor still owns it."""
+    """Lock the team. Raises Refused if the actor is not an owner any more."""
     _lock(team)
     if not team.members.filter(user=actor, is_owner=True).exists():
         raise Refused(_("You do not own this team any more."), code="members")
 
 
 def _check_owned(team: Team) -> None:
-    """Raise Refused if members are left without an owner."""
+    """Raise Refused if the team has members but no owner."""
     joined = team.members.filter(user__isnull=False)
     if joined.exists() and not joined.filter(is_owner=True).exists():
         raise Refused(_("A team needs an owner. Name another one first."), code="members")
