@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tasks.config.checks import find_advice, find_contradictions, find_unsupported_fields
+from tasks.config.advice import find_advice
+from tasks.config.checks import find_contradictions, find_unsupported_fields
 from tasks.config.components import FIELD_TYPES, list_names
 from tasks.config.messages import list_problems, sort_problems
 from tasks.config.parsing import ConfigError, Document, Finding, Problem, dump_yaml, read_yaml
