@@ -124,11 +124,11 @@ def ask_model(question: Question, attempt: Attempt) -> tuple[CollectedAnswers, E
 
 def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: Path) -> Evaluated:
     """Score a file of answers, one example per line, identified by the set's uids."""
-    began = time.monotonic()
+    started_at = time.monotonic()
     answers = answers_for(question.config, (row.uid for row in question.rows()))
     ending = read_answers(answers, lines, Ending(Outcome.OK), tell)
     unanswered = dict(answers.unanswered) or None
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - started_at
     usage = Usage(seconds, answers=answers.answered, unanswered=unanswered)
     evaluated = Evaluated(replace(ending, usage=usage), "file")
     return score_answers(evaluated, question, answers, tell, folder)

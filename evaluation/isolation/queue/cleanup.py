@@ -48,16 +48,16 @@ def _containers() -> int:
 
     Takes no lock.
     """
-    removed = 0
+    removed_count = 0
     try:
         for ours in containers.list_ours(installation()):
             if not is_needed(ours.key):
                 containers.remove_container(ours.name)
                 logger.warning("Removed the container %s: no worker has its run.", ours.name)
-                removed += 1
+                removed_count += 1
     except EngineError:
         pass  # no engine here, or it is down: nothing runs on it
-    return removed
+    return removed_count
 
 
 def _images() -> int:
@@ -88,10 +88,10 @@ def _folders() -> int:
 
     Folders of current runs are not old, because runs write into them.
     """
-    old, removed = time.time() - LONG.total_seconds(), 0
+    oldest_time, removed = time.time() - LONG.total_seconds(), 0
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         with suppress(FileNotFoundError):  # its run has just ended
-            if folder.stat().st_mtime < old:  # a run that lives writes into its folder
+            if folder.stat().st_mtime < oldest_time:  # a run that lives writes into its folder
                 shutil.rmtree(folder, ignore_errors=True)
                 removed += 1
     return removed
@@ -102,15 +102,18 @@ def _set_files() -> int:
 
     Such files remain when a process is killed while it makes a version. Takes no lock.
     """
-    named = set()
+    named_paths = set()
     for inputs, gold in EvaluationSetVersion.objects.values_list("inputs", "gold"):
-        named |= {inputs, gold}
+        named_paths |= {inputs, gold}
     # Only old ones: a version that is being made has its files before its row.
-    old, removed = timezone.now() - LONG, 0
+    oldest_time, removed = timezone.now() - LONG, 0
     for folder in folders_in(SETS):
         for path in files_in(f"{SETS}/{folder}"):
             with suppress(FileNotFoundError):  # another worker was first
-                if path not in named and default_storage.get_modified_time(path) < old:
+                if (
+                    path not in named_paths
+                    and default_storage.get_modified_time(path) < oldest_time
+                ):
                     default_storage.delete(path)
                     removed += 1
     return removed

@@ -124,28 +124,28 @@ class _OpenCalls:
 
         Raises EndpointError. Propagates exceptions of the monitor.
         """
-        unanswered = named = 0
+        unanswered_count = named_count = 0
         while True:
             while len(self._open) < self._how.at_once and (
                 batch := list(islice(lines, self._how.examples))
             ):
                 self._open.add(self._pool.submit(self._answered, batch))
             if not self._open:
-                if unanswered and not self.answered:
-                    raise self._none_of(f"None of {unanswered} examples was answered.")
-                if named:
-                    monitor.tail.add(named_note(named).encode())
+                if unanswered_count and not self.answered:
+                    raise self._none_of(f"None of {unanswered_count} examples was answered.")
+                if named_count:
+                    monitor.tail.add(named_note(named_count).encode())
                 return Ending(Outcome.OK)
             monitor.look()
             for call in self._ended():
                 monitor.tail.add(call.notes)
                 monitor.wrote(call.answers)
                 self.answered += call.answers.count(b"\n") - call.unanswered
-                unanswered += call.unanswered
-                named += call.named
+                unanswered_count += call.unanswered
+                named_count += call.named
             self._meter.settle()
-            if unanswered >= HOPELESS and not self.answered:
-                raise self._none_of(f"None of the first {unanswered} examples was answered.")
+            if unanswered_count >= HOPELESS and not self.answered:
+                raise self._none_of(f"None of the first {unanswered_count} examples was answered.")
 
     def _none_of(self, sentence: str) -> EndpointError:
         """Return the error for a model that answered nothing, with the server's last message."""
@@ -171,14 +171,14 @@ class _OpenCalls:
         examples = [json.loads(line) for line in lines]
         notes: list[str] = []
         predictions = self._predictions([example["inputs"] for example in examples], notes)
-        lines_of_answers, unanswered, named = [], 0, 0
+        lines_of_answers, unanswered_count, named_count = [], 0, 0
         for example, answer in zip(examples, predictions, strict=True):
             if isinstance(answer, Prediction):
-                named += answer.is_named
+                named_count += answer.is_named
             else:
-                unanswered += 1
+                unanswered_count += 1
             lines_of_answers.append(answer_line(example["id"], answer))
-        return _Ended(b"".join(lines_of_answers), _text(notes), unanswered, named)
+        return _Ended(b"".join(lines_of_answers), _text(notes), unanswered_count, named_count)
 
     def _predictions(
         self, inputs: Sequence[Mapping[str, Any]], notes: list[str]

@@ -46,10 +46,10 @@ class Lines:
         """
         self.size += len(data)
         pieces = data.split(b"\n")
-        begun = pieces.pop()  # what follows the last line break, perhaps nothing
+        incomplete = pieces.pop()  # what follows the last line break, perhaps nothing
         for line in pieces:
             yield self._line(line)
-        self._begun += begun
+        self._begun += incomplete
         self._check(len(self._begun))
 
     def end(self) -> Iterator[bytes]:

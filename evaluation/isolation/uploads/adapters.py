@@ -96,15 +96,15 @@ def _check_config(about: Mapping[str, Any]) -> None:
             raise MisconfiguredError(
                 f"{CONFIG}: `{key}` is {about.get(key)!r:.80}, not {required}."
             )
-    strange = [key for key, value in about.items() if value and key not in HARMLESS]
+    unsupported_keys = [key for key, value in about.items() if value and key not in HARMLESS]
     if about.get("bias", "none") != "none":
-        strange.append("bias")
+        unsupported_keys.append("bias")
     if about.get("init_lora_weights") not in INITS:
-        strange.append("init_lora_weights")
-    if strange:
+        unsupported_keys.append("init_lora_weights")
+    if unsupported_keys:
         raise MisconfiguredError(
-            f"{CONFIG}: `{strange[0]:.80}` is not understood here. Merge the adapter yourself "
-            "(merge_and_unload) and submit the whole model."
+            f"{CONFIG}: `{unsupported_keys[0]:.80}` is not understood here. Merge the adapter "
+            "yourself (merge_and_unload) and submit the whole model."
         )
     rank, alpha = about.get("r"), about.get("lora_alpha")
     if type(rank) is not int or not 0 < rank <= MOST_RANK:

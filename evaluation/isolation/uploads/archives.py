@@ -280,10 +280,10 @@ def _zip_rule(
     """Return the rule that a member of a zip archive violates, or None."""
     kind = stat.S_IFMT(info.external_attr >> 16)  # 0 from systems without such bits
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        what = "a device, pipe or socket"
+        kind_name = "a device, pipe or socket"
         if kind == stat.S_IFLNK:
-            what = "a link"
-        return f"it is {what}; pack plain files and folders only"
+            kind_name = "a link"
+        return f"it is {kind_name}; pack plain files and folders only"
     if info.flag_bits & 0x1:
         return "it is encrypted; pack without a password"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -335,14 +335,14 @@ class Stream:
 
     def take(self, size: int) -> bytes:
         """Read `size` bytes, or fewer at the end."""
-        parts, left = [], size
+        parts, remaining = [], size
         try:
-            while left and (part := self._source.read(min(left, BLOCK))):
+            while remaining and (part := self._source.read(min(remaining, BLOCK))):
                 parts.append(part)
-                left -= len(part)
+                remaining -= len(part)
         except DAMAGE as error:
             raise _damaged(error) from None
-        self._position += size - left
+        self._position += size - remaining
         # Counted while it unfolds: what an archive says of its own size is not to be trusted.
         if self._most and self._position > self._most:
             raise refused(self.member, "at it the archive unfolds to far more than its size")

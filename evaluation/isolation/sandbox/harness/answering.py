@@ -70,8 +70,8 @@ def answer_batches(
 def _answered(batch: Sequence[Example], codec: Codec, backend: Backend) -> bytes:
     """Return the answers to a batch as lines. Raises ServingError."""
     rows = [_row(codec, example.texts) for example in batch]
-    encoded = [codec.encode(row) for row in rows]
-    flat = list(chain.from_iterable(encoded))
+    encodings_of_rows = [codec.encode(row) for row in rows]
+    flat = list(chain.from_iterable(encodings_of_rows))
     step = pieces_at_once(batch[0].size)  # a long example alone may have more pieces than that
     logits: list[Logits] = []
     try:
@@ -84,7 +84,7 @@ def _answered(batch: Sequence[Example], codec: Codec, backend: Backend) -> bytes
         ) from error
     each = iter(logits)  # flat, as the encodings: each example takes as many as it has pieces
     lines = []
-    for example, row, encodings in zip(batch, rows, encoded, strict=True):
+    for example, row, encodings in zip(batch, rows, encodings_of_rows, strict=True):
         answer = codec.decode(row, encodings, [next(each) for _ in encodings])
         lines.append(
             json.dumps({"id": example.id, "output": answer.output, "prob": answer.prob}) + "\n"
@@ -101,11 +101,12 @@ def _fields(example: Any, fields: Sequence[str], number: int) -> tuple[str, tupl
     inputs = example["inputs"]
     for field in fields:
         if not isinstance(inputs.get(field), str):
-            what = "is missing"
+            problem = "is missing"
             if field in inputs:
-                what = "is no text"
-            has = ", ".join(sorted(inputs)) or "none"
+                problem = "is no text"
+            input_names = ", ".join(sorted(inputs)) or "none"
             raise BadRequestError(
-                f"Line {number} of the examples: the field {field!r} {what}. It has: {has}."
+                f"Line {number} of the examples: the field {field!r} {problem}. "
+                f"It has: {input_names}."
             )
     return example["id"], tuple(inputs[field] for field in fields)

@@ -25,13 +25,13 @@ def timed(
     """
     if len(examples) < LEAST:
         return
-    took, end = list[float](), clock() + SECONDS
+    seconds_of_each, end = list[float](), clock() + SECONDS
     for example in islice(examples, EXAMPLES):
-        begun = clock()
-        if begun > end:
+        started_at = clock()
+        if started_at > end:
             break
         for _ in answer(example):
             pass  # a generator does its work only when it is read
-        took.append(round(clock() - begun, 6))
-    if len(took) >= LEAST:
-        yield json.dumps({KEY: took}).encode() + b"\n"
+        seconds_of_each.append(round(clock() - started_at, 6))
+    if len(seconds_of_each) >= LEAST:
+        yield json.dumps({KEY: seconds_of_each}).encode() + b"\n"

@@ -80,22 +80,22 @@ class Writer:
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
-        read = self._tokenizer(
+        encoded = self._tokenizer(
             list(prompts), add_special_tokens=False, padding=True, return_tensors="pt"
         )
-        size = read["input_ids"].shape[1]
-        how, chances = copy(self._generation), _Chances()
+        size = encoded["input_ids"].shape[1]
+        generation, chances = copy(self._generation), _Chances()
         if self._room:
-            how.max_new_tokens = min(how.max_new_tokens, self._room - size)
+            generation.max_new_tokens = min(generation.max_new_tokens, self._room - size)
         with torch.inference_mode():
             generated = self._model.generate(
-                input_ids=read["input_ids"],
-                attention_mask=read["attention_mask"],
-                generation_config=how,
+                input_ids=encoded["input_ids"],
+                attention_mask=encoded["attention_mask"],
+                generation_config=generation,
                 logits_processor=LogitsProcessorList([chances]),
                 stopping_criteria=StoppingCriteriaList([partial(self._stops, size)]),
             )
-        sizes = read["attention_mask"].sum(1).tolist()
+        sizes = encoded["attention_mask"].sum(1).tolist()
         new_tokens, logs_of_each = generated[:, size:].tolist(), zip(*chances.steps, strict=True)
         rows = zip(new_tokens, logs_of_each, sizes, strict=True)
         return [self._text_of(tokens, logs, size) for tokens, logs, size in rows]
@@ -116,20 +116,21 @@ class Writer:
     def _text_of(self, tokens: list[int], logs: Sequence[float], size: int) -> dict[str, Any]:
         """Return one row's result, as `write` describes it. Tokens after the end are padding."""
         end = next((n for n, token in enumerate(tokens) if token in self._ends), None)
-        own = tokens[:end]  # all of them without an end
-        text = self._text(own)
+        own_tokens = tokens[:end]  # all of them without an end
+        text = self._text(own_tokens)
         places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
-        finish, written = "length", len(own)
+        finish, token_count = "length", len(own_tokens)
         if end is not None:
-            finish, written = "stop", len(own) + 1  # the token that ends it was written, too
+            # The token that ends it was written, too.
+            finish, token_count = "stop", len(own_tokens) + 1
         if places:
             text = text[: min(places)]
-            finish, written = "stop", len(self._until(own))
+            finish, token_count = "stop", len(self._until(own_tokens))
         return {
             "text": text,
             "finish": finish,
-            "tokens": [size, written],
-            "logprob": round(sum(logs[:written]), 4),
+            "tokens": [size, token_count],
+            "logprob": round(sum(logs[:token_count]), 4),
         }
 
     def _until(self, tokens: list[int]) -> list[int]:
@@ -182,14 +183,14 @@ def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
     """Yield the texts of one batch after another, one line per text. Raises ServingError."""
     for batch in make_batches(examples):
         try:
-            written = writer.write([example.texts[0] for example in batch])
+            results = writer.write([example.texts[0] for example in batch])
         except Exception as error:  # whatever a model's configuration may lead to
             size = f"{len(batch)} examples of up to {batch[0].size} tokens"
             raise ServingError(
                 f"The model failed on {size}: {type(error).__name__}: {error}"
             ) from error
         lines = []
-        for example, text in zip(batch, written, strict=True):
+        for example, text in zip(batch, results, strict=True):
             lines.append(json.dumps({"id": example.id, **text}) + "\n")
         yield "".join(lines).encode()
 
