@@ -25,7 +25,10 @@ STEPS = {
 
 @admin.register(Campaign)
 class CampaignAdmin(RoleAdmin):
-    """No field can be edited: the plan is made on the owners' pages. No panel's id is shown."""
+    """The admin pages of campaigns, read-only because the plan is edited on the owners' pages.
+
+    They never show panel ids.
+    """
 
     list_display = ["slug", "name", "task", "state", "way", "people", "spent", "most", "opened_at"]
     list_filter = ["state", "way", "kind", ("task", admin.RelatedOnlyFieldListFilter)]
@@ -41,7 +44,7 @@ class CampaignAdmin(RoleAdmin):
     page_for = OWNERS
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        """Return the campaigns with their places taken and money earned, for the list's columns."""
+        """Return the campaigns with their taken places and earned money, for the list's columns."""
         # distinct, as the join with the ledger below repeats each place.
         taken = Count("all_places", filter=Q(all_places__state__in=TAKEN), distinct=True)
         rows = super().get_queryset(request).annotate(taken=taken)
@@ -49,26 +52,26 @@ class CampaignAdmin(RoleAdmin):
         return rows.annotate(earned=Sum("all_places__ledger__amount", filter=owed, default=0))
 
     def page_of(self, row: Campaign) -> str:
-        """Return the address of the campaign's own page."""
+        """Return the address of the campaign's page for owners."""
         return reverse("own-campaigns:campaign", args=[row.task.code, row.slug])
 
     def logged(self, row: Campaign) -> dict[str, str]:
-        """Return the filter of the audit log's entries about the campaign."""
+        """Return the query parameters that show the campaign's entries in the audit log."""
         return {"task": row.task.code, "action__startswith": "campaign."}
 
     @admin.display(ordering="taken")
     def people(self, row: Any) -> str:
-        """Return the column of places taken, of all places."""
+        """Return the taken places out of all places, such as "3 of 10"."""
         return f"{row.taken} of {row.places}"
 
     @admin.display(description="spent, with fee and tax", ordering="earned")
     def spent(self, row: Any) -> str:
-        """Return the column of money that people have earned."""
+        """Return the money that people have earned, with fee and tax."""
         return _money(row, row.pay.with_costs(row.earned))
 
     @admin.display(description="budget", ordering="budget")
     def most(self, row: Campaign) -> str:
-        """Return the column of the budget."""
+        """Return the campaign's budget."""
         return "none" if row.budget is None else _money(row, row.budget)
 
     @admin.display(description="rounds")
@@ -79,19 +82,19 @@ class CampaignAdmin(RoleAdmin):
 
     @admin.display(description="pay: task, accepted example, bonus")
     def pay_each(self, row: Campaign) -> str:
-        """Return what the campaign pays for the task, an accepted example and a catch."""
+        """Return the pay for the task, for an accepted example and for a fooling one."""
         amounts = (row.pay_task, row.pay_accepted, row.pay_bonus)
         return ", ".join(_money(row, amount) for amount in amounts)
 
     @admin.display(description="the median person earned in an hour")
     def hourly_pay(self, row: Campaign) -> str:
-        """Return what the median person earned in an hour."""
+        """Return the median of the participants' hourly earnings."""
         hourly = numbers_of(row, rows_of(row)).hourly
         return "nobody yet" if hourly is None else _money(row, hourly)
 
     @admin.display(description="waiting for the owner")
     def waiting(self, row: Campaign) -> str:
-        """Return how many submissions wait for the owner, and until when."""
+        """Return the number of submissions that await the owner's decision, and the deadline."""
         due = approval_due(row)
         if due is None:
             return "0"
@@ -101,7 +104,7 @@ class CampaignAdmin(RoleAdmin):
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        """Add the states into which the person may bring the campaign."""
+        """Render the form, with buttons for the states that the person may choose."""
         campaign = kwargs.get("obj")
         # Only steps that the service would take.
         if campaign and self.allows(request, "move", campaign):
@@ -113,7 +116,7 @@ class CampaignAdmin(RoleAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> Any:
-        """Return the admin's addresses and that of the buttons that set the state."""
+        """Return the default admin URLs, and the one to which the state buttons post."""
         urls = super().get_urls()
         # Before the admin's own, whose last pattern takes every address.
         urls.insert(0, self.row_page("state", require_POST(self.state_view)))
@@ -135,5 +138,5 @@ class CampaignAdmin(RoleAdmin):
 
 
 def _money(row: Campaign, amount: int) -> str:
-    """Return an amount in units of the campaign's currency, with the currency."""
+    """Format an amount, given in the smallest unit of the campaign's currency."""
     return f"{units(amount, row.currency)} {row.currency}"

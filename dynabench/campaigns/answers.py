@@ -10,13 +10,16 @@ from tasks.models import Task
 
 @questions.has_study_at_work.answer
 def has_study_at_work(annotator: Annotator, task: Task) -> bool:
-    """Return whether one of the person's places in the task is at work."""
+    """Return whether the person is currently working in a study of the task."""
     return annotator.places.filter(campaign__task=task, state__in=WORKING).exists()
 
 
 @questions.rounds_of_studies.answer
 def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
-    """Return the rounds that campaigns chose in which the person is tested or works."""
+    """Return ids of the task's rounds that belong to studies the person is tested or works in.
+
+    Rounds count only if the campaign names them explicitly.
+    """
     chosen = Campaign.rounds.through.objects.filter(
         round__task=task,
         campaign__all_places__annotator=annotator,
@@ -27,7 +30,7 @@ def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
 
 @questions.pause_of.answer
 def pause_of(annotator: Annotator, task: Task) -> str | None:
-    """Return the campaign's part of the address."""
+    """Return the slug of a campaign of the task in which the person is paused, or None."""
     paused = annotator.places.filter(
         campaign__task=task, pauses__isnull=False, pauses__lifted_at=None
     )
@@ -36,7 +39,7 @@ def pause_of(annotator: Annotator, task: Task) -> str | None:
 
 @questions.is_submitted.answer
 def is_submitted(annotator: Annotator, task: Task, done_at: datetime) -> bool:
-    """Return whether the time lies within the work of a submitted place. Locks the places."""
+    """Return whether work done at this time belongs to a submitted place. Locks the places."""
     places = annotator.places.select_for_update(of=("self",)).filter(campaign__task=task)
     for place in places.order_by("pk"):
         if place.state not in SUBMITTED or not (place.began_at and place.submitted_at):

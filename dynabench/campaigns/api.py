@@ -30,7 +30,7 @@ STATES = [state.value for state in FROM]
 
 
 class CampaignSerializer(serializers.ModelSerializer[Campaign]):
-    """A campaign's plan; money is in the currency's smallest unit."""
+    """A campaign's plan. Money is in the currency's smallest unit."""
 
     rounds = serializers.SerializerMethodField(help_text="Their numbers; none: all that are open.")
 
@@ -43,12 +43,15 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         )
 
     def get_rounds(self, campaign: Campaign) -> list[int]:
-        """Return the numbers of the campaign's rounds, in their order."""
+        """Return the numbers of the campaign's rounds, in ascending order."""
         return [round.number for round in campaign.rounds.all()]
 
 
 class CampaignPartsSerializer(serializers.Serializer[Any]):
-    """What a campaign has cost, in the smallest unit; null: unknown, as a price is not stated."""
+    """The parts of a campaign's cost, in the currency's smallest unit.
+
+    null: unknown, because a price is missing.
+    """
 
     people = serializers.IntegerField(help_text="Its pay, with fee and tax.")
     judges = serializers.IntegerField(allow_null=True, help_text="Votes on its examples.")
@@ -59,7 +62,10 @@ class CampaignPartsSerializer(serializers.Serializer[Any]):
 
 
 class CampaignNumbersSerializer(serializers.Serializer[Any]):
-    """What an owner watches; null: nobody has earned or found anything, or there is no budget."""
+    """The numbers by which an owner monitors a campaign.
+
+    null: nobody has earned or found anything yet, or there is no budget.
+    """
 
     taken = serializers.IntegerField(help_text="Places.")
     submitted = serializers.IntegerField()
@@ -83,7 +89,7 @@ class CampaignNumbersSerializer(serializers.Serializer[Any]):
 
 
 class WholeCampaignSerializer(CampaignSerializer):
-    """A campaign with its numbers."""
+    """A campaign's plan with its numbers."""
 
     numbers = serializers.SerializerMethodField()
 
@@ -92,12 +98,12 @@ class WholeCampaignSerializer(CampaignSerializer):
 
     @extend_schema_field(CampaignNumbersSerializer)
     def get_numbers(self, campaign: Campaign) -> Any:
-        """Return the campaign's numbers as the owner's page has them."""
+        """Return the campaign's numbers, the same as on the owner's page."""
         return CampaignNumbersSerializer(numbers_of(campaign, rows_of(campaign))).data
 
 
 class CampaignStateSerializer(serializers.Serializer[Any]):
-    """Open, pause or close it, or choose its rounds."""
+    """A new state of a campaign (open, paused or closed), its new rounds, or both."""
 
     state = serializers.ChoiceField(STATES, required=False)
     rounds = serializers.ListField(
@@ -114,19 +120,19 @@ class CampaignStateSerializer(serializers.Serializer[Any]):
     )
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Check that the request says a state, rounds or both."""
+        """Check that the request contains a state, rounds or both."""
         if not {"state", "rounds"} & values.keys():
             raise serializers.ValidationError({"state": ["Say its state, its rounds or both."]})
         return values
 
 
 class _OfCampaigns(APIView):
-    """A view about the campaigns of a task, for the task's owners."""
+    """Base view of a task's campaigns, for the task's owners."""
 
     write_scope = ApiToken.Scope.OWN
 
     def owned(self) -> Task:
-        """Return the task of the address, for its owners. Raises Http404, PermissionDenied."""
+        """Return the task in the address, for its owners. Raises Http404, PermissionDenied."""
         # Arenas have campaigns, too.
         task = find_task(self.request, self.kwargs["code"], can_own, kinds=ALL_KINDS)
         # As the pages of campaigns: they show what people wrote and answered.
@@ -136,7 +142,7 @@ class _OfCampaigns(APIView):
 
 @extend_schema_view(get=extend_schema(operation_id="campaigns_list"))
 class Campaigns(_OfCampaigns, generics.ListAPIView[Campaign]):
-    """All campaigns of a task, the newest first; for owners."""
+    """All campaigns of a task, newest first. Owners only."""
 
     serializer_class = CampaignSerializer
     pagination_class = NewestFirst
@@ -149,20 +155,20 @@ class Campaigns(_OfCampaigns, generics.ListAPIView[Campaign]):
 
 
 class CampaignView(_OfCampaigns):
-    """One campaign."""
+    """One campaign: its plan and its numbers."""
 
     def find(self, slug: str) -> Campaign:
-        """Return the campaign, for the task's owners. Raises Http404."""
+        """Return the campaign, if the person owns its task. Raises Http404, PermissionDenied."""
         return get_object_or_404(self.owned().campaigns.select_related("task"), slug=slug)
 
     @extend_schema(operation_id="campaigns_get", responses=WholeCampaignSerializer)
     def get(self, request: Request, code: str, slug: str) -> Response:
-        """Its plan and its numbers; for owners."""
+        """Return a campaign's plan and numbers. Owners only."""
         return Response(WholeCampaignSerializer(self.find(slug)).data)
 
     @write("campaigns_change", CampaignStateSerializer, WholeCampaignSerializer)
     def patch(self, request: Request, code: str, slug: str) -> Response:
-        """Choose its rounds; open, pause or close it; for owners."""
+        """Choose a campaign's rounds, or open, pause or close it. Owners only."""
         campaign = self.find(slug)
         values = read(CampaignStateSerializer, request)
         if "rounds" in values:
@@ -178,7 +184,7 @@ class CampaignView(_OfCampaigns):
 
 
 def _find_rounds(task: Task, numbers: Collection[int]) -> list[Round]:
-    """Return the task's rounds of these numbers. Raises Invalid where it has none of a number."""
+    """Return the task's rounds with these numbers. Raises Invalid if one does not exist."""
     rounds = {round.number: round for round in task.rounds.all()}
     missing = sorted(set(numbers) - rounds.keys())
     if missing:

@@ -8,5 +8,5 @@ class CampaignsConfig(AppConfig):
     label = "campaigns"
 
     def ready(self) -> None:
-        """Answer the questions of earlier rooms."""
+        """Register the campaigns' answers to questions that other apps ask."""
         import_module("dynabench.campaigns.answers")

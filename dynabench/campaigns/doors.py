@@ -17,7 +17,11 @@ from tasks.models import Context, Task
 
 
 class Door(NamedTuple):
-    """How the task of a page is found: a row by the parameter of its address, then a path."""
+    """The way from a page's address to its task.
+
+    key: the address parameter that identifies a row of `model`; path: the lookup from that
+    row to its task.
+    """
 
     model: type[Model]
     key: str
@@ -71,10 +75,10 @@ OF_A_TASK = {
 
 
 def is_open(name: str, parameters: Mapping[str, Any], user: User) -> bool:
-    """Return whether somebody of a panel may open the page of this name.
+    """Return whether a panel participant may open the page with this URL name.
 
-    A page of a task is open while a study has them work there and they are not paused.
-    parameters: those of the page's address. One query where the page is of a task.
+    A task's page is open while the participant works in a study of the task and is not
+    paused. parameters: those of the page's address. One query for a task's page.
     """
     if name in OF_NO_TASK or name.startswith("campaigns:"):
         return True

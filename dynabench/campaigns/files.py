@@ -13,7 +13,7 @@ Rows = Iterator[list[Any]]
 
 
 def ledger(campaign: Campaign) -> Rows:
-    """Yield every row of the ledger, for taxes and books: when, who by pseudonym, why, how much."""
+    """Yield a header and all ledger rows: time, pseudonym, kind, cause and amount."""
     yield ["made_at", "person", "kind", "cause", "amount", "currency"]
     # Row by row: a ledger may have a row for each of thousands of examples.
     for row in ledger_of(campaign).iterator():
@@ -22,7 +22,10 @@ def ledger(campaign: Campaign) -> Rows:
 
 
 def panel(campaign: Campaign) -> Rows:
-    """Yield what each person is owed, by the panel's ids while they are kept; amounts in units."""
+    """Yield a header and what each person is owed, by panel id while that is stored.
+
+    Amounts are in major units, such as euros.
+    """
     yield ["id", "session", "state", "earned", "bonus", "paid", "currency"]
     for row in rows_of(campaign):
         ids = ids_of(row.place)
@@ -37,7 +40,10 @@ def panel(campaign: Campaign) -> Rows:
 
 
 def bank(campaign: Campaign) -> Rows:
-    """Yield what is owed and the panel is not asked for, one line for each person, in units."""
+    """Yield a header and one bank transfer per person, for money that no panel pays.
+
+    Amounts are in major units.
+    """
     yield ["person", "amount", "currency", "reference"]
     for row in owed_outside(campaign):
         amount, reference = units(row.owed, campaign.currency), f"{campaign.slug} {row.place.pk}"
@@ -45,7 +51,7 @@ def bank(campaign: Campaign) -> Rows:
 
 
 def taxes(campaign: Campaign) -> Rows:
-    """Yield what each person earned and was paid, and what that cost with fee and tax."""
+    """Yield a header and each person's earnings, payments and cost with fee and tax."""
     yield ["person", "submitted_at", "earned", "paid", "with_fee_and_tax", "currency"]
     for row in rows_of(campaign):
         submitted_at = row.place.submitted_at
@@ -61,7 +67,7 @@ def taxes(campaign: Campaign) -> Rows:
 
 
 def answers(campaign: Campaign) -> Rows:
-    """Yield what each person answered to the questions, without those about themselves."""
+    """Yield a header and each person's answers, except those about the person."""
     questions = read_questionnaire(campaign.questions).questions
     names = [question.name for question in questions]
     yield ["person", *names]
@@ -81,5 +87,5 @@ FILES: dict[str, Callable[[Campaign], Rows]] = {
 
 
 def _person(place: Place) -> str:
-    """Return the pseudonym of a place's person."""
+    """Return the pseudonym of the person who holds the place."""
     return str(place.annotator)

@@ -133,7 +133,7 @@ AGREE = {"required": _("Tick this box to take part, or leave the study.")}
 
 
 class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A campaign's plan; the services write it."""
+    """A form for a campaign's plan, which the services then store."""
 
     consent = forms.CharField(
         label=_("Consent text"), max_length=20_000,
@@ -155,7 +155,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     )  # fmt: skip
 
     def __init__(self, *args: Any, task: Task, tasks: QuerySet[Task], **kwargs: Any) -> None:
-        """Offer the rounds of a task. tasks: those whose test the campaign may require."""
+        """Offer the task's rounds. tasks: those whose test the campaign may require."""
         super().__init__(*args, **kwargs)
         self.task = task
         self.fields["requires"].queryset = tasks  # type: ignore[attr-defined]
@@ -169,7 +169,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
             self._write_in_currency(name)
 
     def _write_in_currency(self, name: str) -> None:
-        """Let an amount be written in units of the currency, with decimals."""
+        """Make a field accept an amount in major units of the currency, with decimals."""
         is_required = self.fields[name].required
         self.fields[name] = forms.DecimalField(
             label=LABELS[name],
@@ -184,7 +184,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
 
     @property
     def parts(self) -> list[tuple[str, list[forms.BoundField], bool]]:
-        """Return the fields under their headings, and whether each part is open at first."""
+        """Return (heading, fields, whether it is initially open) for each part of the form."""
         parts = []
         for title, names in PARTS.items():
             fields = [self[name] for name in names if name in self.fields]
@@ -209,7 +209,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     def clean_tour(self) -> str:
-        """Check that everybody may see what the tour names."""
+        """Check that participants may see all items that the tour names."""
         text: str = self.cleaned_data["tour"]
         named = [place for place in named_in(tour_steps(text)) if place.name]
         showable = named_items(self.task, named)
@@ -223,7 +223,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         return text
 
     def clean_currency(self) -> str:
-        """Return the currency as three capital letters, as ISO 4217 writes it."""
+        """Return the currency code in upper case, as in ISO 4217."""
         code: str = self.cleaned_data["currency"].upper()
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise forms.ValidationError(gettext("Write three letters, such as EUR."))
@@ -237,9 +237,9 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         return url
 
     def clean(self) -> dict[str, Any]:
-        """Check that a campaign ends after it begins and that its test can be passed.
+        """Check that the campaign ends after it begins and that its test can be passed.
 
-        Amounts are turned into the currency's smallest unit.
+        Converts amounts to the currency's smallest unit.
         """
         values: dict[str, Any] = super().clean() or {}
         if "currency" in values:
@@ -253,7 +253,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         return values
 
     def _count_smallest_units(self, name: str, values: dict[str, Any]) -> None:
-        """Turn an amount into the currency's smallest unit, in which it is stored."""
+        """Convert an amount to the currency's smallest unit, in which it is stored."""
         if values.get(name) is None:
             return
         places = decimals(values["currency"])
@@ -268,7 +268,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ConsentForm(forms.Form):
-    """What somebody states before anything is stored of them."""
+    """A form for a participant's consent, age and languages, before anything is stored."""
 
     agree = forms.BooleanField(
         label=_("I have read this, and I take part of my own will"), error_messages=AGREE
@@ -291,13 +291,13 @@ class ConsentForm(forms.Form):
 
 
 def languages_of(campaign: Campaign) -> str:
-    """Return the languages that a campaign asks for by their names where they are tags."""
+    """Return the names of the languages that a campaign requires."""
     tags = [part.strip() for part in campaign.languages.replace(";", ",").split(",")]
     return ", ".join(language_name(tag) for tag in tags if tag)
 
 
 def language_name(tag: str) -> str:
-    """Return what a language tag names, in the language of the page; other words as they are."""
+    """Return a language tag's name in the page's language; other words unchanged."""
     try:
         return str(get_language_info(tag.lower())["name_translated"])
     except KeyError:
@@ -305,12 +305,12 @@ def language_name(tag: str) -> str:
 
 
 class QuestionnaireForm(ComponentForm):
-    """The questions of a study, and after them those about the person, which nobody must answer."""
+    """A form for a study's questions, followed by optional ones about the person."""
 
     prefix = "q"
 
     def __init__(self, questionnaire: Questionnaire, data: Any = None) -> None:
-        """Ask the questions of a questionnaire; those about the person may be refused."""
+        """Build the fields; questions about the person may be left unanswered."""
         super().__init__(questionnaire.fields, data)
         self.questionnaire = questionnaire
         for question in questionnaire.about:
@@ -336,23 +336,23 @@ class QuestionnaireForm(ComponentForm):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Return what the person told of themselves, by the question's name."""
+        """Return the answers about the person, by question name."""
         return self._answers_to(self.questionnaire.about)
 
     def _answers_to(self, questions: Sequence[Component]) -> dict[str, Any]:
-        """Return what was answered, by the question's name, without what was left empty."""
+        """Return the non-empty answers to these questions, by question name."""
         names = [question.name for question in questions]
         return {name: self.inputs[name] for name in names if name in self.inputs}
 
 
 class OpenForm(forms.Form):
-    """The owner's name under the ethics statement."""
+    """A form for the name with which the owner signs the ethics statement."""
 
     ethics_name = forms.CharField(label=_("Your name"), max_length=100)
 
 
 class InviteForm(forms.Form):
-    """Whom to mail."""
+    """A form for the email addresses to invite."""
 
     addresses = forms.CharField(
         label=_("E-mail addresses"), max_length=4000,
@@ -361,7 +361,7 @@ class InviteForm(forms.Form):
     )  # fmt: skip
 
     def clean_addresses(self) -> list[str]:
-        """Return the addresses, each once. An error names those that are no addresses."""
+        """Return the distinct addresses; an error lists the invalid ones."""
         text: str = self.cleaned_data["addresses"].replace(",", " ")
         addresses = list(dict.fromkeys(text.lower().split()))
         wrong = [address for address in addresses if not is_address(address)]
@@ -372,7 +372,7 @@ class InviteForm(forms.Form):
 
 
 class PlaceForm(forms.Form):
-    """What an owner decides about one person, and why."""
+    """A form for an owner's decision about one participant, with its reason."""
 
     reason = forms.CharField(
         label=_("Reason or answer"), max_length=500, required=False,
@@ -385,7 +385,7 @@ class PlaceForm(forms.Form):
 
 
 class PaidForm(forms.Form):
-    """That everything owed was paid elsewhere."""
+    """A form by which an owner confirms that all money owed was paid elsewhere."""
 
     cause = forms.CharField(
         label=_("Reference of the payment"), max_length=80,

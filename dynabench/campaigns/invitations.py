@@ -26,13 +26,13 @@ DAYS = 14
 
 
 def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
-    """Email each address a link of its own, but not those that want no invitations."""
+    """Email a personal link to each address that has not opted out of invitations."""
     for address in addresses_to_invite(addresses):
         mail_invitation(address, partial(_write_invitation, campaign, link_key(campaign)))
 
 
 def _write_invitation(campaign: Campaign, key: str) -> tuple[str, str]:
-    """Return subject and text of an invitation with this key."""
+    """Return the subject and text of an invitation whose link contains the key."""
     words = {"name": campaign.name, "days": DAYS}
     url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
     validity = _("The link is yours alone and works for %(days)d days. You need no account.")
@@ -45,18 +45,18 @@ def _write_invitation(campaign: Campaign, key: str) -> tuple[str, str]:
 
 
 def is_invited(campaign: Campaign, user: User | AnonymousUser) -> bool:
-    """Return whether the account was invited, within the last `DAYS` days."""
+    """Return whether the account was invited within the last `DAYS` days."""
     since = timezone.now() - timedelta(days=DAYS)
     return campaign.invited.filter(user=user.pk, made_at__gt=since).exists()
 
 
 def link_key(campaign: Campaign) -> str:
-    """Return the key of a new link."""
+    """Return a signed key for a new invitation link."""
     return signing.dumps([campaign.pk, secrets.token_hex(8)], salt=SALT)
 
 
 def invited(campaign: Campaign, key: str) -> Arrival | None:
-    """Return who comes by a link with this key; None for a forged key, or after its end."""
+    """Return the arrival of the person whom the key invites; None if it is forged or expired."""
     try:
         # The key holds a random person, no address: a link that is passed on brings one person.
         pk, person = signing.loads(key, salt=SALT, max_age=DAYS * 86400)

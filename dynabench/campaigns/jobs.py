@@ -27,14 +27,15 @@ What a site missed while it was down is settled daily (`settle_all`).
 
 @minutely(counts="ledger rows added", why="Places run out, and pay becomes due.")
 def renew_campaigns() -> int:
-    """Bring campaigns up to date, and return how many rows ended or were added.
+    """Update all campaigns, and return how many rows were changed or added.
 
-    1. Renew each campaign in which something may have happened (`_renew`); the others cost no
+    1. Renew each campaign in which something may have changed (`_renew`); others cost no
        query.
-    2. Every ten minutes, pause whom the evidence proposes, where owners switched that on.
-    3. Warn owners of what a panel approves soon.
+    2. Every ten minutes, pause the people whom the evidence proposes, if the owner enabled
+       that.
+    3. Warn owners of submissions that a panel will soon approve.
 
-    A step that fails does not keep the others from running: the last error is raised after all.
+    If a step fails, the others still run, and the last error is raised at the end.
     """
     steps: list[Callable[[], int]] = [partial(_renew, campaign) for campaign in _moved()]
     # `add` succeeds once in ten minutes, in one of several processes.
@@ -47,14 +48,14 @@ def renew_campaigns() -> int:
 
 @daily(counts="ledger rows added late", why="The site may have been away when they became due.")
 def settle_all() -> int:
-    """Note what became due in any campaign that ever was open; return how many rows were added."""
+    """Credit the pay due in every campaign that was ever open; return the rows added."""
     pays_by_decision = Q(pay_accepted__gt=0) | Q(pay_bonus__gt=0)
     opened = Campaign.objects.exclude(opened_at=None).filter(pays_by_decision)
     return _run_each(partial(settle, campaign=campaign) for campaign in opened)
 
 
 def _moved() -> QuerySet[Campaign]:
-    """Return the campaigns in which something may have happened since they were renewed."""
+    """Return the campaigns in which something may have changed since their last renewal."""
     since = timezone.now() - RECENT
     decided = Consensus.objects.filter(decided_at__gte=since, is_verified=True)
     unsent = (Payment.State.PLANNED, Payment.State.PREPARED, Payment.State.SENT)
@@ -70,7 +71,7 @@ def _moved() -> QuerySet[Campaign]:
 
 
 def _renew(campaign: Campaign) -> int:
-    """Free places, note what became due, and pay; return how many rows ended or were added."""
+    """Free expired places, credit due pay and send payments; return the rows changed or added."""
     # First: who ran out of work may submit what they have, instead of losing the place.
     note_ends_of_work(campaign)
     free_places(campaign=campaign)
@@ -78,10 +79,10 @@ def _renew(campaign: Campaign) -> int:
 
 
 def _run_each(steps: Iterable[Callable[[], int]]) -> int:
-    """Run all steps, also where some fail, and return the sum of what they return.
+    """Run all steps even if some fail, and return the sum of their results.
 
-    Raises the error of the last step that failed: what one panel answers must not keep other
-    campaigns' people from their pay.
+    Then raises the error of the last step that failed, so that one panel's failure does not
+    delay the pay in other campaigns.
     """
     last_error: Exception | None = None
     total = 0

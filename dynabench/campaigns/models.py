@@ -152,34 +152,38 @@ class Campaign(models.Model):
 
     @property
     def approves_after(self) -> timedelta | None:
-        """Return how long after the end the panel approves what nobody decided.
+        """Return how long after a submission the panel approves it automatically.
 
-        None where it does not.
+        None if the panel does not.
         """
         days = self.approval_days or APPROVES_AFTER.get(self.way)
         return timedelta(days=days) if days else None
 
     @property
     def pays_parts_as_bonus(self) -> bool:
-        """Return whether people who did a part leave with a code and get their pay as a bonus.
+        """Return whether people who did part of the work are paid by a bonus.
 
-        Where there is no code for leaving, and on other panels, an approval pays the whole.
+        They leave with a code for early leavers. Without such a code, or on other panels, an
+        approval pays the full amount.
         """
         return self.way == self.Way.PROLIFIC and bool(self.code_returned)
 
     @property
     def late(self) -> timedelta:
-        """Return how long after their time people may submit: as long again, at least an hour."""
+        """Return how long after their time is up people may still submit.
+
+        As long as the working time, but at least an hour.
+        """
         return timedelta(minutes=max(self.minutes, 60))
 
     @property
     def written(self) -> int:
-        """Return the number of each person's examples that are paid."""
+        """Return the maximum number of paid examples per person."""
         return self.each if self.kind in (self.Kind.WRITE, self.Kind.BOTH) else 0
 
 
 class ConsentText(models.Model):
-    """What people agree to; a new version asks everybody again."""
+    """A version of a campaign's consent text; a new version must be accepted by everybody."""
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="consents")
     # From 1. People agree to a number, which their form sends back.
@@ -199,7 +203,7 @@ class ConsentText(models.Model):
 
 
 class Invited(models.Model):
-    """An invitation of somebody who has an account, with which they come in."""
+    """An invitation to an account holder, which lets them join the campaign."""
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="invited")
     user = models.ForeignKey(User, models.CASCADE, related_name="+")
@@ -214,7 +218,7 @@ class Invited(models.Model):
 
 
 class Place(models.Model):
-    """Somebody who agreed to take part: what they do, for whom they come, until when."""
+    """A person's participation in a campaign: state, panel ids, consent and deadlines."""
 
     class State(models.TextChoices):
         TESTING = "testing", _("before the work")
@@ -290,7 +294,10 @@ GOING = (Place.State.TESTING, *WORKING)
 
 
 class LedgerRow(models.Model):
-    """Money that somebody is owed or got, and why. Rows are added, never changed or deleted."""
+    """An amount credited or paid to a participant, and its cause.
+
+    Rows are added, never changed or deleted.
+    """
 
     class Kind(models.TextChoices):
         EARNED = "earned", _("earned")
@@ -317,10 +324,10 @@ class LedgerRow(models.Model):
 
 
 class Payment(models.Model):
-    """Something that a panel's API is asked to do with money, noted before it is asked.
+    """A request to a panel's API about money, stored before it is sent.
 
-    What is SENT may have happened. It is read back before anything is sent again; what cannot be
-    known is UNCLEAR and waits for the owner.
+    A SENT request may have been carried out, so its outcome is looked up before it is sent
+    again. If the outcome cannot be determined, it is UNCLEAR and waits for the owner.
     """
 
     class Kind(models.TextChoices):
@@ -367,7 +374,7 @@ class Payment(models.Model):
 
 
 class Pause(models.Model):
-    """That somebody may not go on for now: the evidence, their appeal and the owner's answer."""
+    """A suspension of a participant: the evidence, their appeal and the owner's answer."""
 
     place = models.ForeignKey(Place, models.CASCADE, related_name="pauses")
     evidence = models.JSONField(help_text="As the rules gave it; see `quality.Look`.")
@@ -391,7 +398,10 @@ class Pause(models.Model):
 
 
 class Qualification(models.Model):
-    """How somebody did in a task's test of gold items; passed, it opens other campaigns, too."""
+    """A person's result in a task's test of gold items.
+
+    A passed test also admits them to other campaigns that require it.
+    """
 
     annotator = models.ForeignKey(Annotator, models.CASCADE, related_name="qualifications")
     task = models.ForeignKey(Task, models.CASCADE, related_name="+")

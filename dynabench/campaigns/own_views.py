@@ -39,7 +39,7 @@ FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
 
 
 def _find_task(request: HttpRequest, code: str) -> Task:
-    """Return the task, for its owners. Raises Http404, PermissionDenied."""
+    """Return the task, if the person owns it. Raises Http404, PermissionDenied."""
     task = find_task(request, code, can_own, kinds=ALL_KINDS)
     # The pages of campaigns show what people wrote and answered.
     require_permission(request.user, task, can_read)
@@ -47,12 +47,12 @@ def _find_task(request: HttpRequest, code: str) -> Task:
 
 
 def find_campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
-    """Return a campaign of the task, for the task's owners. Raises Http404, PermissionDenied."""
+    """Return a campaign of the task, if the person owns it. Raises Http404, PermissionDenied."""
     return get_object_or_404(_find_task(request, code).campaigns.select_related("task"), slug=slug)
 
 
 def _owned_tasks(request: HttpRequest) -> QuerySet[Task]:
-    """Return the tasks whose test a campaign of this person may require."""
+    """Return the tasks whose test the person's campaigns may require."""
     owned = TaskMember.objects.standing().filter(user=person(request), role__in=OWNERS)
     return Task.objects.filter(pk__in=owned.values("task"))
 
@@ -66,7 +66,7 @@ def campaigns(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
-    """Plan a campaign."""
+    """Show the form for a new campaign, and create it as a draft."""
     task = _find_task(request, code)
     posted = request.POST if request.method == "POST" else None
     form = CampaignForm(posted, task=task, tasks=_owned_tasks(request))
@@ -80,7 +80,7 @@ def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Change a campaign; what was promised to people stays."""
+    """Change a campaign's plan, except what was already promised to participants."""
     campaign = find_campaign(request, code, slug)
     newest = campaign.consents.first()
     posted = request.POST if request.method == "POST" else None
@@ -111,14 +111,14 @@ def _form_page(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
 
 @require_safe
 def campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Show a campaign's numbers, its people by pseudonym, what is owed, what its owner may do."""
+    """Show a campaign: numbers, participants by pseudonym, money owed and owner's actions."""
     return _page(request, find_campaign(request, code, slug))
 
 
 def _page(
     request: HttpRequest, campaign: Campaign, wrong: Any = None, kind: str = ""
 ) -> HttpResponse:
-    """Render a campaign's page. wrong: the form with errors; kind: its name in FORMS."""
+    """Render a campaign's page. wrong: a form with errors; kind: its key in FORMS."""
     rows = rows_of(campaign)
     forms = {f"{name}_form": form(auto_id=f"{name}-%s") for name, form in FORMS.items()}
     if wrong is not None:
@@ -147,14 +147,14 @@ def _page(
 
 
 def _count_golds(campaign: Campaign) -> tuple[int, int] | None:
-    """Return how many gold items the test needs and the task has; None: there is no test."""
+    """Return the gold items that the test needs and that the task has; None without a test."""
     if not campaign.test_items:
         return None
     return items_needed(campaign), golds_of(campaign).count()
 
 
 def _panel_query(campaign: Campaign) -> str:
-    """Return what the panel adds to the link, with its own placeholders."""
+    """Return the query string that the panel adds to the link, with its placeholders."""
     if campaign.way == Campaign.Way.LINK:
         return "?pid={{id}}"
     if campaign.way == Campaign.Way.PROLIFIC:
@@ -165,7 +165,7 @@ def _panel_query(campaign: Campaign) -> str:
 
 @require_POST
 def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Open, pause, close; mail invitations; note what became due."""
+    """Open, pause or close a campaign."""
     campaign = find_campaign(request, code, slug)
     to = request.POST.get("to", "")
     if to not in Campaign.State.values or to not in services.FROM:
@@ -186,7 +186,7 @@ def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 @require_POST
 def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Email each person a link, up to a number in an hour; further addresses stay in the form."""
+    """Email invitations, up to the hourly limit. Addresses over it stay in the form."""
     campaign, actor = find_campaign(request, code, slug), person(request)
     form = InviteForm(request.POST, auto_id="invite-%s")
     if form.is_valid():
@@ -207,7 +207,7 @@ def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 @require_POST
 def campaign_paid(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Note that everything owed was paid elsewhere."""
+    """Record that all money owed was paid outside the site."""
     campaign = find_campaign(request, code, slug)
     form = PaidForm(request.POST, auto_id="paid-%s")
     if form.is_valid():
@@ -221,7 +221,7 @@ def campaign_paid(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 @require_POST
 def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Note now what became due by decisions; a worker does it each minute."""
+    """Credit pay that is due now, as a worker otherwise does every minute."""
     campaign = find_campaign(request, code, slug)
     n = services.settle(campaign=campaign)
     messages.success(request, ngettext("%(n)d new row.", "%(n)d new rows.", n) % {"n": n})
@@ -230,7 +230,7 @@ def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 @require_POST
 def campaign_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Plan bonuses for all who are owed some; a worker sends them within a minute."""
+    """Plan a bonus for everybody who is owed one; a worker sends them within a minute."""
     campaign = find_campaign(request, code, slug)
     with as_message(request):
         n = payment_services.plan_bonuses(campaign=campaign, actor=person(request))
@@ -241,7 +241,7 @@ def campaign_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse
 
 @require_POST
 def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
-    """Store what the owner says of an unclear payment."""
+    """Store the owner's answer about the outcome of an unclear payment."""
     campaign = find_campaign(request, code, slug)
     rows = Payment.objects.select_related("place__campaign__task")
     payment = get_object_or_404(rows, pk=pk, place__campaign=campaign)
@@ -255,7 +255,7 @@ def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> Http
 
 @require_safe
 def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Show the judges whose work an owner should look at, with the evidence. Nobody is rejected."""
+    """Show the judges whose work the owner should check, with evidence. Rejects nobody."""
     campaign = find_campaign(request, code, slug)
     values = {"task": campaign.task, "campaign": campaign, "looks": looks_of(campaign)}
     return render(request, "own/campaign_quality.html", values)
@@ -263,7 +263,7 @@ def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 @require_safe
 def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Show which failures were found, and which of them repeatedly."""
+    """Show the kinds of failures that were found, and groups of similar ones."""
     campaign = find_campaign(request, code, slug)
     findings = coverage_of(campaign)
     values = {
@@ -278,7 +278,7 @@ def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
-    """Show one person: their pauses and appeal, what was submitted, and what the owner decides."""
+    """Show one participant: pauses, appeal and submitted work; POST stores a decision."""
     campaign = find_campaign(request, code, slug)
     rows = campaign.all_places.select_related("campaign__task", "annotator")
     place_row = get_object_or_404(rows, pk=pk)
@@ -303,7 +303,7 @@ def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
 
 
 def _answers(place: Place) -> list[tuple[str, str]]:
-    """Return the questions that the person answered, with the answers in words."""
+    """Return (question, answer as text) for each question that the participant answered."""
     answers = place.answers or {}
     answered = []
     for question in read_questionnaire(place.campaign.questions).questions:
@@ -314,7 +314,7 @@ def _answers(place: Place) -> list[tuple[str, str]]:
 
 
 def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
-    """Do what the button says. Raises Refused."""
+    """Carry out the action of the button that was pressed. Raises Refused."""
     actor, reason = person(request), form.cleaned_data["reason"]
     to = form.cleaned_data["to"]
     if to in ("approve", "reject"):
@@ -335,7 +335,7 @@ def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
 
 @require_safe
 def campaign_file(request: HttpRequest, code: str, slug: str, kind: str) -> HttpResponse:
-    """Download the ledger, or what is owed, as CSV for a panel, a bank or taxes."""
+    """Download one of the campaign's CSV files, such as the ledger or the bank transfers."""
     campaign = find_campaign(request, code, slug)
     if kind not in FILES:
         raise Http404

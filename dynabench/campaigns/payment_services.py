@@ -54,14 +54,17 @@ State, Kind = Payment.State, Payment.Kind
 
 
 class _Claimed(NamedTuple):
-    """A payment that this process has claimed, and the bonus that the panel is asked for."""
+    """A payment that this process has claimed, with the bonus to request from the panel."""
 
     payment: Payment
     bonus: Bonus
 
 
 def api_of(campaign: Campaign) -> Api | None:
-    """Return the API of a campaign's panel; None without a token that the site's key can read."""
+    """Return the API client of the campaign's panel.
+
+    None without a token that the site's key can decrypt.
+    """
     try:
         # After a change of the site's key without the former one, nothing can be paid until an
         # owner enters the token again.
@@ -78,10 +81,10 @@ def api_of(campaign: Campaign) -> Api | None:
 
 @transaction.atomic
 def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
-    """Plan a bonus for everybody who is owed one, and return how many were planned.
+    """Plan a bonus for everybody who is owed one; return how many were planned.
 
-    People with an open payment get the rest another time.
-    Locks the campaign, so that no bonus is planned twice. Raises Refused.
+    People with an open payment get the remainder in a later bonus. Locks the campaign, so
+    that no bonus is planned twice. Raises Refused.
     """
     locked = lock_owned(campaign, actor)
     places_in_payment = in_payment(locked)
@@ -98,9 +101,9 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
 
 
 def _is_paid_by_bonus(place: Place, campaign: Campaign) -> bool:
-    """Return whether a bonus pays what somebody is owed now.
+    """Return whether a bonus pays what the person is owed now.
 
-    It does once they are approved; for a part of the work, as soon as they have submitted it.
+    This is so after approval; for part of the work, as soon as it is submitted.
     """
     is_part = campaign.pays_parts_as_bonus and place.part_pay is not None
     state_to_pay = Place.State.SUBMITTED if is_part else Place.State.APPROVED
@@ -109,10 +112,10 @@ def _is_paid_by_bonus(place: Place, campaign: Campaign) -> bool:
 
 @transaction.atomic
 def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
-    """Plan to approve or reject at the panel what somebody submitted.
+    """Plan to approve or reject a submission at the panel.
 
-    Locks the campaign. A unique constraint allows one open payment for each place.
-    Raises Refused, Invalid.
+    Locks the campaign. A unique constraint allows one open payment per place. Raises
+    Refused, Invalid.
     """
     campaign = lock_owned(place.campaign, actor)
     # An approval would pay the whole, as panels approve all or nothing.
@@ -132,9 +135,10 @@ def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "")
 
 
 def warn_of_approvals() -> int:
-    """Email owners before the panel approves by itself, and return how many submissions this names.
+    """Email owners before the panel approves automatically; return how many submissions.
 
-    Each submission is named once. No lock: the worker whose update succeeds sends the mail.
+    Each submission is mentioned once. Takes no lock: the worker whose update succeeds sends
+    the email.
     """
     approves_itself = Q(approval_days__gt=0) | Q(way__in=APPROVES_AFTER)
     unwarned = Q(all_places__state=Place.State.SUBMITTED, all_places__warned_at=None)
@@ -145,9 +149,9 @@ def warn_of_approvals() -> int:
 
 @transaction.atomic
 def _warn_owners(campaign: Campaign) -> int:
-    """Email the owners of a campaign whose submissions the panel approves soon.
+    """Email a campaign's owners about submissions that the panel will soon approve.
 
-    Return how many submissions the mail names; 0: no mail is sent.
+    Return how many submissions the email lists; if 0, none is sent.
     """
     now, after = timezone.now(), campaign.approves_after or WARNING
     near = awaiting(campaign).filter(
@@ -182,10 +186,10 @@ def _warn_owners(campaign: Campaign) -> int:
 
 @transaction.atomic
 def resolve(*, payment: Payment, actor: User, is_paid: bool) -> None:
-    """Store what an owner, who has looked at the panel, says of an unclear payment.
+    """Store the owner's answer about the outcome of an unclear payment.
 
-    is_paid: the money was paid. Locks the campaign, and updates the payment on condition.
-    Raises Refused.
+    is_paid: whether the money was paid, as the owner saw at the panel. Locks the campaign
+    and updates the payment conditionally. Raises Refused.
     """
     campaign = lock_owned(payment.place.campaign, actor)
     # Of two owners who answer at once, the second finds no unclear payment.
@@ -199,14 +203,14 @@ def resolve(*, payment: Payment, actor: User, is_paid: bool) -> None:
 
 
 def send_payments(*, campaign: Campaign) -> int:
-    """Send what is planned to the panel, and return how many payments ended.
+    """Send the planned payments to the panel, and return how many payments ended.
 
-    1. Resume what a killed process left behind (`_resume`).
+    1. Resume the payments that a killed process left unfinished (`_resume`).
     2. Send a batch of decisions, one call each (`_send_decision`).
     3. Prepare and pay a batch of bonuses (`_send_bonuses`).
 
-    No lock, as no call may run in a transaction. Several processes may do this at once: each
-    payment is claimed by a conditional update, which succeeds in one of them.
+    Takes no lock, because no call may run in a transaction. Several processes may run this at once:
+    each payment is claimed by a conditional update, which succeeds in only one of them.
     """
     api = api_of(campaign)
     if api is None:
@@ -219,9 +223,10 @@ def send_payments(*, campaign: Campaign) -> int:
 
 
 def _resume(campaign: Campaign, api: Api) -> int:
-    """Resume the payments of killed processes, and return how many of them ended.
+    """Resume the payments of killed processes; return how many of them ended.
 
-    PREPARED ones moved no money and are planned again. SENT ones may have: they are read back.
+    PREPARED ones moved no money and are planned again. SENT ones may have moved money, so
+    their outcome is looked up.
     """
     abandoned = _open_payments(campaign).filter(sent_at__lte=timezone.now() - LEASE)
     # One update for all rows: what another process has claimed by then is not PREPARED any more.
@@ -233,9 +238,9 @@ def _resume(campaign: Campaign, api: Api) -> int:
 
 
 def _send_decision(api: Api, payment: Payment) -> bool:
-    """Approve or reject at the panel; one that is asked twice does it once.
+    """Approve or reject at the panel; return whether this ended the payment.
 
-    Return whether this ended the payment.
+    Idempotent at the panel.
     """
     arrival = ids_of(payment.place)
     if arrival is None:
@@ -253,10 +258,10 @@ def _send_decision(api: Api, payment: Payment) -> bool:
 def _send_bonuses(campaign: Campaign, api: Api) -> int:
     """Prepare a batch of bonuses and pay it; return how many payments ended.
 
-    1. Read what the panel has paid each person before, by which `_read_back` sees later whether
-       this bonus was paid.
+    1. Read the sum that the panel has paid each person so far. From it, `_read_back` can
+       later tell whether this bonus was paid.
     2. Claim each payment with that sum: PLANNED becomes PREPARED. No money moves yet.
-    3. Pay what this process has claimed (`_pay_batch`).
+    3. Pay the payments that this process has claimed (`_pay_batch`).
     """
     ended = 0
     batch = []
@@ -284,9 +289,9 @@ def _send_bonuses(campaign: Campaign, api: Api) -> int:
 def _pay_batch(api: Api, batch: Sequence[_Claimed]) -> int:
     """Prepare the PREPARED payments of a batch at the panel and pay them; return how many ended.
 
-    1. Prepare them as one payment of the panel.
+    1. Prepare them at the panel as one payment.
     2. Claim each again: PREPARED becomes SENT, with the panel's id of the preparation.
-    3. Pay what the panel prepared, or each one where it prepares nothing (`_pay_group`).
+    3. Pay the prepared payment, or each one separately if the panel prepares none (`_pay_group`).
     """
     try:
         prepared = api.set_up([claimed.bonus for claimed in batch])
@@ -311,9 +316,9 @@ def _pay_batch(api: Api, batch: Sequence[_Claimed]) -> int:
 
 
 def _pay_group(api: Api, prepared: str, group: Sequence[_Claimed]) -> int:
-    """Pay SENT payments in one call of the panel; return how many ended.
+    """Pay SENT payments in one call to the panel; return how many ended.
 
-    Where the panel's answer does not tell, each is read back.
+    If the panel's answer is inconclusive, looks up the outcome of each.
     """
     try:
         api.pay(prepared, [claimed.bonus for claimed in group], _("Thank you for your work."))
@@ -325,9 +330,10 @@ def _pay_group(api: Api, prepared: str, group: Sequence[_Claimed]) -> int:
 
 
 def _read_back(api: Api, payment: Payment, *, is_last: bool = False) -> bool:
-    """Ask the panel what became of a SENT payment; return whether that ended it.
+    """Look up the outcome of a SENT payment at the panel; return whether that ended it.
 
-    A panel may show a payment only after a while. is_last: what it does not show now is unclear.
+    A panel may list a payment with a delay. is_last: whether a payment that is not listed
+    now is set to UNCLEAR.
     """
     arrival = ids_of(payment.place)
     if arrival is None:
@@ -344,7 +350,7 @@ def _read_back(api: Api, payment: Payment, *, is_last: bool = False) -> bool:
 
 
 def _read_back_decision(api: Api, payment: Payment, arrival: Arrival) -> bool:
-    """End a SENT decision by what the panel shows, or plan it again; return whether it ended."""
+    """End a SENT decision according to the panel, or plan it again; return whether it ended."""
     status = api.status(arrival)
     wanted = "approved" if payment.kind == Kind.APPROVE else "rejected"
     if status == wanted:
@@ -357,9 +363,9 @@ def _read_back_decision(api: Api, payment: Payment, arrival: Arrival) -> bool:
 
 
 def _read_back_bonus(api: Api, payment: Payment, arrival: Arrival, *, is_last: bool) -> bool:
-    """End a SENT bonus by the sum that the panel has paid, or plan it again.
+    """End a SENT bonus if the panel's paid sum shows it, else plan it again.
 
-    Return whether it ended. is_last: as `_read_back`.
+    Return whether it ended. is_last: as in `_read_back`.
     """
     if api.bonuses(arrival) == (payment.before or 0) + payment.amount:
         return _end_done(payment)
@@ -373,9 +379,9 @@ def _read_back_bonus(api: Api, payment: Payment, arrival: Arrival, *, is_last: b
 
 
 def _claim(payment: Payment, old: str, new: str, **values: object) -> bool:
-    """Move a payment from one state to the next; return whether this process did it.
+    """Move a payment from state `old` to `new`; return whether this process did it.
 
-    False where another process was first, whose payment it is then.
+    False if another process claimed the payment first.
     """
     values |= {"state": new, "sent_at": timezone.now()}
     # The filter on the old state makes the update succeed in one of several processes.
@@ -387,23 +393,23 @@ def _claim(payment: Payment, old: str, new: str, **values: object) -> bool:
 
 
 def _plan_again(payment: Payment) -> None:
-    """Plan a payment again that was claimed and certainly not carried out."""
+    """Return a claimed payment to PLANNED, because it was certainly not carried out."""
     # Not where another process has ended it in between.
     claimed = Payment.objects.filter(pk=payment.pk, state__in=(State.PREPARED, State.SENT))
     claimed.update(state=State.PLANNED, prepared="")
 
 
 def _plan_all_again(batch: Iterable[_Claimed]) -> None:
-    """Plan all payments of a batch again, as `_plan_again`."""
+    """Return all payments of a batch to PLANNED, as `_plan_again` does."""
     for claimed in batch:
         _plan_again(claimed.payment)
 
 
 @transaction.atomic
 def _end_done(payment: Payment) -> bool:
-    """End a SENT payment that was carried out; the ledger and the place follow.
+    """End a SENT payment that was carried out, and update the ledger and the place.
 
-    Return whether this call ended it. One transaction, so that no payment is DONE and not in the
+    Return whether this call ended it. One transaction, so that every DONE payment is in the
     ledger.
     """
     # Of two processes that read the same answer back, the one whose update succeeds enters it.
@@ -427,21 +433,21 @@ def _end_done(payment: Payment) -> bool:
 
 
 def _end_refused(payment: Payment, reason: str) -> bool:
-    """End a payment that the panel refused; return whether this call ended it."""
+    """End a payment that the panel rejected; return whether this call ended it."""
     # Only in the state that this process knows: another one may have sent it since.
     unchanged = Payment.objects.filter(pk=payment.pk, state=payment.state)
     return bool(unchanged.update(state=State.REFUSED, said=reason[:500]))
 
 
 def _end_all_refused(batch: Iterable[_Claimed], reason: str) -> int:
-    """End all payments of a batch as refused; return how many ended."""
+    """End all payments of a batch as rejected; return how many ended."""
     return sum(_end_refused(claimed.payment, reason) for claimed in batch)
 
 
 def _end_unclear(payment: Payment, reason: str) -> bool:
-    """End a SENT payment of which nobody can know; return whether this call ended it.
+    """Set a SENT payment of unknown outcome to UNCLEAR; return whether this call did it.
 
-    It waits for the owner (`resolve`).
+    It then waits for the owner (`resolve`).
     """
     # Not where another process has learned meanwhile what became of it.
     sent = Payment.objects.filter(pk=payment.pk, state=State.SENT)
@@ -449,7 +455,7 @@ def _end_unclear(payment: Payment, reason: str) -> bool:
 
 
 def _open_payments(campaign: Campaign) -> QuerySet[Payment]:
-    """Return the payments of a campaign that have not ended, and the unclear ones."""
+    """Return the campaign's payments that are unfinished or unclear."""
     states = (State.PLANNED, State.PREPARED, State.SENT, State.UNCLEAR)
     rows = Payment.objects.filter(place__campaign=campaign, state__in=states)
     return rows.select_related("place__campaign")

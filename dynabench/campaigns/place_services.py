@@ -57,22 +57,22 @@ State = Place.State
 
 
 class NoPlace(Refused):
-    """The refusal of somebody who arrives while nobody, or nobody else, may; `code` says why."""
+    """Raised when an arriving person cannot take part; `code` says why."""
 
 
 def lock(campaign_id: int) -> Campaign:
-    """Return the campaign, which nobody else can lock until the transaction ends."""
+    """Lock the campaign until the transaction ends, and return it."""
     rows = Campaign.objects.select_related("task")
     # no_key: inserting a place, which refers to the campaign, need not wait for the lock.
     return rows.select_for_update(of=("self",), no_key=True).get(pk=campaign_id)
 
 
 def id_hash(campaign: Campaign, panel_id: str, secret: str = "") -> str:
-    """Return the hash that tells a panel's person apart and names nobody.
+    """Return a keyed hash that identifies a panel's participant without revealing the id.
 
-    It is the same over all campaigns of Prolific or Mechanical Turk. The ids of other panels, whose
-    links are alike, tell people apart in one campaign only.
-    secret: a former SECRET_KEY.
+    The same in all campaigns of Prolific or Mechanical Turk. Other panels may use the same ids for
+    different people, so their hashes differ between campaigns.
+    secret: a former SECRET_KEY; empty for the current one.
     """
     scope = campaign.way if campaign.way in SOURCES else f"{campaign.way}-{campaign.pk}"
     hashed = salted_hmac(
@@ -82,7 +82,7 @@ def id_hash(campaign: Campaign, panel_id: str, secret: str = "") -> str:
 
 
 def _hashes(campaign: Campaign, panel_id: str) -> list[str]:
-    """Return the hashes by the current key and by former ones.
+    """Return the hashes of a panel id with the current key and with former ones.
 
     `renew_hashes` may not have replaced those of former keys yet.
     """
@@ -91,7 +91,7 @@ def _hashes(campaign: Campaign, panel_id: str) -> list[str]:
 
 
 def renew_hashes() -> None:
-    """Hash what is kept of panels' ids with the current key; no lock, one update each."""
+    """Rehash the stored panel ids with the current key. No lock, one update each."""
     for place in Place.objects.exclude(sealed_id="").select_related("campaign").iterator():
         if arrival := ids_of(place):
             hashed = id_hash(place.campaign, arrival.id)
@@ -100,18 +100,19 @@ def renew_hashes() -> None:
 
 
 def known_place(campaign: Campaign, arrival: Arrival) -> Place | None:
-    """Return the place of somebody of a panel who agreed before; None for a newcomer."""
+    """Return the place of a panel participant who already consented; None for a newcomer."""
     places = campaign.all_places.filter(id_hash__in=_hashes(campaign, arrival.id))
     return places.select_related("annotator__user").first()
 
 
 def _free_expired(campaign: Campaign) -> None:
-    """Take back the places of a locked campaign whose time is over.
+    """Free the expired places of a locked campaign.
 
     1. Before the work: the place ends.
-    2. At work: it lapses. The person may submit late, so their money stays reserved.
-    3. Late for too long: people who have done all that they could are submitted, so that they are
-       paid; for the others the place ends.
+    2. During the work: the place lapses. The person may submit late, so their money stays
+       reserved.
+    3. Lapsed for too long: the work is submitted, and so paid, if the person has done all
+       that was possible; otherwise the place ends.
     """
     now = timezone.now()
     over = campaign.all_places.filter(expires_at__lte=now)
@@ -129,14 +130,14 @@ def _free_expired(campaign: Campaign) -> None:
 
 @transaction.atomic
 def free_places(*, campaign: Campaign) -> None:
-    """Take back the places whose time is over, and open a campaign that was full. Locks it."""
+    """Free the expired places and update whether the campaign is full. Locks the campaign."""
     locked = lock(campaign.pk)
     _free_expired(locked)
     _set_full(locked)
 
 
 def check_open(campaign: Campaign) -> None:
-    """Check that people may come now. Raises NoPlace."""
+    """Check that the campaign admits people now. Raises NoPlace."""
     now = timezone.now()
     if campaign.state not in (Campaign.State.OPEN, Campaign.State.FULL):
         raise NoPlace(_("This study takes nobody at present."), code=campaign.state)
@@ -149,9 +150,10 @@ def check_open(campaign: Campaign) -> None:
 
 
 def check_place(*, campaign: Campaign) -> None:
-    """Check that a place is free.
+    """Check that the campaign is open and has a free place.
 
-    Raises NoPlace; nothing is stored of somebody who comes in vain.
+    Stores nothing about the person. Locks the campaign if it has no free place. Raises
+    NoPlace.
     """
     check_open(campaign)
     # Without a lock first: most people who arrive find a place or a campaign that stays full.
@@ -162,9 +164,9 @@ def check_place(*, campaign: Campaign) -> None:
 
 
 def reserved(campaign: Campaign, more: int = 0) -> int:
-    """Return what the people who are in, and `more` people, can cost at most.
+    """Return the maximum cost of the current participants and of `more` others.
 
-    Including what is owed to others anyway.
+    Includes what is owed to former participants.
     """
     people = campaign.all_places.filter(state__in=RESERVED).count() + more
     others = LedgerRow.objects.filter(place__campaign=campaign, kind__in=OWED)
@@ -173,14 +175,14 @@ def reserved(campaign: Campaign, more: int = 0) -> int:
 
 
 def _has_place(campaign: Campaign) -> bool:
-    """Return whether a place is free and there is money for one more person."""
+    """Return whether a place is free and the budget allows one more person."""
     if campaign.all_places.filter(state__in=TAKEN).count() >= campaign.places:
         return False
     return campaign.budget is None or reserved(campaign, more=1) <= campaign.budget
 
 
 def _set_full(campaign: Campaign) -> None:
-    """Make a campaign full or open again, as its places and its money are now."""
+    """Set an open or full campaign's state according to its free places and budget."""
     if campaign.state in (Campaign.State.OPEN, Campaign.State.FULL):
         now = Campaign.State.OPEN if _has_place(campaign) else Campaign.State.FULL
         changed_fields(campaign, {"state": now})
@@ -195,24 +197,24 @@ def take_place(
     user: User | None = None,
     address: str = "",
 ) -> tuple[Place, str]:
-    """Give somebody who agreed a place; return it with their personal secret, or "".
+    """Give a consenting person a place; return the place and their personal secret, or "".
 
-    arrival: of a panel; user: of this site. address: their IP address.
+    arrival: of a panel participant; user: an account of this site. address: their IP
+    address.
 
     1. Return the place that they took in another tab.
-    2. Free the places whose time is over, and check that one is left, also for their address.
-    3. Find or make the person, check their qualification, and that no other campaign of the task
-    would
-       count the same work.
+    2. Free the expired places, and check that a place is free and that not too many people
+       share the address.
+    3. Find or create the person. Check their qualification, and that the same work would
+       not count in another campaign of the task.
     4. Store the place and make the person a member of the task.
 
-    Somebody who is known of another campaign gets no secret: it opens all that is stored of them,
-    and a
-    panel's id is not enough for that.
-    Locks the campaign, so that no more people get in than there are places and money, and one
-    person
-    takes one place; then the person, so that no work counts in two campaigns.
-    Raises NoPlace, and Refused where there is a newer consent text and as `_check_free`.
+    Somebody known from another campaign gets no secret: it gives access to everything
+    stored about them, and a panel id is not sufficient proof of identity.
+    Locks the campaign, so that places and budget are not exceeded and nobody gets two
+    places; then the person, so that no work counts in two campaigns.
+    Raises NoPlace; Refused if there is a newer consent text, and as `check_qualified` and
+    `_check_free`.
     """
     locked = lock(campaign.pk)
     if locked.consents.first() != consent:
@@ -246,14 +248,15 @@ def take_place(
 
 
 class Crowd:
-    """The people who take part from one address: ids can be invented, addresses less easily.
+    """The participants who share an IP address, since a panel id is easily invented.
 
-    Addresses of private networks are left out: a proxy's, behind which everybody is, or a
-    laboratory's. Only the cache has a keyed hash of the address, with the places that it took.
+    Addresses of private networks are ignored, because they belong to a proxy in front of
+    everybody or to a laboratory. Only the cache stores a keyed hash of the address, with
+    the places taken from it.
     """
 
     def __init__(self, campaign: Campaign, address: str) -> None:
-        """Read the places that people of this address have taken; address: "" for nobody's."""
+        """Read the places taken from the address. address: "" disables the limit."""
         network = _network(address)
         self._key = ""
         if network:
@@ -263,7 +266,7 @@ class Crowd:
         self._most = max(LEAST_CROWD, int(campaign.places * MOST_CROWD))
 
     def check(self) -> None:
-        """Check that not too many places of the address are neither submitted nor left.
+        """Check that the address has not too many places that are still in progress.
 
         Raises NoPlace.
         """
@@ -271,7 +274,7 @@ class Crowd:
             raise NoPlace(_("Many people take part from your network at present."), code="busy")
 
     def add(self, place: Place) -> None:
-        """Count one more place of the address."""
+        """Count another place for the address."""
         if self._key:
             # Only places that still count, so that the entry stays small.
             pks = [*self._places.values_list("pk", flat=True), place.pk]
@@ -279,7 +282,7 @@ class Crowd:
 
 
 def _network(address: str) -> str:
-    """Return what one person has: an IPv4 address, or half of an IPv6 one; "": private."""
+    """Return the network of one customer: an IPv4 address or an IPv6 /64; "" if private."""
     ip = ip_address(address or "::")
     # A server that listens on IPv6 reports IPv4 clients by such addresses.
     ip = getattr(ip, "ipv4_mapped", None) or ip
@@ -292,10 +295,10 @@ def _network(address: str) -> str:
 
 
 def _check_free(campaign: Campaign, person: Annotator) -> None:
-    """Check that the same work would not count in another campaign of the task, too.
+    """Check that the person does not take part in another campaign of the task.
 
-    Raises Refused.
-    Locks the person, as the campaigns are different rows.
+    The same work must not count twice. Locks the person, because the campaigns are
+    different rows. Raises Refused.
     """
     Annotator.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
     going = person.places.filter(campaign__task=campaign.task, state__in=GOING)
@@ -312,7 +315,7 @@ def _store_place(
     consent: ConsentText,
     arrival: Arrival | None,
 ) -> tuple[Place, str]:
-    """Store somebody's place, and return it with their secret, of which a digest is stored."""
+    """Store a person's place, with a digest of a new secret; return the place and the secret."""
     now, secret = timezone.now(), secrets.token_urlsafe(32)
     place = Place.objects.create(
         campaign=campaign,
@@ -331,10 +334,10 @@ def _store_place(
 
 
 def first_state(campaign: Campaign, person: Annotator, *, is_asked: bool = False) -> str:
-    """Return whether a person begins with the work or with what comes before it.
+    """Return the initial state of a person's place: TESTING or WORKING.
 
-    Before it are the questions, the tour, and the test for people who have not passed it.
-    is_asked: whether the questions are answered.
+    TESTING if questions, a tour or a test that the person has not passed come first.
+    is_asked: whether the questions are already answered.
     """
     # The questions come before the tour and the test.
     if campaign.questions and not is_asked:
@@ -357,9 +360,9 @@ def check_qualified(campaign: Campaign, person: Annotator) -> None:
 
 
 def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
-    """Return the person of this panel, known from another campaign or new.
+    """Return the person with these hashes from another campaign, or a new one.
 
-    A new one gets an account whose address nobody has.
+    A new person gets an account with an address that cannot receive email.
     """
     # Not somebody who has left the site: their pseudonym must not come back to life.
     earlier = Place.objects.filter(id_hash__in=hashes, annotator__user__isnull=False).first()
@@ -375,9 +378,9 @@ def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
 
 @transaction.atomic
 def agree_again(*, place: Place, consent: ConsentText) -> None:
-    """Store that somebody agreed to a new version of the text. No lock, one update.
+    """Store the person's consent to a new version of the text.
 
-    Raises Refused where there is a newer one.
+    No lock, one update. Raises Refused if there is a newer version.
     """
     if place.campaign.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
@@ -387,10 +390,11 @@ def agree_again(*, place: Place, consent: ConsentText) -> None:
 
 @transaction.atomic
 def come_in(*, user: User) -> None:
-    """Prepare the site for somebody whom a panel's id signed in: they read nothing of before.
+    """Hide earlier drafts and conversations from a person who signs in by a panel id.
 
-    The addresses from which they came are forgotten. What they wrote and did not send stays in the
-    browser where they wrote it. No lock, an update and two deletions.
+    Somebody else may have guessed the id. Also deletes the list of their sessions, with IP
+    addresses. Unsent text stays in the browser where it was written. Takes no lock: one
+    update and two deletions.
     """
     UserSession.objects.filter(user=user).delete()
     # An id can be guessed, so whoever uses it must not read drafts and conversations.
@@ -400,7 +404,7 @@ def come_in(*, user: User) -> None:
 
 
 def note_end_of_work(place: Place, done: Done) -> bool:
-    """Return whether the site has no work left for somebody, and note it the first time.
+    """Return whether the site has no work left for the person, and record it the first time.
 
     From then on they may submit what they have done. No lock, one update.
     """
@@ -416,7 +420,8 @@ def note_end_of_work(place: Place, done: Done) -> bool:
 def note_ends_of_work(campaign: Campaign) -> None:
     """Record that work ran out for people who are about to lose their place.
 
-    These have begun and not finished, and may have closed the page that told them. No lock.
+    Covers people who have begun but not finished; they may have closed the page that told
+    them. Takes no lock.
     """
     # Shortly before the end: looking for work is slow, and most people submit in time.
     late = timezone.now() - campaign.late + LAST_LOOK
@@ -431,11 +436,11 @@ def note_ends_of_work(campaign: Campaign) -> None:
 
 @transaction.atomic
 def submit_place(*, place: Place) -> Place:
-    """Submit a person's work, in time or late; they are owed the pay for the task.
+    """Submit a person's work, on time or late, and credit the pay for the task.
 
-    Somebody who has done a part may submit once `note_end_of_work` has noted that no work is left.
-    Locks the campaign, so that their money goes to nobody else meanwhile, then the place.
-    Raises Refused while something is left to do.
+    Partial work may be submitted once `note_end_of_work` has recorded that no work is left.
+    Locks the campaign, so that the money stays reserved for them, then the place. Raises
+    Refused while work is left to do.
     """
     _free_expired(lock(place.campaign_id))
     # The place's lock keeps people from retracting an example while it is being paid.
@@ -450,9 +455,9 @@ def submit_place(*, place: Place) -> Place:
 
 
 def _end_work(place: Place, done: Done) -> None:
-    """Submit what somebody has done, and enter their pay in the ledger.
+    """Mark a place as submitted and enter its pay in the ledger.
 
-    People who could begin nothing get the pay for the test.
+    People who could not begin any work get the pay for the test.
     """
     campaign, now = place.campaign, timezone.now()
     if not done.is_enough and not done.amount:
@@ -467,7 +472,7 @@ def _end_work(place: Place, done: Done) -> None:
 
 
 def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:
-    """Note what somebody is owed or was paid; each cause once."""
+    """Add a ledger row for money owed or paid to a person; at most once per cause."""
     if amount:
         money = {"amount": amount, "currency": place.campaign.currency}
         # By the unique constraint of place, kind and cause, so that nothing is owed twice.
@@ -476,7 +481,10 @@ def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:
 
 @transaction.atomic
 def give_back(*, place: Place) -> None:
-    """Give the place of somebody who leaves before the end back. No lock, one update."""
+    """End the place of a person who leaves early, so that it becomes free.
+
+    No lock, one update.
+    """
     # Not what was submitted in another tab since the page was opened.
     unfinished = Place.objects.filter(pk=place.pk, state__in=GOING)
     unfinished.update(state=State.RETURNED, expires_at=timezone.now())

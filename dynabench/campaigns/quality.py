@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """A person whose work an owner should look at: the evidence, and the rules that it breaks.
+    """A participant whose work the owner should check: evidence and broken rules.
 
-    answers: how many an item may have.
+    answers: number of possible answers to an item.
     """
 
     place: Place
@@ -39,7 +39,7 @@ class Look:
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """Return the evidence as it is shown and stored; of other people only their number."""
+        """Return the evidence to show and store; other people appear only as a number."""
         evidence: dict[str, Any] = {"answers": self.answers}
         if self.proposal:
             evidence |= asdict(self.proposal)
@@ -51,17 +51,16 @@ class Look:
 
 
 def possible_answers(task: Task) -> list[str]:
-    """Return the answers that an item may have: the task's labels, or the verdicts."""
+    """Return the possible answers to an item: the task's labels, or the verdicts."""
     name = label_field(task.config)
     return list(task.config.component(name).values) if name else ["correct", "incorrect"]
 
 
 def looks_of(campaign: Campaign) -> list[Look]:
-    """Return the people of a campaign whom the evidence names, or who break an owner's rule.
+    """Return the participants whom the evidence proposes or who break an owner's rule.
 
-    By all their work in the task, the worst first. Votes that flag an item, or cannot tell, say
-    nothing
-    about accuracy.
+    Considers all their work in the task. Worst first; paused people last. Votes that flag
+    an item or answer "cannot tell" are ignored for accuracy.
     """
     from dynabench.campaigns.rules.evidence import proposals  # numpy: not in each web process
 
@@ -94,7 +93,7 @@ def looks_of(campaign: Campaign) -> list[Look]:
 
 
 def _broken_rules(campaign: Campaign, answers: int) -> dict[int, Sequence[Broken]]:
-    """Return the owner's rules that people's work breaks, by person."""
+    """Return the owner's rules that each person's work breaks, by the person's id."""
     rules = read_rules(campaign.own_rules)
     measures_of: dict[int, dict[str, Measured]] = defaultdict(dict)
     for who, name, measured in _measure_people(campaign.task, rules):
@@ -108,7 +107,7 @@ def _broken_rules(campaign: Campaign, answers: int) -> dict[int, Sequence[Broken
 
 
 def _measure_people(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, str, Measured]]:
-    """Yield person, measure and value for all people of the task, as far as rules ask for it."""
+    """Yield (person's id, measure's name, value) for each measure that the rules need."""
     measured_roles = {MEASURES[rule.measure].of for rule in rules}
     # Statistics of a whole task are slow, and most campaigns have no rules.
     rounds = list(task.rounds.all()) if measured_roles else []
@@ -135,7 +134,7 @@ def _measure_people(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, st
 
 
 def _shares(who: int, shares: dict[str, Rate | Undefined]) -> Iterator[tuple[int, str, Measured]]:
-    """Yield a person's shares with their intervals, without undefined ones."""
+    """Yield a person's defined shares with their intervals."""
     for name, share in shares.items():
         if isinstance(share, Rate):
             yield who, name, Measured(share.value, share.low, share.high, share.n)
@@ -150,9 +149,9 @@ def _seconds(
 
 
 def _read_votes(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, int]]":
-    """Return all votes on the task's examples and gold, and the right answers of gold.
+    """Return all votes on the task's examples and gold, and the right answers of gold items.
 
-    Answers are numbers: their places in `answers`.
+    Answers are represented by their index in `answers`.
     """
     from dynabench.campaigns.rules.evidence import Cast
 
@@ -181,7 +180,10 @@ def _read_votes(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, 
 
 
 def _author_labels(task: Task, answers: list[str]) -> dict[int, int]:
-    """Return the labels that authors gave what was judged; none where people give verdicts."""
+    """Return the index of the author's label, by the id of each judged example.
+
+    Empty if the task's judges give verdicts.
+    """
     name = label_field(task.config)
     if not name:
         return {}

@@ -16,9 +16,10 @@ from tasks.permissions import check_owner
 
 @transaction.atomic
 def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None:
-    """Pause somebody; they read why, and may appeal. actor: None where the rule does it.
+    """Pause a participant, who is shown the evidence and may appeal.
 
-    No lock: one open pause a place, by a unique key. Raises Refused.
+    actor: None if paused by the rule.
+    Takes no lock: a unique key allows one open pause per place. Raises Refused.
     """
     if actor is not None:
         check_owner(actor, place.campaign.task)
@@ -32,9 +33,9 @@ def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None
 
 
 def pause_by_rule(*, campaign: Campaign) -> int:
-    """Pause whom evidence or own rules propose, where the owner switched that on; return how many.
+    """Pause people proposed by the evidence or the owner's rules; return how many.
 
-    People who were paused before are left to the owner.
+    Only if the owner has enabled this. People who were paused before are left to the owner.
     """
     if not campaign.pauses_itself:
         return 0
@@ -48,9 +49,9 @@ def pause_by_rule(*, campaign: Campaign) -> int:
 
 @transaction.atomic
 def appeal(*, place: Place, text: str) -> None:
-    """Store why the person disagrees with their pause; once for each pause. No lock, one update.
+    """Store a participant's appeal against their pause, once per pause.
 
-    Raises Refused.
+    No lock, one update. Raises Refused.
     """
     # The filter on an empty appeal makes the first of two tabs win.
     row = Pause.objects.filter(place=place, lifted_at=None, appeal="")
@@ -61,9 +62,9 @@ def appeal(*, place: Place, text: str) -> None:
 
 @transaction.atomic
 def answer_appeal(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
-    """Store the owner's answer, and let the person go on where `lift` says so.
+    """Store the owner's answer to an appeal.
 
-    No lock, one update. Raises Refused.
+    lift: whether the pause ends. No lock, one update. Raises Refused.
     """
     check_owner(actor, pause.place.campaign.task)
     values: dict[str, Any] = {"answer": text[:2000]}

@@ -35,7 +35,7 @@ MOST, LONGEST = 50, 500
 
 
 class QuestionForm(forms.Form):
-    """One question; without words it is left out."""
+    """A form for one question. A form without a text is ignored."""
 
     name = forms.RegexField(
         r"^[A-Za-z][A-Za-z0-9_]*$", max_length=60, required=False, widget=forms.HiddenInput
@@ -63,12 +63,15 @@ class QuestionForm(forms.Form):
     )
 
     def clean_choices(self) -> tuple[str, ...]:
-        """Return the choices, each once."""
+        """Return the distinct choices."""
         lines = with_lf(self.cleaned_data["choices"]).split("\n")
         return tuple(dict.fromkeys(filter(None, map(str.strip, lines))))
 
     def clean(self) -> dict[str, Any]:
-        """Check that questions with choices have them, and that questions about the person do."""
+        """Check that each question that needs choices has some.
+
+        Questions about the person always need them.
+        """
         values: dict[str, Any] = super().clean() or {}
         if not values.get("words"):
             return values
@@ -81,7 +84,7 @@ class QuestionForm(forms.Form):
 
     @property
     def row(self) -> Row | None:
-        """Return what was filled in; None where the row is empty."""
+        """Return the question that was filled in; None if the form is empty."""
         values = self.cleaned_data
         return Row(**values) if values.get("words") else None
 
@@ -91,7 +94,7 @@ QUESTIONS = forms.formset_factory(QuestionForm, extra=2, max_num=MOST, validate_
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def questions(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Show and save the questions as rows of a form; saving offers two more."""
+    """Show and save the questions as rows of a form, with two empty rows for more."""
     campaign = find_campaign(request, code, slug)
     stored_rows = question_rows_of(campaign.questions)
     values: dict[str, Any] = {"task": campaign.task, "campaign": campaign, "is_yaml": False}
@@ -118,5 +121,5 @@ _UNMARKED = {"use_required_attribute": False}
 
 
 def _initial(row: Row) -> dict[str, Any]:
-    """Return a row's values as the fields of the form show them."""
+    """Return a question's values as initial values of its form."""
     return {**vars(row), "choices": "\n".join(row.choices)}

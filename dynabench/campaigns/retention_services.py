@@ -17,9 +17,9 @@ MOST = 100_000
 
 
 def old_ids() -> QuerySet[Place]:
-    """Return the places whose panel ids have been kept for as many days as their campaign says.
+    """Return the places whose panel ids have passed the campaign's retention period.
 
-    The days count from when an owner closed it, or from its end where nobody did.
+    The period starts when an owner closes the campaign, or else at its scheduled end.
     """
     # In Python, as databases add days in a column to a time in different ways.
     now = timezone.now()
@@ -30,13 +30,13 @@ def old_ids() -> QuerySet[Place]:
 
 
 def old_pauses() -> QuerySet[Pause]:
-    """Return the pauses that ended long ago, with their appeals."""
+    """Return the pauses, with their appeals, that ended before the retention period."""
     before = timezone.now() - timedelta(days=settings.RETENTION_APPEAL_DAYS)
     return Pause.objects.filter(lifted_at__lte=before)
 
 
 def old_invitations() -> QuerySet[Invited]:
-    """Return the invitations of accounts that have ended."""
+    """Return the expired invitations of account holders."""
     return Invited.objects.filter(made_at__lte=timezone.now() - timedelta(days=DAYS))
 
 
@@ -45,7 +45,7 @@ def old_invitations() -> QuerySet[Invited]:
     why="Data about people of panels is kept for a limited time.",
 )
 def apply_retention() -> int:
-    """Delete all that is over; return how many rows were emptied or deleted.
+    """Erase all data past its retention period; return how many rows were changed or deleted.
 
     No lock, one update each.
     """

@@ -29,9 +29,10 @@ RESERVED = (*TAKEN, "lapsed")
 
 @dataclass(frozen=True)
 class Done:
-    """The work that a person has done since they agreed, of what a campaign asks.
+    """The amount of each kind of work that a person has done for a campaign.
 
-    has_code: whether people who have done it all get a code for the panel.
+    each: required amount per kind. has_code: whether people who finish get a code for the
+    panel.
     """
 
     kind: str
@@ -43,7 +44,7 @@ class Done:
 
     @property
     def parts(self) -> list[tuple[str, int]]:
-        """Return the kinds of work that are asked for, and how much of each is done."""
+        """Return (kind of work, amount done) for each kind that the campaign requires."""
         parts = {
             "write": [("write", self.written)],
             "judge": [("judge", self.judged)],
@@ -54,22 +55,22 @@ class Done:
 
     @property
     def is_enough(self) -> bool:
-        """Return whether nothing is left to do."""
+        """Return whether all required work is done."""
         return all(done >= self.each for _name, done in self.parts)
 
     @property
     def amount(self) -> int:
-        """Return how much is done of all that is asked, `asked`."""
+        """Return how much of the required work is done, at most `asked`."""
         return sum(min(done, self.each) for _name, done in self.parts)
 
     @property
     def asked(self) -> int:
-        """Return how much is asked in all."""
+        """Return the total amount of required work."""
         return self.each * len(self.parts)
 
 
 def ids_of(place: Place) -> Arrival | None:
-    """Return the panel's ids of a person; None where there are none, or not any more."""
+    """Return a participant's panel ids; None if there are none, or no longer."""
     try:
         return Arrival(**json.loads(decrypt(place.sealed_id) or "null"))
     except (Unreadable, TypeError):
@@ -77,16 +78,17 @@ def ids_of(place: Place) -> Arrival | None:
 
 
 def in_rounds(campaign: Campaign, path: str) -> Q:
-    """Return the condition of being in the campaign's rounds. One query.
+    """Return the condition that rows belong to the campaign's rounds. One query.
 
-    All rounds of its task where none is chosen. path: from the rows to their round.
+    If the campaign chose none, all rounds of its task. path: lookup from the rows to their
+    round.
     """
     chosen = list(campaign.rounds.values_list("pk", flat=True))
     return Q(**{f"{path}__in": chosen}) if chosen else Q(**{f"{path}__task": campaign.task_id})
 
 
 def rounds_are_over(campaign: Campaign) -> bool:
-    """Return whether the campaign chose rounds and none of them has work any more. One query."""
+    """Return whether the campaign chose rounds and none of them offers work. One query."""
     over = [Round.State.RELEASED]
     if campaign.kind == "write":
         # A closed round takes no more examples, but judges work in it until it is released.
@@ -96,7 +98,10 @@ def rounds_are_over(campaign: Campaign) -> bool:
 
 
 def may_submit(place: Place, done: Done) -> bool:
-    """Return whether all is done, or nobody can go on: work ran out, or the rounds are over."""
+    """Return whether the work is done or cannot continue.
+
+    It cannot if work ran out, or if the rounds are over and the person had begun.
+    """
     # Nobody is paid for a round that had ended before they began.
     has_begun = done.amount > 0
     over = place.ran_out_at is not None or (has_begun and rounds_are_over(place.campaign))
@@ -106,7 +111,8 @@ def may_submit(place: Place, done: Done) -> bool:
 def pay_of(place: Place, done: Done) -> int:
     """Return what a person who submits now earns for the task.
 
-    The whole pay if the rounds ended early; if the work ran out, the pay for the part that is done.
+    The full pay if all is done or the rounds ended early; if work ran out, the pay for the
+    part that is done.
     """
     campaign = place.campaign
     if done.is_enough or (done.amount and rounds_are_over(campaign)):
@@ -115,16 +121,16 @@ def pay_of(place: Place, done: Done) -> int:
 
 
 def awaiting(campaign: Campaign) -> QuerySet[Place]:
-    """Return the places that wait for the owner's decision.
+    """Return the places that await the owner's decision.
 
-    A part of the work that is paid as a bonus needs none.
+    Partial work that is paid by a bonus does not.
     """
     rows = campaign.all_places.filter(state=Place.State.SUBMITTED)
     return rows.filter(part_pay=None) if campaign.pays_parts_as_bonus else rows
 
 
 def written_by(place: Place) -> QuerySet[Example]:
-    """Return the examples of a place, without those that were retracted."""
+    """Return the examples written for a place, without retracted ones."""
     return Example.objects.filter(
         in_rounds(place.campaign, "round"),
         annotator=place.annotator_id,
@@ -134,7 +140,7 @@ def written_by(place: Place) -> QuerySet[Example]:
 
 
 def done_of(place: Place) -> Done:
-    """Return what the person of a place has done; gold items of any round count as judged."""
+    """Return the work done for a place; answers to gold items of any round count as judged."""
     campaign = place.campaign
     done = {}
     if campaign.kind in ("write", "both"):
@@ -157,29 +163,29 @@ def ledger_of(campaign: Campaign) -> QuerySet[LedgerRow]:
 
 @dataclass(frozen=True)
 class Row:
-    """A place as an owner reads it: by pseudonym, with its sums in the ledger, by kind."""
+    """A participant's place, with the sums of its ledger rows by kind."""
 
     place: Place
     sums: dict[str, int]
 
     @property
     def owed(self) -> int:
-        """Return what is not paid yet."""
+        """Return what is owed but not paid yet."""
         return self.earned - self.sums.get("paid", 0)
 
     @property
     def earned(self) -> int:
-        """Return everything that is owed or was paid."""
+        """Return all that was credited, paid or not."""
         return sum(self.sums.get(kind, 0) for kind in OWED)
 
     @property
     def has_submitted(self) -> bool:
-        """Return whether the person did the work; people who fail the test end without it."""
+        """Return whether the person submitted work; people who fail the test do not."""
         return self.place.submitted_at is not None and self.place.state != Place.State.SCREENED
 
     @property
     def seconds(self) -> float:
-        """Return the time from the consent to the end; 0 before it."""
+        """Return the time from consent to submission, in seconds; 0 before the submission."""
         place = self.place
         if not (place.submitted_at and place.began_at):
             return 0.0
@@ -187,7 +193,7 @@ class Row:
 
 
 def rows_of(campaign: Campaign) -> list[Row]:
-    """Return all places of people who agreed, with their sums. Two queries."""
+    """Return all places of the campaign's participants, with their ledger sums. Two queries."""
     sums: dict[int, dict[str, int]] = {}
     # Without the default order, which would add the primary key to the groups.
     grouped = ledger_of(campaign).order_by().values("place", "kind").annotate(sum=Sum("amount"))
@@ -198,14 +204,14 @@ def rows_of(campaign: Campaign) -> list[Row]:
 
 
 def people_paid(campaign: Campaign, rows: Sequence[Row]) -> int | None:
-    """Return how many people the budget pays, if each earns the most; None: there is no limit."""
+    """Return how many people the budget pays at the maximum each; None: unlimited."""
     # People who are in cost the maximum each; the others cost what they have earned.
     others = sum(row.earned for row in rows if row.place.state not in RESERVED)
     return campaign.pay.people(campaign.budget, campaign.written, others)
 
 
 def in_payment(campaign: Campaign) -> set[int]:
-    """Return the places whose money the panel is asked for, or may have been."""
+    """Return the ids of the places for which a payment by the panel may be under way."""
     over = (Payment.State.DONE, Payment.State.REFUSED)
     # An unclear payment may have been made, so its place is still in payment.
     rows = Payment.objects.filter(place__campaign=campaign).exclude(state__in=over)
@@ -213,9 +219,9 @@ def in_payment(campaign: Campaign) -> set[int]:
 
 
 def owed_outside(campaign: Campaign) -> list[Row]:
-    """Return people who are owed what an owner may pay elsewhere, without paying it twice.
+    """Return the people whom an owner may pay elsewhere without paying twice.
 
-    Where a panel is asked by its API, it pays for the task once that is approved. Four queries.
+    If the panel is used through its API, the panel pays for approved work. Four queries.
     """
     paid_by_panel = in_payment(campaign)
     if campaign.sealed_token:
@@ -224,10 +230,9 @@ def owed_outside(campaign: Campaign) -> list[Row]:
 
 
 def approval_due(campaign: Campaign) -> tuple[int, datetime] | None:
-    """Return how many submissions wait for the owner, and when the panel approves the first.
+    """Return how many submissions await the owner, and when the panel approves the first.
 
-    None where none waits, or the panel does not approve by itself (then without a query). One
-    query.
+    None if none waits or the panel does not approve automatically. At most one query.
     """
     after = campaign.approves_after
     if after is None:
@@ -240,9 +245,9 @@ def approval_due(campaign: Campaign) -> tuple[int, datetime] | None:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A campaign in numbers; money in the currency's smallest unit, with fee and tax in `cost`.
+    """The numbers of a campaign; money in the smallest unit, `cost` with fee and tax.
 
-    `parts` and the fields after it are about all that the campaign costs, as far as known.
+    `parts` and the fields after it cover all known costs, not only the participants' pay.
     """
 
     taken: int
@@ -261,13 +266,13 @@ class Numbers:
 
     @property
     def each(self) -> Parts:
-        """Return the parts of the cost of one fooling example."""
+        """Return the cost of one fooling example, by part."""
         n = max(1, self.fooling)
         return Parts._make(None if part is None else round(part / n) for part in self.parts)
 
 
 def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
-    """Return what an owner watches: places, money, an hour's pay, the cost of a fooling example."""
+    """Return the campaign's numbers: places, money, hourly pay and cost of fooling examples."""
     ended = sum(row.has_submitted for row in rows)
     earned = sum(row.earned for row in rows)
     cost = campaign.pay.with_costs(earned)
@@ -293,14 +298,14 @@ def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
 
 
 def fooling_of(campaign: Campaign) -> QuerySet[Consensus]:
-    """Return the decisions on this campaign's examples that verify an error of a model."""
+    """Return the decisions that verify a model's error on the campaign's examples."""
     return decided_of(campaign).filter(is_validated_error=True)
 
 
 def examples_of(campaign: Campaign) -> QuerySet[Example]:
-    """Return what a campaign's people wrote, from when they agreed till they submitted or left.
+    """Return what participants wrote between their consent and the end of their participation.
 
-    Retracted examples too. What they write later may be for another campaign.
+    Includes retracted examples. Later ones may belong to another campaign.
     """
     # Who submitted did so at one time; for who left or ran out of time, the place ended then.
     ended = Coalesce("annotator__places__submitted_at", "annotator__places__expires_at")
@@ -320,6 +325,6 @@ def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
 
 
 def payments_of(campaign: Campaign) -> QuerySet[Payment]:
-    """Return what the panel was asked and has not done, unclear payments first."""
+    """Return the payments that are not done, unclear ones first."""
     rows = Payment.objects.filter(place__campaign=campaign).exclude(state=Payment.State.DONE)
     return rows.select_related("place__annotator").order_by("-state", "pk")

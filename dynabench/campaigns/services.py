@@ -60,7 +60,11 @@ def make_campaign(
     rounds: Collection[Round] = (),
     **plan: Any,
 ) -> Campaign:
-    """Make a draft of a campaign. No lock, a unique constraint. Raises Refused, Invalid."""
+    """Create a draft of a campaign.
+
+    token: the panel's API token, or empty. Takes no lock: slugs are unique. Raises Refused,
+    Invalid.
+    """
     check_owner(actor, task)
     # Campaigns are shown to strangers, so their names must not deceive.
     plan["name"] = checked_name(plan["name"])
@@ -85,9 +89,9 @@ def change_campaign(
     rounds: Collection[Round] = (),
     **plan: Any,
 ) -> Campaign:
-    """Change a plan; another consent text is a new version, which asks everybody again.
+    """Change a plan; a changed consent text becomes a new version to which all must agree.
 
-    token: empty keeps the one that is there. Locks the campaign. Raises Refused, Invalid.
+    token: empty to keep the stored one. Locks the campaign. Raises Refused, Invalid.
     """
     locked = lock_owned(campaign, actor)
     if plan.get("name", locked.name) != locked.name:
@@ -111,7 +115,7 @@ def change_campaign(
 
 
 def _check_promises(campaign: Campaign, plan: dict[str, Any]) -> None:
-    """Check that a plan keeps what was promised to people. Raises Invalid."""
+    """Check that a plan keeps the promises made to participants. Raises Invalid."""
     for name in FIXED:
         if plan[name] != getattr(campaign, name):
             message = _("This was promised to people. Make another campaign to change it.")
@@ -119,9 +123,9 @@ def _check_promises(campaign: Campaign, plan: dict[str, Any]) -> None:
 
 
 def _check_changes(campaign: Campaign, changed: set[str]) -> None:
-    """Check what the changed fields of a campaign bring with them. Raises Invalid.
+    """Check the consequences of a campaign's changed fields. Raises Invalid.
 
-    The changes are stored already: the transaction takes them back.
+    The changes are already stored; an error rolls back the transaction.
     """
     if changed & {"way", "completion_url"}:
         _check_address(campaign.way, campaign.completion_url)
@@ -136,7 +140,7 @@ def _check_changes(campaign: Campaign, changed: set[str]) -> None:
 
 @transaction.atomic
 def change_questions(*, campaign: Campaign, actor: User, text: str) -> Campaign:
-    """Ask another questionnaire, in YAML, from now on. Locks the campaign. Raises Refused."""
+    """Replace the campaign's questionnaire, in YAML. Locks the campaign. Raises Refused."""
     locked = lock_owned(campaign, actor)
     fields = changed_fields(locked, {"questions": text})
     log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=fields)
@@ -144,9 +148,10 @@ def change_questions(*, campaign: Campaign, actor: User, text: str) -> Campaign:
 
 
 def _choose_rounds(campaign: Campaign, rounds: Collection[Round]) -> bool:
-    """Store the rounds in which work counts, and return whether they are others than before.
+    """Set the rounds in which work counts; return whether they changed.
 
-    Once the campaign was open, the work that counts cannot become less. Raises Invalid.
+    Once the campaign has been open, work must not stop counting: rounds may only be added,
+    or the choice be dropped, so that all rounds count. Raises Invalid.
     """
     before, now = set(campaign.rounds.all()), set(_check_rounds(campaign.task, rounds))
     if before == now:
@@ -161,14 +166,14 @@ def _choose_rounds(campaign: Campaign, rounds: Collection[Round]) -> bool:
 
 
 def _check_rounds(task: Task, rounds: Collection[Round]) -> Collection[Round]:
-    """Return the rounds, all of the task. Raises Invalid."""
+    """Return the rounds, after checking that all belong to the task. Raises Invalid."""
     if any(round.task_id != task.pk for round in rounds):
         raise Invalid(_("Choose rounds of this task."), field="rounds")
     return rounds
 
 
 def _add_consent(campaign: Campaign, text: str) -> ConsentText:
-    """Store the next version of the consent text. The campaign is locked, or new."""
+    """Store the next version of the consent text. Call with the campaign locked or new."""
     last = campaign.consents.aggregate(last=Max("number"))["last"] or 0
     return ConsentText.objects.create(campaign=campaign, number=last + 1, text=text)
 
@@ -177,9 +182,10 @@ def _add_consent(campaign: Campaign, text: str) -> ConsentText:
 def set_campaign_state(
     *, campaign: Campaign, actor: User, state: str, ethics_name: str = ""
 ) -> None:
-    """Open, pause or close; opening needs the owner's name under the ethics statement.
+    """Open, pause or close a campaign.
 
-    Locks the campaign. Raises Refused, Invalid.
+    ethics_name: the owner's name under the ethics statement, required to open. Locks the
+    campaign. Raises Refused, Invalid.
     """
     locked = lock_owned(campaign, actor)
     if locked.state not in FROM[State(state)]:
@@ -205,7 +211,10 @@ def move_campaign(
     state: str = "",
     ethics_name: str = "",
 ) -> None:
-    """Choose its rounds, set its state, or both. Locks the campaign. Raises Refused, Invalid."""
+    """Choose a campaign's rounds, set its state, or both.
+
+    Locks the campaign. Raises Refused, Invalid.
+    """
     locked = lock_owned(campaign, actor)
     # The rounds first, as opening checks whether they have work left.
     if rounds is not None and _choose_rounds(locked, rounds):
@@ -215,7 +224,7 @@ def move_campaign(
 
 
 def _check_ready(campaign: Campaign, ethics_name: str) -> None:
-    """Check that a campaign may open: approved, with its texts, work, money. Raises Invalid."""
+    """Check that a campaign may open: approval, texts, work and money. Raises Invalid."""
     # Private tasks that nobody has approved recruit no strangers.
     check_approved(campaign.task)
     if not campaign.ethics.strip():
@@ -239,7 +248,7 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
 
 
 def _check_golds(campaign: Campaign, field: str) -> None:
-    """Check that the task has the gold items that the tries of one person take. Raises Invalid."""
+    """Check that the task has enough gold items for all tries of one person. Raises Invalid."""
     needed = items_needed(campaign)
     there = golds_of(campaign).count() if needed else 0
     if there < needed:
@@ -252,7 +261,7 @@ def _check_golds(campaign: Campaign, field: str) -> None:
 
 
 def _check_address(way: str, url: str, field: str = "completion_url") -> None:
-    """Check that people who come this way are sent to the completion address. Raises Invalid."""
+    """Check that a completion address is given only if the panel needs one. Raises Invalid."""
     panel = PANELS.get(way)
     # Accounts and invitations come from no panel, and Prolific's address is known.
     if url and (panel is None or panel.done):
@@ -264,11 +273,10 @@ def _check_address(way: str, url: str, field: str = "completion_url") -> None:
 
 @transaction.atomic
 def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None:
-    """Invite each address: accounts on their pages and by digest, others by email with a link.
+    """Invite each address: account holders on the site and by digest, others by email.
 
-    The owner does not learn which is which. No lock; an invitation of somebody who was invited
-    before
-    begins from now.
+    The owner does not learn who has an account. Takes no lock. Inviting an account again
+    restarts the validity of its invitation.
     """
     check_owner(actor, campaign.task)
     check_approved(campaign.task)
@@ -284,14 +292,15 @@ def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None
 
 @transaction.atomic
 def settle(*, campaign: Campaign) -> int:
-    """Note what became due by decisions on examples; return how many ledger rows were added.
+    """Credit pay that is due by decisions on examples; return how many ledger rows were added.
 
-    1. Find the verified errors whose bonus was not noted yet, and the share that each is worth.
-    2. For each decision, note the pay for an accepted example and the bonus, once.
-    3. Stop for a person at the number of examples that were asked for, so that the budget holds.
+    1. Find the verified errors whose bonus was not credited yet, and each one's share of
+       the bonus.
+    2. For each decision, credit the pay for an accepted example and the bonus, once.
+    3. Stop for a person at the required number of examples, so that the budget holds.
 
-    What was noted once stays, whatever is decided later.
-    Locks the campaign, so that two processes do not count the same examples twice.
+    Credits are permanent, even if a later decision differs. Locks the campaign, so that two
+    processes do not count the same examples twice.
     """
     campaign = lock(campaign.pk)
     ended = campaign.all_places.filter(state__in=SUBMITTED)
@@ -337,17 +346,16 @@ def settle(*, campaign: Campaign) -> int:
 
 
 def _cause_of(decision: Consensus) -> str:
-    """Return the cause by which the ledger knows a decision's example."""
+    """Return the ledger's cause for the example of a decision."""
     return f"example {decision.example.uuid}"
 
 
 @transaction.atomic
 def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
-    """Note that everything owed now was paid outside of this site; return to how many people.
+    """Record that everything owed now was paid outside the site; return to how many people.
 
-    Not what the panel is to pay. cause: the owner's own word, such as a bank's reference; each is
-    used
-    once. Locks the campaign. Raises Refused, Invalid.
+    Excludes what the panel will pay. cause: the owner's reference, such as a bank's; each
+    is used once. Locks the campaign. Raises Refused, Invalid.
     """
     locked = lock_owned(campaign, actor)
     # A reference that is sent twice, by a reload or by two owners, must not pay twice.
@@ -366,10 +374,10 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
 
 @transaction.atomic
 def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
-    """Approve what somebody submitted, or reject it; what they are owed for it stays.
+    """Approve or reject a submission; the money owed for it stays owed.
 
-    The person reads the reason, which a rejection must have. An approval is final: they rely on it.
-    Locks the place. Raises Refused, Invalid.
+    reason: shown to the person; required for a rejection. An approval is final, because the
+    person relies on it. Locks the place. Raises Refused, Invalid.
     """
     check_owner(actor, place.campaign.task)
     if not approve and not reason:
@@ -389,7 +397,7 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
 
 
 def lock_owned(campaign: Campaign, actor: User) -> Campaign:
-    """Return the campaign, locked for one of the task's owners. Raises Refused."""
+    """Lock the campaign and return it, if the actor owns its task. Raises Refused."""
     locked = lock(campaign.pk)
     check_owner(actor, locked.task)
     return locked

@@ -46,7 +46,7 @@ Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
 
 
 def keep_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -> None:
-    """Let the browser keep who came, encrypted; the site stores nothing."""
+    """Store the arrival in an encrypted cookie; the site itself stores nothing."""
     arrived = {"campaign": campaign.pk, "arrival": list(arrival)}
     # Only below the campaign's pages, and for an hour: long enough to read and agree.
     response.set_cookie(
@@ -61,7 +61,7 @@ def keep_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -
 
 
 def arrival_of(request: HttpRequest, campaign: Campaign) -> Arrival | None:
-    """Return who came, as the browser kept it for this campaign; None once it is gone."""
+    """Return the arrival from the browser's cookie for this campaign, or None."""
     try:
         arrived = json.loads(decrypt(request.COOKIES.get(COOKIE, "")) or "{}")
     except (Unreadable, ValueError):
@@ -70,14 +70,14 @@ def arrival_of(request: HttpRequest, campaign: Campaign) -> Arrival | None:
 
 
 def forget_arrival(response: HttpResponse, campaign: Campaign) -> None:
-    """Delete the browser's cookie of who came."""
+    """Delete the arrival cookie."""
     response.delete_cookie(COOKIE, path=f"/c/{campaign.slug}/")
 
 
 def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
-    """Sign the person of a place in, and anybody else who used this browser out.
+    """Sign in the person who holds the place, and sign out anybody else in this browser.
 
-    back: the host in whose frame they are. The address from which they come is not kept.
+    back: the host in whose frame they are, or empty. Their IP address is not stored.
     """
     assert place.annotator
     assert place.annotator.user
@@ -101,15 +101,15 @@ def is_of_panel(request: HttpRequest) -> bool:
 
 
 class PanelPeople(MiddlewareMixin):
-    """A middleware that leads people of a panel, and paused people, back to their campaign."""
+    """A middleware that redirects panel participants and paused people to their campaign."""
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
     ) -> HttpResponse | None:
-        """Return the redirection to the campaign; None lets the request pass.
+        """Return a redirection to the campaign; None if the request may proceed.
 
         1. Paused people do no work in the task.
-        2. People of a panel open the pages of their study's task and few others.
+        2. Panel participants open only the pages of their study's task and a few others.
         """
         match = request.resolver_match
         # The status page is the same for everybody, so nothing is asked about the person.
@@ -137,14 +137,17 @@ class PanelPeople(MiddlewareMixin):
 
 
 class Frames(MiddlewareMixin):
-    """A middleware that lets only Mechanical Turk show its people's pages in a frame.
+    """A middleware that lets only Mechanical Turk frame its participants' pages.
 
-    A frame of another host gets cookies only where they say so; `Partitioned` keeps them apart for
-    each host (CHIPS), which browsers ask for that block cookies of third parties.
+    Cookies in a frame of another host need `SameSite=None`; `Partitioned` separates them
+    per host (CHIPS), as browsers that block third-party cookies require.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        """Put the host into the policy, without X-Frame-Options, which knows no hosts."""
+        """Add the host to the content security policy and drop X-Frame-Options.
+
+        X-Frame-Options cannot name a host.
+        """
         session = getattr(request, "session", None)
         is_framed = getattr(request, "is_framed", False)
         # Without this check every answer would read the session, and vary by its cookie.

@@ -59,7 +59,7 @@ Answering = Callable[[int, int], int]
 class Plan:
     """The size and the rules of a simulated campaign.
 
-    labels: of the task; empty where people judge by verdict. Pay is in cents.
+    labels: the task's; empty if judges give verdicts. Pay is in cents.
     """
 
     people: int
@@ -73,11 +73,11 @@ class Plan:
 
     @property
     def answers(self) -> int:
-        """Return the number of answers that an item may have."""
+        """Return the number of possible answers to an item."""
         return len(self.labels) or len(VERDICTS)
 
     def vote(self, answer: int) -> Vote:
-        """Return an answer as the rules of consensus know it."""
+        """Convert an answer's index to a vote for the consensus rules."""
         if self.labels:
             return Vote(label=self.labels[answer])
         return Vote(verdict=VERDICTS[answer])
@@ -85,9 +85,10 @@ class Plan:
 
 @dataclass
 class SimulatedItem:
-    """An example with its right answer, its author's and the model's, and the votes on it.
+    """An example with its true label, the author's and the model's labels, and its votes.
 
-    leased: people who are judging it. needed: votes that its decision still needs.
+    leased: number of people who are judging it. needed: votes that its decision still
+    needs.
     """
 
     truth: int
@@ -100,9 +101,10 @@ class SimulatedItem:
 
 @dataclass
 class Person:
-    """A simulated judge. The rules never see `kind`.
+    """A simulated judge. The consensus rules do not read `kind`.
 
-    taken: the items that the person was given. answers: their answers by item.
+    most: maximum number of judgements. taken: items that were leased to the judge. answers:
+    the judge's answers by item.
     """
 
     kind: str
@@ -115,7 +117,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Played:
-    """The result of a simulation. Shares are 0 to 1; cost in the smallest unit of a currency."""
+    """The result of a simulation. Shares are from 0 to 1; the cost is in cents."""
 
     careless: int
     careless_found: int
@@ -129,10 +131,12 @@ class Played:
 
 
 def play(plan: Plan, seed: int) -> Played:
-    """Play the campaign and return how well the evidence did; the same seed plays the same one.
+    """Simulate the campaign and return how well the evidence detects careless judges.
+
+    Deterministic for a given seed.
 
     1. Let everybody judge.
-    2. Ask the evidence whom it proposes, and count the proposed people by their kind.
+    2. Count the judges whom the evidence proposes, by their kind.
     3. Compare the error rate that the votes confirm (vMER) with the true one.
     """
     # Only this generator is drawn from, so that the seed decides everything.
@@ -160,7 +164,7 @@ def play(plan: Plan, seed: int) -> Played:
 
 
 def _proposed_judges(game: "_Game") -> set[int]:
-    """Return the judges whom the evidence of a played campaign proposes, by their place."""
+    """Return the indices of the judges whom the evidence proposes after the simulation."""
     gold = {_gold_number(place): truth for place, truth in enumerate(game.gold)}
     author_labels: dict[int, int] = {}
     if game.plan.labels:
@@ -172,17 +176,15 @@ def _proposed_judges(game: "_Game") -> set[int]:
 
 
 def _gold_number(place: int) -> int:
-    """Return the item number of a gold item: below zero, so that it is no example's.
-
-    It is its own inverse.
-    """
+    """Convert a gold item's index to its item number, which is negative, or back."""
     return -1 - place
 
 
 class _Game:
-    """A campaign while it is played.
+    """The state of a running simulation.
 
-    The order of random draws decides what a seed plays: items, gold, then people.
+    Random draws are made in a fixed order: items, gold, then people. Another order would
+    change the result of a seed.
     """
 
     def __init__(self, plan: Plan, random: Random) -> None:
@@ -198,7 +200,7 @@ class _Game:
         self.people = list(self._draw_people())
 
     def _draw_item(self) -> SimulatedItem:
-        """Draw an example; only those that the model seems to get wrong are judged."""
+        """Draw an example. It needs votes only if the model disagrees with the author."""
         # Most authors give the right label; a wrong one makes an example that fools nobody.
         truth = author = self._draw_answer()
         if self.random.random() >= WRITERS_RIGHT:
@@ -209,15 +211,15 @@ class _Game:
         return SimulatedItem(truth, author, model, needed=votes_still_needed({}, self.plan.policy))
 
     def _draw_other_answer(self, answer: int) -> int:
-        """Draw one of the answers that differ from this one."""
+        """Draw an answer other than this one."""
         return (answer + self.random.randrange(1, self.plan.answers)) % self.plan.answers
 
     def _draw_answer(self) -> int:
-        """Draw one of all answers."""
+        """Draw any of the answers."""
         return self.random.randrange(self.plan.answers)
 
     def _draw_people(self) -> Iterator[Person]:
-        """Yield the honest people, the careless ones, and those of the ring."""
+        """Yield the honest judges, then the careless ones, then the ring."""
         plan, random = self.plan, self.random
         duration = plan.people * EACH * SECONDS / AT_ONCE
         honest_people = []
@@ -247,7 +249,7 @@ class _Game:
             yield Person("ring", starts_at + place, self._alike(ring_answers), EACH)
 
     def _honest(self, accuracy: float) -> Answering:
-        """Return the answering of somebody who is right with this probability."""
+        """Return the answering function of a judge with this accuracy."""
 
         def answer(_item: int, truth: int) -> int:
             if self.random.random() < accuracy:
@@ -257,7 +259,7 @@ class _Game:
         return answer
 
     def _careless(self, kind: str) -> Answering:
-        """Return the answering of a careless kind that copies nobody."""
+        """Return the answering function of a careless kind that does not copy."""
         if kind == "constant":
             # Drawn once: which answer it is differs from person to person.
             constant = self._draw_answer()
@@ -273,7 +275,7 @@ class _Game:
         return answer
 
     def _copying(self, answers: dict[int, int]) -> Answering:
-        """Return the answering of somebody who repeats these answers, and guesses elsewhere."""
+        """Return the answering function of a judge who copies these answers and guesses others."""
 
         def answer(item: int, _truth: int) -> int:
             if item in answers:
@@ -283,13 +285,13 @@ class _Game:
         return answer
 
     def _alike(self, ring_answers: dict[int, int]) -> Answering:
-        """Return the answering of a ring, whose people share one answer for each item."""
+        """Return the answering function of a ring, whose judges share one answer per item."""
         return lambda item, _truth: ring_answers.setdefault(item, self._draw_answer())
 
     def run(self) -> None:
-        """Let everybody take an item, answer it after a while, and take the next.
+        """Let all judges repeatedly take an item and answer it after a random time.
 
-        Events are ordered by time: (time, judge, the item that the judge has answered by then).
+        Events are (time, judge, item answered at that time), processed in order of time.
         """
         events: list[tuple[float, int, int | None]] = [
             (person.starts_at, judge, None) for judge, person in enumerate(self.people)
@@ -310,13 +312,13 @@ class _Game:
                 heapq.heappush(events, (now + self._draw_seconds(), judge, next_item))
 
     def _draw_seconds(self) -> float:
-        """Draw how long a judgement takes: a log-normal time whose mean is SECONDS."""
+        """Draw the duration of a judgement: log-normal, with SECONDS as the mean."""
         return SECONDS * self.random.lognormvariate(-0.125, 0.5)
 
     def _take(self, person: Person) -> int | None:
-        """Return the first open item with a free place; now and then gold, below zero.
+        """Lease the first available item, or occasionally choose a gold item; return its number.
 
-        None where nothing is left for the person.
+        None if nothing is left for the person. Numbers of gold items are negative.
         """
         if self.random.randrange(GOLD_EACH) == 0:
             gold = range(-GOLD_ITEMS, 0)
@@ -333,7 +335,7 @@ class _Game:
         return None
 
     def _answer(self, judge: int, number: int, now: float) -> None:
-        """Store a judge's answer to an item or a gold item, and end the lease of an item."""
+        """Store a judge's answer to an item or gold item, and end the item's lease."""
         person = self.people[judge]
         is_gold = number < 0
         truth = self.gold[_gold_number(number)] if is_gold else self.items[number].truth
@@ -348,7 +350,7 @@ class _Game:
         item.needed = votes_still_needed(item.votes, self.plan.policy)
 
     def is_confirmed_error(self, item: SimulatedItem) -> bool:
-        """Return whether people confirm that the model was wrong."""
+        """Return whether the votes confirm that the model was wrong."""
         # Such examples are not judged: the model gave the author's label.
         if item.model == item.author:
             return False

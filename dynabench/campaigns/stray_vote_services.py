@@ -25,9 +25,10 @@ OF_PANELS = (Annotator.Source.PROLIFIC, Annotator.Source.MTURK, Annotator.Source
     counts="votes taken back", why="Former releases took votes of panels outside of their studies."
 )
 def take_back_stray_votes() -> int:
-    """Take back such votes, and delete such comparisons; return how many.
+    """Delete panel participants' votes and comparisons outside their studies' tasks.
 
-    Locks one example at a time.
+    Return how many. Deletes the votes of at most CHUNK per run. Locks one example at a
+    time.
     """
     # By example, whose lock lets its consensus be counted again without these votes.
     validators_of: dict[int, list[int]] = defaultdict(list)
@@ -42,7 +43,10 @@ def take_back_stray_votes() -> int:
 
 
 def _stray_votes() -> QuerySet[Validation]:
-    """Return the votes of people of panels on tasks of no study of theirs."""
+    """Return panel participants' votes on tasks in which they take part in no study.
+
+    Excludes released rounds.
+    """
     votes = Validation.objects.filter(validator__source__in=OF_PANELS, is_imported=False)
     votes = votes.exclude(example__round__state=Round.State.RELEASED)
     task = OuterRef("example__round__task")

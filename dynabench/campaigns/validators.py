@@ -9,7 +9,7 @@ from tasks.config.parsing import ConfigError
 
 
 def check_rules(text: str) -> None:
-    """Check that each line is a rule. Raises ValidationError with each that is none."""
+    """Check that each line is a valid rule. Raises ValidationError for each invalid line."""
     try:
         read_rules(text)
     except RuleError as error:
@@ -22,7 +22,7 @@ def check_rules(text: str) -> None:
 
 
 def check_questionnaire(text: str) -> None:
-    """Check a questionnaire. Raises ValidationError with each problem, its line and its cure."""
+    """Check a questionnaire. Raises ValidationError with each problem's line and remedy."""
     try:
         read_questionnaire(text)
     except ConfigError as error:

@@ -50,7 +50,7 @@ WORK = {
 
 
 def _find_campaign(request: HttpRequest, slug: str) -> Campaign:
-    """Return the campaign, and let Mechanical Turk frame its pages. Raises Http404."""
+    """Return the campaign, and allow Mechanical Turk to frame its pages. Raises Http404."""
     campaign = get_object_or_404(Campaign.objects.select_related("task"), slug=slug)
     request.is_framed = campaign.way == Campaign.Way.MTURK  # type: ignore[attr-defined]
     return campaign
@@ -60,14 +60,15 @@ def _find_campaign(request: HttpRequest, slug: str) -> Campaign:
 @login_not_required
 @require_http_methods(["GET", "HEAD"])
 def arrive(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the text to agree to, or lead somebody who agreed before back to their place.
+    """Show the consent form to a newcomer, or lead a participant back to their place.
 
-    1. In a panel's preview nobody arrives: show the study.
-    2. A panel's link names who came: the browser keeps that, and goes on at the clean address.
-    3. Who came by a panel: their place, or the consent.
-    4. Who has an account: their place, or the consent, where the campaign is for accounts.
+    1. In a panel's preview: show the study.
+    2. By a panel's link: store the ids in a cookie and redirect to the URL without them.
+    3. With that cookie: lead to their place, or show the consent form.
+    4. With an account, if the campaign admits accounts: lead to their place, or show the
+       consent form.
 
-    Nothing is stored here before the consent.
+    Nothing is stored on the site before the consent.
     """
     campaign = _find_campaign(request, slug)
     panel = PANELS.get(campaign.way)
@@ -93,7 +94,7 @@ def arrive(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
-    """Return who comes, by the address; None where it names nobody."""
+    """Return the arrival that the URL identifies; None if it identifies nobody."""
     if campaign.way == Campaign.Way.INVITATION:
         return invited(campaign, request.GET.get("key", ""))
     panel = PANELS.get(campaign.way)
@@ -101,16 +102,16 @@ def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
 
 
 def _is_by_account(request: HttpRequest, campaign: Campaign) -> bool:
-    """Return whether this person may come with an account of the site."""
+    """Return whether this person may take part with an account of the site."""
     if campaign.way == Campaign.Way.INVITATION:
         return is_invited(campaign, request.user)
     return campaign.way == Campaign.Way.ACCOUNT
 
 
 def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
-    """Lead somebody who took part before back to their place, or ask them to sign in there.
+    """Lead an earlier participant back to their place, or show a button to sign in there.
 
-    A link does not sign anybody in, as any page of the web may lead a browser to it.
+    A link alone signs nobody in, because any web page may lead a browser to it.
     """
     # They took part and had their data deleted since.
     if place.annotator is None or place.annotator.user is None:
@@ -124,7 +125,7 @@ def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
 @login_not_required
 @require_POST
 def go_on(request: HttpRequest, slug: str) -> HttpResponse:
-    """Sign in somebody who took part before, as their browser's cookie says."""
+    """Sign in an earlier participant, identified by the arrival cookie."""
     campaign = _find_campaign(request, slug)
     arrival = arrival_of(request, campaign)
     place = place_services.known_place(campaign, arrival) if arrival else None
@@ -138,7 +139,7 @@ def go_on(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _ask_consent(request: HttpRequest, campaign: Campaign) -> HttpResponse:
-    """Show the consent text, or a friendly message when the campaign is full."""
+    """Show the consent form, or a message if the campaign admits nobody now."""
     # An address that arrives very often makes the site look for no more places.
     if is_used_up("arriving", get_adapter().get_client_ip(request)):
         return _no_place(request, campaign, "busy", status=429)
@@ -152,13 +153,13 @@ def _ask_consent(request: HttpRequest, campaign: Campaign) -> HttpResponse:
 def _no_place(
     request: HttpRequest, campaign: Campaign, why: str, *, status: int = 200
 ) -> HttpResponse:
-    """Render the page that says why nobody may come, with the way back to the panel."""
+    """Render the page that says why the person cannot take part, with a link to the panel."""
     values = {"why": why, **_way_back(campaign, campaign.code_returned)}
     return _page(request, campaign, "campaigns/no_place.html", values, status=status)
 
 
 def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
-    """Return the panel's code, and the address that takes it."""
+    """Return the panel's completion code and the panel URL that accepts it."""
     panel = PANELS.get(campaign.way)
     url = panel.way_back(campaign.completion_url, code) if panel else ""
     return {"code": code, "back_url": url}
@@ -167,14 +168,14 @@ def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
 def _consent_page(
     request: HttpRequest, campaign: Campaign, form: ConsentForm, *, is_again: bool = False
 ) -> HttpResponse:
-    """Render the consent form. is_again: the text has changed since the person agreed."""
+    """Render the consent form. is_again: whether the text has changed since the consent."""
     values = {"form": form, "is_again": is_again, **_texts(campaign)}
     status = form_status(form)
     return _page(request, campaign, "campaigns/consent.html", values, status=status)
 
 
 def _texts(campaign: Campaign) -> dict[str, str]:
-    """Return the texts that people read before they agree."""
+    """Return the texts that people read before they consent."""
     text = campaign.consents.first()
     return {
         "text": render_markdown(text.text) if text else "",
@@ -199,7 +200,7 @@ def _page(
 @login_not_required
 @require_POST
 def consent(request: HttpRequest, slug: str) -> HttpResponse:
-    """Store the person who agrees and sign them in; somebody who declines leaves no trace."""
+    """Give a consenting person a place and sign them in; a refusal leaves no trace."""
     campaign = _find_campaign(request, slug)
     arrival = arrival_of(request, campaign)
     if arrival:
@@ -232,14 +233,14 @@ def consent(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _gone(request: HttpRequest, campaign: Campaign, why: str) -> HttpResponse:
-    """Render the way back, and let the browser forget who came."""
+    """Render the reason with a link to the panel, and delete the arrival cookie."""
     response = _no_place(request, campaign, why)
     forget_arrival(response, campaign)
     return response
 
 
 def _agreed(request: HttpRequest, campaign: Campaign, secret: str) -> HttpResponse:
-    """Show the personal link once, or lead somebody who needs none to their progress."""
+    """Show the personal link once; without a secret, redirect to the progress page."""
     if secret:
         url = request.build_absolute_uri(reverse("personal", args=[secret]))
         response = _page(request, campaign, "campaigns/agreed.html", {"url": url})
@@ -259,7 +260,7 @@ def _own_place(request: HttpRequest, slug: str) -> Place:
 @never_cache
 @require_http_methods(["GET", "HEAD"])
 def progress(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show what is done and what is left; once all is submitted, the way back to the panel."""
+    """Show what is done and what is left; after submission, the way back to the panel."""
     place = _own_place(request, slug)
     campaign = place.campaign
     newest = campaign.consents.first()
@@ -294,7 +295,7 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD"])
 def next_work(request: HttpRequest, slug: str) -> HttpResponse:
-    """Lead to the work that is not done, or to the progress, which says more, if none is left."""
+    """Redirect to unfinished work, or to the progress page if none is left."""
     place = _own_place(request, slug)
     campaign = place.campaign
     if place.state == State.WORKING and place.consent == campaign.consents.first():
@@ -307,7 +308,7 @@ def next_work(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _code(place: Place) -> str:
-    """Return the panel's code for how somebody's participation ended."""
+    """Return the panel's code for the way in which the participation ended."""
     campaign = place.campaign
     # They leave with the code of people who return, and get their pay as a bonus.
     is_part = campaign.pays_parts_as_bonus and place.part_pay is not None
@@ -320,7 +321,7 @@ def _code(place: Place) -> str:
 
 @require_POST
 def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
-    """Store a person's consent to a new version of the text; somebody who declines leaves."""
+    """Store a person's consent to a new version of the text; a refusal ends their place."""
     place = _own_place(request, slug)
     if "no" in request.POST:
         place_services.give_back(place=place)
@@ -336,7 +337,7 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def finish(request: HttpRequest, slug: str) -> HttpResponse:
-    """Submit, once everything is done or no work is left."""
+    """Submit the work, once everything is done or no work is left."""
     place = _own_place(request, slug)
     done = done_of(place)
     if place.state in WORKING and not may_submit(place, done):
@@ -350,7 +351,7 @@ def finish(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def leave(request: HttpRequest, slug: str) -> HttpResponse:
-    """Give the place back before the end."""
+    """End the person's participation before the work is submitted."""
     place_services.give_back(place=_own_place(request, slug))
     enter(request, _own_place(request, slug))
     return redirect("campaigns:progress", slug)
@@ -369,7 +370,7 @@ def appeal(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def questions(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show and store the questions before the work, once."""
+    """Show the questionnaire before the work, and store its answers once."""
     place = _own_place(request, slug)
     if place.state != State.TESTING or place.answers is not None:
         return redirect("campaigns:progress", slug)
@@ -388,7 +389,7 @@ def questions(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def test(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the guided tour and the test; store a try, and answer it with explanations."""
+    """Show the guided tour and the test; POST stores a try and explains the wrong answers."""
     place = _own_place(request, slug)
     if place.state != State.TESTING:
         return redirect("campaigns:progress", slug)
@@ -430,7 +431,7 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
 def _missed_items(
     items: Sequence[Item], golds: Sequence[Gold], answers: Mapping[str, str]
 ) -> list[tuple[Item, str, str]]:
-    """Return the items that were answered wrongly, with the right answer and the explanation."""
+    """Return each wrongly answered item with the right answer and the explanation."""
     missed = []
     for item, gold in zip(items, golds, strict=True):
         right = f"label:{gold.label}" if gold.label else f"verdict:{gold.verdict}"

@@ -18,13 +18,11 @@ from validation.judging.services import open_session
 
 
 def offer_next_work(place: Place, done: Done) -> bool:
-    """Give the person what comes next, and return whether there was something.
+    """Offer the person unfinished work, and return whether there was any.
 
-    Of what they have not done enough of: a lease of the next example to judge, an assignment to
-    write
-    about, or a pair to compare, as the page would on which they do it. So it takes the locks of
-    those
-    services.
+    Leases the next example to judge, creates an assignment to write about, or draws a pair
+    to compare, as the page for that work does; takes the same locks. False if the person
+    has reached the task's daily limit.
     """
     assert place.annotator
     task = place.campaign.task
@@ -36,14 +34,14 @@ def offer_next_work(place: Place, done: Done) -> bool:
 
 
 def _may_judge(person: Annotator, task: Task) -> bool:
-    """Return whether there is an example for the person to judge; it is leased to them."""
+    """Return whether an example is left for the person to judge, and lease it to them."""
     # A judge who is paused for a break has work: it goes on after the break.
     session = open_session(validator=person, task=task)
     return session.is_paused or session.lease is not None
 
 
 def _may_write(person: Annotator, task: Task) -> bool:
-    """Return whether the person may write another example; they get an assignment."""
+    """Return whether the person may write another example, and assign it to them."""
     round = round_to_write(task, person)
     if round is None:
         return False
@@ -60,7 +58,7 @@ def _may_write(person: Annotator, task: Task) -> bool:
 
 
 def _may_compare(person: Annotator, task: Task) -> bool:
-    """Return whether the person may begin a battle, or has one open."""
+    """Return whether the person has an open battle or may begin one."""
     if open_battle(person, task):
         return True
     try:

@@ -43,7 +43,7 @@ from tasks.selectors import find_visible_tasks
 
 
 class CommunitySerializer(serializers.ModelSerializer[Community]):
-    """A community in the list."""
+    """A community in the list of communities."""
 
     tracks = serializers.ListField(child=serializers.CharField())
 
@@ -53,7 +53,7 @@ class CommunitySerializer(serializers.ModelSerializer[Community]):
 
 
 class PostSerializer(serializers.ModelSerializer[Post]):
-    """News."""
+    """A news item of a community."""
 
     class Meta:
         model = Post
@@ -69,7 +69,7 @@ class CommunityTaskSerializer(serializers.Serializer[Any]):
 
 
 class JointFileSerializer(serializers.Serializer[Any]):
-    """A file that an archive of predictions or of training data must hold."""
+    """A file that an archive of predictions or of training data must contain."""
 
     kind = serializers.ChoiceField(["predictions", "rows"])
     place = serializers.CharField(help_text="In the archive.")
@@ -78,7 +78,7 @@ class JointFileSerializer(serializers.Serializer[Any]):
 
 
 class WholeCommunitySerializer(CommunitySerializer):
-    """A community with its text, tasks and news, as far as one may see them."""
+    """A community with its text, and with the tasks and news that the reader may see."""
 
     tasks = CommunityTaskSerializer(many=True)
     news = PostSerializer(many=True)
@@ -89,7 +89,7 @@ class WholeCommunitySerializer(CommunitySerializer):
 
 
 class CommunityChangeSerializer(serializers.Serializer[Any]):
-    """What changes; the rest stays."""
+    """The fields of a community to change; omitted fields stay as they are."""
 
     name = request_field(CommunityForm, "name", required=False)
     summary = request_field(CommunityForm, "summary")
@@ -109,7 +109,7 @@ class PointsSerializer(serializers.Serializer[Any]):
 
 
 class CommunityLineSerializer(serializers.Serializer[Any]):
-    """A model's line; without a rank it lacks tasks that count."""
+    """A model's row on the board. No rank: it lacks results in tasks that count."""
 
     rank = serializers.CharField(help_text="2= is shared; empty: none.")
     first = serializers.IntegerField(allow_null=True)
@@ -125,7 +125,7 @@ class CommunityLineSerializer(serializers.Serializer[Any]):
 
 
 class CommunityColumnSerializer(serializers.Serializer[Any]):
-    """A task of the board."""
+    """A task's column on the board."""
 
     task = serializers.CharField()
     metric = serializers.CharField()
@@ -134,14 +134,14 @@ class CommunityColumnSerializer(serializers.Serializer[Any]):
 
 
 class CommunityBoardSerializer(serializers.Serializer[Any]):
-    """The board across tasks."""
+    """The leaderboard across a community's tasks."""
 
     columns = CommunityColumnSerializer(many=True)
     lines = CommunityLineSerializer(many=True)
 
 
 class NewJointSerializer(serializers.Serializer[Any]):
-    """A model for all tasks of a community."""
+    """A new submission of one model to all tasks of a community."""
 
     kind = LateChoiceField(joint_kind_names)
     name = request_field(JointForm, "name")
@@ -153,7 +153,7 @@ class NewJointSerializer(serializers.Serializer[Any]):
 
 
 class JointModelSerializer(serializers.Serializer[Any]):
-    """What one task says."""
+    """The submission of a jointly submitted model to one task."""
 
     id = serializers.UUIDField()
     task = serializers.CharField(source="task.code")
@@ -162,7 +162,7 @@ class JointModelSerializer(serializers.Serializer[Any]):
 
 
 class JointSerializer(serializers.ModelSerializer[JointSubmission]):
-    """A model that was submitted to all tasks, with the submission of each."""
+    """A joint submission, with its submission to each task."""
 
     models = serializers.SerializerMethodField()
 
@@ -174,13 +174,13 @@ class JointSerializer(serializers.ModelSerializer[JointSubmission]):
     def get_models(self, joint: JointSubmission) -> Any:
         """Return the submissions to tasks that the owner may still see.
 
-        `_own_submissions` has fetched them.
+        `_own_submissions` has prefetched them.
         """
         return JointModelSerializer(joint.submissions.all(), many=True).data
 
 
 def _own_submissions(owner: User) -> QuerySet[JointSubmission]:
-    """Return one's joint submissions, each with the submissions to tasks that one may see."""
+    """Return the user's joint submissions, with the submissions to tasks that they may see."""
     visible = Submission.objects.filter(task__in=find_visible_tasks(owner)).select_related("task")
     # A log may have megabytes, and the list shows none.
     models = Prefetch("submissions", visible.defer("log").order_by("task__code"))
@@ -188,19 +188,19 @@ def _own_submissions(owner: User) -> QuerySet[JointSubmission]:
 
 
 def find(request: Request, slug: str) -> Community:
-    """Return the community, for those who may see it. Raises Http404."""
+    """Return the community, if the person may see it. Raises Http404."""
     return get_object_or_404(listed_communities(request.user), slug=slug)
 
 
 class ByName(Pages):
-    """By their addresses."""
+    """A pagination of communities, ordered by slug."""
 
     ordering = "slug"
 
 
 @extend_schema_view(get=extend_schema(operation_id="communities_list"))
 class Communities(generics.ListAPIView[Community]):
-    """The communities that you may see."""
+    """The communities that the caller may see."""
 
     is_public = True
     serializer_class = CommunitySerializer
@@ -218,12 +218,12 @@ class CommunityView(APIView):
 
     @extend_schema(operation_id="communities_get", responses=WholeCommunitySerializer)
     def get(self, request: Request, slug: str) -> Response:
-        """A community with its tasks and news, and what an archive for all of them must hold."""
+        """Return a community with tasks, news and the files that a joint archive must contain."""
         return self._whole(find(request, slug))
 
     @write("communities_change", CommunityChangeSerializer, WholeCommunitySerializer)
     def patch(self, request: Request, slug: str) -> Response:
-        """Change what its page says, who sees it and its tracks; for its owners."""
+        """Change a community's text, visibility and tracks. Owners only."""
         community, actor = find(request, slug), person(request)
         # Before the body is read: others get a refusal, and no errors about their fields.
         check_runs(actor, community)
@@ -234,7 +234,7 @@ class CommunityView(APIView):
         return self._whole(community)
 
     def _whole(self, community: Community) -> Response:
-        """Return the answer with all of a community that the person may see."""
+        """Return the response with everything about a community that the person may see."""
         user = self.request.user
         files = []
         for kind, joint in joint_kinds():
@@ -252,7 +252,7 @@ class CommunityView(APIView):
 
 
 def _file_of(kind: str, part: JointPart) -> dict[str, str]:
-    """Return the file that an archive must hold for a part, as the API names it."""
+    """Return the archive's file for a part of a joint submission, as the API describes it."""
     return {
         "kind": kind,
         "place": f"{part.place}.jsonl",
@@ -274,7 +274,7 @@ class CommunityBoardView(APIView):
         responses=CommunityBoardSerializer,
     )
     def get(self, request: Request, slug: str) -> Response:
-        """The board across tasks; `w_<task>` is another weight of one, `track` chooses a track."""
+        """Return the board across tasks. `w_<task>` sets a task's weight, `track` a track."""
         check_query(request, "track", prefixes=(WEIGHT,))
         community = find(request, slug)
         entries = entries_for(request.user, community)
@@ -292,7 +292,7 @@ class CommunityBoardView(APIView):
 
 
 def _line(line: Line) -> dict[str, Any]:
-    """Return a line of the board as the API has it."""
+    """Return a line of the board in the API's format."""
     entrant, score = line.entrant, line.score
     points = [
         {"task": task, "model": entrant.models[task], **value._asdict()}
@@ -315,7 +315,7 @@ def _line(line: Line) -> dict[str, Any]:
 
 @extend_schema_view(get=extend_schema(operation_id="communities_submissions"))
 class JointSubmissions(generics.ListAPIView[JointSubmission]):
-    """What you submitted to all tasks of a community, the newest first."""
+    """The caller's joint submissions to a community, newest first."""
 
     serializer_class = JointSerializer
     pagination_class = NewestFirst
@@ -324,15 +324,16 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
     throttle = "submit"
 
     def get_queryset(self) -> QuerySet[JointSubmission]:
-        """Return what the person submitted to all tasks of the community."""
+        """Return the person's joint submissions to the community."""
         community = find(self.request, self.kwargs["slug"])
         return _own_submissions(person(self.request)).filter(community=community)
 
     @write("communities_submit", NewJointSerializer, {201: JointSerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Submit a model to all tasks that take its kind; all of them do, or none.
+        """Submit a model to all tasks that accept its kind. All are submitted, or none.
 
-        422 with the code `joint` when some refuse; the message says which, and why.
+        422 with the code `joint` if some tasks refuse; the message lists them with their
+           reasons.
         """
         community, owner = find(request, slug), person(request)
         fields = read(NewJointSerializer, request)

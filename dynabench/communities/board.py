@@ -22,8 +22,8 @@ WEIGHT = "w_"
 class BoardRow:
     """A public model of one task.
 
-    owner: person or team; empty where there is none, or it is hidden. whose: the same for the
-    models of one owner that have one name; empty likewise.
+    owner: person or team; empty if there is none or it is hidden. whose: key shared by the
+    models that one owner submitted under one name; empty if the owner is.
     """
 
     id: str
@@ -35,7 +35,7 @@ class BoardRow:
 
 
 class Head(NamedTuple):
-    """The column of a task. floor: the main metric, in percent, that gives no points."""
+    """The column of a task. floor: main metric, in percent, that earns 0 points."""
 
     task: Task
     metric: str
@@ -44,7 +44,7 @@ class Head(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The points of a model in a task, and the id of its submission; None: not run there."""
+    """A model's points in a task, and its submission's id; None: not evaluated there."""
 
     task: Task
     points: float | None
@@ -53,9 +53,9 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Board:
-    """The board as it is shown.
+    """The board across tasks, as displayed.
 
-    track: the chosen one; "": all. unread: fields of the query that are no weights.
+    track: the selected track; "": all. unread: query parameters that are not valid weights.
     """
 
     heads: Sequence[Head]
@@ -66,7 +66,7 @@ class Board:
 
     @property
     def rows(self) -> list[tuple[Line, int, list[Cell]]]:
-        """Return each line with how many of the tasks that count it has, and its cells."""
+        """Return (line, number of counted tasks with a result, cells) for each model."""
         rows = []
         for line in self.lines:
             cells = [_cell(line, head.task) for head in self.heads]
@@ -75,7 +75,7 @@ class Board:
 
     @property
     def wanted(self) -> int:
-        """Return how many tasks count."""
+        """Return the number of tasks that count."""
         return sum(head.weight > 0 for head in self.heads)
 
 
@@ -88,12 +88,11 @@ def _cell(line: Line, task: Task) -> Cell:
 def board_of(
     community: Community, entries: Collection[CommunityTask], query: Mapping[str, str]
 ) -> Board:
-    """Return the board of the community's tasks that the reader may see, by the query.
+    """Return the board across the tasks that the reader may see.
 
-    entries: with their tasks, as `selectors.entries_for` returns them; no other task is read.
-    query: weights (`w_nli=2`) and `track`. A bounded number of queries once the boards of the tasks
-    are
-    cached, for a minute or so.
+    entries: with their tasks, from `selectors.entries_for`; no other task is read.
+    query: weights (`w_nli=2`) and `track`.
+    The number of queries is bounded once the tasks' boards are cached, for about a minute.
     """
     # Arenas have no main metric.
     ranked = [entry for entry in entries if entry.task.config.kind == "examples"]
@@ -119,9 +118,9 @@ def board_of(
 def _read_weights(
     entries: Collection[CommunityTask], query: Mapping[str, str]
 ) -> tuple[dict[str, float], list[str]]:
-    """Return the weights by task, and the fields of the query that are no weights.
+    """Return the weights by task, and the query parameters that are not valid weights.
 
-    The reader's weights go before the owners'.
+    The reader's weights override the owners'.
     """
     weights, unread = {}, []
     for entry in entries:
@@ -137,7 +136,7 @@ def _read_weights(
 
 
 def weight_of(text: str) -> float:
-    """Return a weight from 0 to MOST. Raises ValueError."""
+    """Parse a weight from 0 to MOST. Raises ValueError."""
     value = float(text)
     if not 0 <= value <= MOST:
         raise ValueError(text)
@@ -145,7 +144,10 @@ def weight_of(text: str) -> float:
 
 
 def floor_of(task: Task) -> float:
-    """Return the main metric, in percent, of what knows nothing, as the task's own board has it."""
+    """Return the main metric, in percent, of the task's baseline without knowledge.
+
+    Taken from the task's own leaderboard.
+    """
     from leaderboard.board.matrix import pool_of  # loads numpy
 
     main = task.config.metrics.main
@@ -153,10 +155,11 @@ def floor_of(task: Task) -> float:
 
 
 def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
-    """Return the public models of the tasks, each once.
+    """Return the public models of the tasks, without duplicates.
 
-    What was submitted jointly is one model, and so is what one person submitted under one name. A
-    hidden name is never put together with one that is shown, which would reveal it.
+    A joint submission is one model, as are one owner's submissions under the same name.
+    Models with a hidden owner are never merged with others, because that would reveal the
+    owner.
     """
     # By the version of the configuration, as it names the main metric.
     task_of = {f"community-board-{task.pk}-{task.config_number}": task for task in tasks}
@@ -176,7 +179,10 @@ def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
 def _entrant(
     key: str, rows: Sequence[tuple[Task, BoardRow]], joint_of: Mapping[str, JointSubmission]
 ) -> Entrant:
-    """Return one model with its best submission to each task. rows: as the boards order them."""
+    """Return one model with its best submission to each task.
+
+    rows: in the order of the tasks' boards.
+    """
     _task, first = rows[0]
     joint = joint_of.get(first.id)
     # A board has its best model first, so reversed the best one is stored last.
@@ -196,7 +202,7 @@ def _entrant(
 
 
 def _joint_submissions(community: Community, tasks: Sequence[Task]) -> dict[str, JointSubmission]:
-    """Return the joint submission of which a submission is a part, by its id. One query."""
+    """Return the joint submission to which each submission belongs, by its id. One query."""
     # From the table of links: one query, however many joint submissions there are.
     links = JointSubmission.submissions.through.objects.filter(
         jointsubmission__community=community, submission__task__in=tasks
@@ -206,7 +212,7 @@ def _joint_submissions(community: Community, tasks: Sequence[Task]) -> dict[str,
 
 
 def _rows(task: Task) -> list[BoardRow]:
-    """Return the models of the public board, by their main metric over the sets that count."""
+    """Return the models of the task's public board, ranked by the main metric."""
     from leaderboard.board.matrix import score_matrix  # loads numpy
     from leaderboard.board.opening import opening_of
     from leaderboard.board.ranked import rank_board
@@ -236,9 +242,9 @@ def _rows(task: Task) -> list[BoardRow]:
 
 
 class DataRow(NamedTuple):
-    """The result of training one task's model on one submission of rows.
+    """The result of training a task's model on one submission of rows.
 
-    labels: how many rows of each label.
+    rows: number of submitted rows; chosen: of those used. labels: number of rows by label.
     """
 
     line: Line
@@ -251,7 +257,7 @@ class DataRow(NamedTuple):
 
 
 def data_rows(board: Board) -> list[DataRow]:
-    """Return the submissions of training data behind the board's lines, task by task. One query."""
+    """Return the training-data submissions behind the board's lines, by task. One query."""
     ids: set[str] = set()
     for line in board.lines:
         ids.update(line.entrant.models.values())

@@ -19,7 +19,7 @@ LONGEST_TEXT = 100_000
 
 
 class CommunityProposalForm(forms.Form):
-    """A community that the administrators decide about."""
+    """A form for the proposal of a community."""
 
     name = forms.CharField(label=_("Name"), max_length=100)
     slug = forms.CharField(
@@ -38,7 +38,7 @@ class CommunityProposalForm(forms.Form):
 
 
 class CommunityDecisionForm(forms.Form):
-    """What an administrator decides about a proposal."""
+    """A form for an administrator's decision on a proposal."""
 
     approve = forms.TypedChoiceField(
         label=_("Decision"),
@@ -58,7 +58,7 @@ class CommunityDecisionForm(forms.Form):
 
 
 class CommunityForm(forms.ModelForm):
-    """What a community's page says, and who sees it."""
+    """A form for a community's text, visibility and tracks."""
 
     tracks = forms.CharField(
         label=_("Tracks"),
@@ -93,23 +93,23 @@ class CommunityForm(forms.ModelForm):
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Show the tracks one a line."""
+        """Show the tracks one per line."""
         super().__init__(*args, **kwargs)
         self.initial["tracks"] = "\n".join(self.instance.tracks)
 
     def clean_tracks(self) -> list[str]:
-        """Return each line that holds words, with single spaces."""
+        """Return the non-empty lines, with whitespace collapsed."""
         lines = self.cleaned_data["tracks"].splitlines()
         return [" ".join(line.split()) for line in lines if line.strip()]
 
 
 class LogoForm(forms.Form):
-    """A picture."""
+    """A form for a community's logo."""
 
     logo = forms.FileField(label=_("Logo"), help_text=_("PNG, JPEG, WebP or GIF."))
 
     def clean_logo(self) -> Any:
-        """Return the file, unless it is too large to be read."""
+        """Return the uploaded file; an error if it is too large."""
         file = self.cleaned_data["logo"]
         if file.size > MAX_BYTES:
             raise forms.ValidationError(TOO_MANY_BYTES)
@@ -117,13 +117,13 @@ class LogoForm(forms.Form):
 
 
 class OwnerForm(forms.Form):
-    """A new owner, by address, so that nobody's address is offered."""
+    """A form for a new owner's email address, which is typed so that none is revealed."""
 
     email = AddressField(label=_("E-mail address of the account"))
 
 
 class PostForm(forms.ModelForm):
-    """News."""
+    """A form for a news item."""
 
     text = forms.CharField(
         label=_("Text"),
@@ -138,15 +138,15 @@ class PostForm(forms.ModelForm):
         labels = {"title": _("Title")}
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
-        """Make the form beside that of the page's own text, whose fields have the same names."""
+        """Build the form with a prefix, because the page's text form has the same fields."""
         super().__init__(data, auto_id="news_%s")
 
 
 class WeightsForm(forms.Form):
-    """What each task counts in the board across tasks, before readers choose for themselves."""
+    """A form for the default weights of the tasks on the board."""
 
     def __init__(self, entries: list[CommunityTask], *args: Any) -> None:
-        """Make a field for each entry's weight."""
+        """Build a weight field for each entry."""
         super().__init__(*args)
         for entry in entries:
             self.fields[f"weight_{entry.pk}"] = forms.FloatField(
@@ -155,12 +155,12 @@ class WeightsForm(forms.Form):
 
     @property
     def weights(self) -> dict[int, float]:
-        """Return the weights by the id of the entry, once the form is valid."""
+        """Return the weights by entry id. Call only on a valid form."""
         return {int(name.partition("_")[2]): value for name, value in self.cleaned_data.items()}
 
 
 class JoinForm(forms.Form):
-    """Which of one's tasks is to join."""
+    """A form for choosing one of the person's tasks to join the community."""
 
     def __init__(self, tasks: QuerySet[Task], *args: Any) -> None:
         """Offer the tasks that may join."""
@@ -171,7 +171,7 @@ class JoinForm(forms.Form):
 
 
 class JointForm(forms.Form):
-    """One model for all tasks."""
+    """A form for submitting one model to all tasks."""
 
     name = forms.CharField(label=_("Name of the model"), max_length=100)
     kind = forms.ChoiceField(label=_("Kind"))
@@ -203,7 +203,7 @@ class JointForm(forms.Form):
     )
 
     def __init__(self, community: Community, kinds: Sequence[str], *args: Any) -> None:
-        """Offer the kinds of models that the tasks take, and the community's tracks."""
+        """Offer the kinds of models that the tasks accept, and the community's tracks."""
         super().__init__(*args)
         kind = self.fields["kind"]
         choices = [(one.name, joint.words) for one, joint in joint_kinds() if one.name in kinds]

@@ -37,10 +37,7 @@ ENDING = ".jsonl"
 
 @dataclass(frozen=True)
 class JointPart:
-    """The part of a joint submission that one task gets.
-
-    place: of its file in the archive, without the ending.
-    """
+    """The part of a joint submission that goes to one task, or to one set of it."""
 
     task: Task
     version: EvaluationSetVersion | None = None
@@ -48,47 +45,54 @@ class JointPart:
 
     @property
     def place(self) -> str:
-        """Return `nli/reviews` for predictions on a set, `nli` for rows."""
+        """Return the part's path in the archive, without extension.
+
+        `nli/reviews` for predictions on a set, `nli` for the rows of a task.
+        """
         code = self.task.code
         return f"{code}/{self.version.evaluation_set.name}" if self.version else code
 
 
 class JointRefused(Refused):
-    """The refusal of a joint submission that not all tasks take, so that none did.
+    """Raised when some task refuses a joint submission, so that nothing was submitted.
 
-    answers: what each task said, by its code; "": it would take it.
+    answers: each task's reason by its code; "": it would accept the submission.
     """
 
     code = "joint"
     status = 422
 
     def __init__(self, answers: Mapping[str, str]) -> None:
-        """Make a refusal whose message has what each task said."""
+        """Compose the message from the tasks' reasons."""
         reasons = "; ".join(f"{code}: {words}" for code, words in answers.items() if words)
         super().__init__(_("Nothing was submitted. %(said)s") % {"said": reasons})
         self.answers = answers
 
 
 def joint_kinds() -> list[tuple[Kind, Joint]]:
-    """Return what can be the same model on many tasks, in the order of the form."""
+    """Return the kinds of models that can be submitted jointly, in the form's order."""
     kinds = [(kind, kind.joint) for kind in KINDS.values() if kind.joint]
     return sorted(kinds, key=lambda pair: pair[1].place)
 
 
 def joint_kind_names() -> list[str]:
-    """Return the names of these kinds, in the order of the form."""
+    """Return the names of the kinds that can be submitted jointly, in the form's order."""
     return [kind.name for kind, _joint in joint_kinds()]
 
 
 def joint_of(kind: str) -> Joint | None:
-    """Return how a kind is submitted to many tasks; None if it is not, or there is none."""
+    """Return the joint-submission settings of a kind.
+
+    None if the kind is unknown or cannot be submitted jointly.
+    """
     return KINDS[kind].joint if kind in KINDS else None
 
 
 def parts_for(user: Person, community: Community, kind: str) -> list[JointPart]:
-    """Return what a model of this kind must bring: a part for each task that takes the kind.
+    """Return the parts of a joint submission of this kind.
 
-    Of the tasks that the person may see; predictions for each set whose inputs may leave.
+    One per task that accepts the kind and to which the person may submit; for predictions,
+    one per set whose inputs may be downloaded.
     """
     tasks = [
         entry.task
@@ -118,16 +122,16 @@ def submit_jointly(
     track: str = "",
     description: str = "",
 ) -> JointSubmission:
-    """Submit a model to all tasks of the community that take its kind, under one name.
+    """Submit a model to all tasks of the community that accept its kind, under one name.
 
     1. Check the kind, the track, the archive and each task's quota.
     2. Unpack the archive and find each task's file (`_files`).
     3. Store the files, then all submissions (`_store_joint`).
-    4. Delete the archive, which is used up.
+    4. Delete the uploaded archive.
 
-    upload: an archive, of the folder or with a file for each task. A language model is asked in
-    each
-    task's own words. The files are stored before anything is locked; then one transaction takes all
+    upload: an archive of the model folder, or with a file for each task. A language model
+    is prompted in each task's own words.
+    The files are stored before any lock is taken; then one transaction makes all
     submissions or none, with the locks of `submit_model`. Raises Invalid, JointRefused,
     UploadRefused.
     """
@@ -156,7 +160,7 @@ def submit_jointly(
 
 
 def _check_quotas(parts: Sequence[JointPart], owner: User) -> None:
-    """Check each task's quota before gigabytes are copied. Raises JointRefused."""
+    """Check each task's quota before large files are copied. Raises JointRefused."""
     with _answers(parts) as answers:
         for part in parts:
             try:
@@ -167,9 +171,9 @@ def _check_quotas(parts: Sequence[JointPart], owner: User) -> None:
 
 @contextmanager
 def _answers(parts: Sequence[JointPart]) -> Iterator[dict[str, str]]:
-    """Yield what each task says, by its code, to be filled in.
+    """Yield a dictionary in which the caller stores each task's reason, by code.
 
-    Raises JointRefused where one of them refuses.
+    Raises JointRefused afterwards if a task refused.
     """
     answers = {part.task.code: "" for part in parts}
     yield answers
@@ -184,7 +188,10 @@ def _store_joint(
     fields: Mapping[str, Any],
     track: str,
 ) -> JointSubmission:
-    """Store the files, then all rows in one transaction; delete the files when that fails."""
+    """Store the files, then all rows in one transaction.
+
+    If that fails, deletes the files again.
+    """
     ready: list[JointPart] = []
     # A person may have few open uploads; these exist for a moment and belong together.
     most_open = MOST_OPEN + len(files) + 1
@@ -217,7 +224,10 @@ def _store_joint(
 def _submit_all(
     parts: Sequence[JointPart], owner: User, fields: Mapping[str, Any]
 ) -> list[Submission]:
-    """Submit each part in the caller's transaction. Raises JointRefused, which undoes them."""
+    """Submit each part in the caller's transaction.
+
+    Raises JointRefused, which rolls the submissions back.
+    """
     submissions = []
     with _answers(parts) as answers:
         for part in parts:
@@ -242,7 +252,7 @@ def _submit_all(
 def _files(
     parts: Sequence[JointPart], how: Joint, upload: Upload | None
 ) -> Iterator[list[tuple[JointPart, Path | None]]]:
-    """Yield each part with its file on this machine; None where it has no file.
+    """Yield each part with its local file, or None if it has no file.
 
     Raises Invalid, JointRefused, UploadRefused.
     """
@@ -265,14 +275,14 @@ def _files(
 
 
 def _place_of(name: str) -> str:
-    """Return the place of the part whose file this is; its ending may be in capitals."""
+    """Return the `JointPart.place` of a file name; the extension is case-insensitive."""
     return name[: -len(ENDING)] if name.lower().endswith(ENDING) else name
 
 
 def _find_files(parts: Sequence[JointPart], folder: Path) -> list[tuple[JointPart, Path | None]]:
-    """Return each part with its file. Raises Invalid, JointRefused.
+    """Return each part with its file, such as `nli/reviews.jsonl`.
 
-    That is `nli/reviews.jsonl`; also `nli.jsonl` where a task has one part.
+    A task with only one part may also use `nli.jsonl`. Raises Invalid, JointRefused.
     """
     files = (path for path in folder.rglob("*") if path.is_file())
     file_at = {_place_of(str(path.relative_to(folder))): path for path in files}

@@ -30,14 +30,14 @@ from tasks.selectors import find_visible_tasks
 
 
 def _room(user: User) -> int:
-    """Return how large a form with a whole file may be."""
+    """Return the maximum size in bytes of a form that contains a file."""
     return largest_of(user) + FORM_BYTES
 
 
 @takes(_room)
 @require_http_methods(["GET", "HEAD", "POST"])
 def submit(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show and take one form for all tasks; where some refuse, a table says what each said."""
+    """Show the form and submit a model to all tasks. If some refuse, list their reasons."""
     community = find_community(request, slug)
     user = person(request)
     parts = {kind: parts_for(user, community, kind) for kind in joint_kind_names()}
@@ -69,9 +69,9 @@ def submit(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _submit_form(user: User, community: Community, form: JointForm) -> JointSubmission:
-    """Submit what the form says. Raises Refused.
+    """Submit the model that the form describes. Raises Refused.
 
-    Its file is deleted then, as a form, unlike an upload by the API, is sent as a whole again.
+    On failure, deletes the uploaded file, because the browser sends it again with the form.
     """
     fields: dict[str, Any] = dict(form.cleaned_data)
     file, upload = fields.pop("upload"), None
@@ -87,7 +87,7 @@ def _submit_form(user: User, community: Community, form: JointForm) -> JointSubm
 
 @require_safe
 def joint(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Show what each task says of a joint submission; for its owner."""
+    """Show the state of a joint submission in each task. Its owner only."""
     community = find_community(request, slug)
     own_joint = get_object_or_404(community.joint_submissions, pk=pk, owner=request.user)
     visible = with_runs(own_joint.submissions.filter(task__in=find_visible_tasks(request.user)))

@@ -11,12 +11,12 @@ from tasks.models.proposal import CODE
 
 
 def logo_path(community: "Community", name: str) -> str:
-    """Return where a logo is stored."""
+    """Return the storage path of a logo."""
     return f"communities/{community.pk}/{name}"
 
 
 class Community(models.Model):
-    """A group of people who keep tasks together."""
+    """A group of people who maintain tasks together."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[CODE])
     name = models.CharField(max_length=100)
@@ -43,7 +43,7 @@ class Community(models.Model):
 
 
 class CommunityTask(models.Model):
-    """A task in a community, or one whose owner asks for it to be."""
+    """A task's membership in a community, or its owner's request to join."""
 
     class State(models.TextChoices):
         ASKED = "asked"
@@ -69,7 +69,7 @@ class CommunityTask(models.Model):
 
 
 class Post(models.Model):
-    """News of a community."""
+    """A news item of a community."""
 
     community = models.ForeignKey(Community, models.CASCADE, related_name="posts")
     # News outlive the account of who posted them.
@@ -88,7 +88,7 @@ class Post(models.Model):
 
 
 class CommunityProposal(models.Model):
-    """A community that somebody wants to found; the administrators decide."""
+    """A proposal for a new community, which administrators decide."""
 
     class State(models.TextChoices):
         WAITING = gettext_noop("waiting")
@@ -120,7 +120,7 @@ class CommunityProposal(models.Model):
 
 
 class ProposedTask(models.Model):
-    """The wish that a proposed task be in a community, whose owners may then decide about it."""
+    """A request that a proposed task join a community, whose owners may then decide on it."""
 
     community = models.ForeignKey(Community, models.CASCADE, related_name="proposed_tasks")
     proposal = models.OneToOneField(TaskProposal, models.CASCADE, related_name="for_community")
@@ -130,7 +130,7 @@ class ProposedTask(models.Model):
 
 
 class JointSubmission(models.Model):
-    """One model on all tasks of a community: a submission of each, under one name."""
+    """A model submitted to all tasks of a community under one name."""
 
     community = models.ForeignKey(Community, models.CASCADE, related_name="joint_submissions")
     owner = models.ForeignKey(

@@ -33,7 +33,7 @@ from tasks.permissions import can_own, can_see, look_up_roles
 
 
 class CommunityProposalSerializer(serializers.ModelSerializer[CommunityProposal]):
-    """A community that is proposed, and what was decided."""
+    """A proposal for a community, with the decision on it."""
 
     community = serializers.CharField(
         source="community.slug", default=None, allow_null=True, help_text="That it founded."
@@ -45,7 +45,7 @@ class CommunityProposalSerializer(serializers.ModelSerializer[CommunityProposal]
 
 
 class NewCommunityProposalSerializer(serializers.Serializer[Any]):
-    """What one proposes."""
+    """A new proposal for a community."""
 
     name = request_field(CommunityProposalForm, "name")
     slug = request_field(CommunityProposalForm, "slug")
@@ -53,7 +53,7 @@ class NewCommunityProposalSerializer(serializers.Serializer[Any]):
 
 
 class CommunityDecisionSerializer(serializers.Serializer[Any]):
-    """What an administrator decides."""
+    """An administrator's decision on a proposed community."""
 
     approve = serializers.BooleanField()
     slug = request_field(
@@ -65,27 +65,27 @@ class CommunityDecisionSerializer(serializers.Serializer[Any]):
 
 
 class CommunityOwnerSerializer(serializers.Serializer[Any]):
-    """An owner, by pseudonym."""
+    """An owner of a community, by pseudonym."""
 
     id = serializers.IntegerField(source="pk")
     name = serializers.CharField(source="annotator", default="", help_text="A pseudonym.")
 
 
 class NewCommunityOwnerSerializer(serializers.Serializer[Any]):
-    """Who shall be one."""
+    """The email address of a new owner."""
 
     email = AddressInRequest(help_text="Of an account, confirmed.")
 
 
 class NewPostSerializer(serializers.Serializer[Any]):
-    """News."""
+    """A new item of news."""
 
     title = request_field(PostForm, "title")
     text = request_field(PostForm, "text", help_text="Markdown.")
 
 
 class CommunityEntrySerializer(serializers.Serializer[Any]):
-    """A task that is in a community, or asks to be."""
+    """A task in a community, or its request to join."""
 
     id = serializers.IntegerField()
     task = serializers.CharField(help_text="Its code; empty: you may not see it.")
@@ -94,27 +94,27 @@ class CommunityEntrySerializer(serializers.Serializer[Any]):
 
 
 class NewCommunityEntrySerializer(serializers.Serializer[Any]):
-    """Which task of one's own asks to join."""
+    """A request that one of the caller's tasks join a community."""
 
     task = serializers.CharField(help_text="Its code.")
 
 
 class CommunityEntryChangeSerializer(serializers.Serializer[Any]):
-    """Let it in, or give it another weight."""
+    """Admission of a task, or its new weight."""
 
     state = serializers.ChoiceField([CommunityTask.State.IN], required=False)
     weight = serializers.FloatField(min_value=0, max_value=MOST, required=False)
 
 
 class Owning(APIView):
-    """Writes of people who own things."""
+    """Base view for actions that need the scope for owners."""
 
     write_scope = ApiToken.Scope.OWN
 
     def run(self, slug: str) -> Community:
-        """Return the community, for its owners.
+        """Return the community, if the person is one of its owners.
 
-        Raises Refused; Http404 where one does not see it.
+        Raises Refused; Http404 if the person may not see it.
         """
         community = find(self.request, slug)
         services.check_runs(person(self.request), community)
@@ -123,14 +123,14 @@ class Owning(APIView):
 
 @extend_schema_view(get=extend_schema(operation_id="community_proposals_list"))
 class CommunityProposals(Owning, generics.ListAPIView[CommunityProposal]):
-    """One's own proposals, and for administrators those that wait; the newest first."""
+    """The caller's own proposals, newest first; administrators also get all pending ones."""
 
     serializer_class = CommunityProposalSerializer
     pagination_class = NewestFirst
     queryset = CommunityProposal.objects.none()
 
     def get_queryset(self) -> QuerySet[CommunityProposal]:
-        """Return one's own proposals, and for administrators those that wait."""
+        """Return the user's own proposals; administrators also get all pending ones."""
         user = person(self.request)
         is_listed = Q(proposer=user)
         if user.is_superuser:
@@ -143,7 +143,7 @@ class CommunityProposals(Owning, generics.ListAPIView[CommunityProposal]):
         {201: CommunityProposalSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Propose a community, which an administrator decides."""
+        """Propose a community. An administrator decides on it."""
         fields = read(NewCommunityProposalSerializer, request)
         proposal = propose_community(proposer=person(request), **fields)
         return Response(CommunityProposalSerializer(proposal).data, status.HTTP_201_CREATED)
@@ -152,7 +152,7 @@ class CommunityProposals(Owning, generics.ListAPIView[CommunityProposal]):
 class CommunityProposalView(Owning):
     @write("community_proposals_decide", CommunityDecisionSerializer, CommunityProposalSerializer)
     def patch(self, request: Request, pk: int) -> Response:
-        """Found the community or decline; for administrators."""
+        """Approve a proposal, which creates the community, or decline it. Administrators only."""
         actor = person(request)
         # For others there is no such address.
         if not actor.is_superuser:
@@ -166,7 +166,11 @@ class CommunityProposalView(Owning):
 
 
 class CommunityOwners(Owning):
-    """Naming an owner counts like a submission, because it tells whether there is an account."""
+    """The owners of a community.
+
+    Adding one counts towards the submission rate limit, because it reveals whether an
+    address has an account.
+    """
 
     throttle = "submit"
 
@@ -174,7 +178,7 @@ class CommunityOwners(Owning):
         operation_id="community_owners_list", responses=CommunityOwnerSerializer(many=True)
     )
     def get(self, request: Request, slug: str) -> Response:
-        """Who runs the community; for its owners."""
+        """List the owners of a community. Owners only."""
         return _owners(self.run(slug))
 
     @write(
@@ -183,7 +187,7 @@ class CommunityOwners(Owning):
         {201: CommunityOwnerSerializer(many=True)},
     )
     def post(self, request: Request, slug: str) -> Response:
-        """Make somebody an owner; for owners."""
+        """Make a person an owner. Owners only."""
         community = self.run(slug)
         fields = read(NewCommunityOwnerSerializer, request)
         services.add_owner(community=community, actor=person(request), **fields)
@@ -191,7 +195,7 @@ class CommunityOwners(Owning):
 
 
 def _owners(community: Community, code: int = status.HTTP_200_OK) -> Response:
-    """Return the answer with the community's owners."""
+    """Return the response that lists the community's owners."""
     rows = community.owners.select_related("annotator").order_by("pk")
     return Response(CommunityOwnerSerializer(rows, many=True).data, code)
 
@@ -199,7 +203,7 @@ def _owners(community: Community, code: int = status.HTTP_200_OK) -> Response:
 class CommunityOwner(Owning):
     @write("community_owners_remove", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
-        """Take an owner out, oneself too. The last one stays."""
+        """Remove an owner; owners may remove themselves. The last one cannot be removed."""
         community = self.run(slug)
         other: User = get_object_or_404(community.owners, pk=pk)
         services.remove_owner(community=community, actor=person(request), user=other)
@@ -209,7 +213,7 @@ class CommunityOwner(Owning):
 class CommunityNews(Owning):
     @write("community_news_post", NewPostSerializer, {201: PostSerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Tell something; for owners."""
+        """Post a news item. Owners only."""
         community = self.run(slug)
         fields = read(NewPostSerializer, request)
         post = services.post_news(community=community, actor=person(request), **fields)
@@ -221,7 +225,7 @@ class CommunityNews(Owning):
 class CommunityPost(Owning):
     @write("community_news_delete", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
-        """Take news back; for owners."""
+        """Delete a news item. Owners only."""
         post = get_object_or_404(self.run(slug).posts.select_related("community"), pk=pk)
         services.delete_post(post=post, actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -232,7 +236,7 @@ class CommunityEntries(Owning):
         operation_id="community_entries_list", responses=CommunityEntrySerializer(many=True)
     )
     def get(self, request: Request, slug: str) -> Response:
-        """All tasks of the community, those too that ask to join; for its owners."""
+        """List the community's tasks and the requests to join. Owners only."""
         entries = list(self.run(slug).entries.select_related("task"))
         user = person(request)
         # One query for the roles in all tasks, which `_entry` asks about each.
@@ -242,7 +246,7 @@ class CommunityEntries(Owning):
 
     @write("community_entries_add", NewCommunityEntrySerializer, {201: CommunityEntrySerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Ask that a task of your own joins; its owners bring theirs in at once."""
+        """Request that a task of your own join. If you also own the community, it joins at once."""
         community, user = find(request, slug), person(request)
         fields = read(NewCommunityEntrySerializer, request)
         task = owned_tasks(user).filter(code=fields["task"]).first()
@@ -254,7 +258,7 @@ class CommunityEntries(Owning):
 
 
 def _entry(user: User, entry: CommunityTask) -> dict[str, Any]:
-    """Return an entry as the API has it, without the code of a task that one may not see."""
+    """Return an entry in the API's format, without the code if the user may not see the task."""
     code = entry.task.code if can_see(user, entry.task) else ""
     return {"id": entry.pk, "task": code, "state": entry.state, "weight": entry.weight}
 
@@ -262,7 +266,7 @@ def _entry(user: User, entry: CommunityTask) -> dict[str, Any]:
 class CommunityEntry(Owning):
     @write("community_entries_change", CommunityEntryChangeSerializer, CommunityEntrySerializer)
     def patch(self, request: Request, slug: str, pk: int) -> Response:
-        """Let a task in that asks, or give one that you see another weight; for owners."""
+        """Admit a task, or change the weight of one that you may see. Owners only."""
         community, user = self.run(slug), person(request)
         entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
         changes = read(CommunityEntryChangeSerializer, request)
@@ -280,7 +284,7 @@ class CommunityEntry(Owning):
 
     @write("community_entries_remove", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
-        """Decline a task that asks, or take one out; for owners of the community or of the task."""
+        """Decline or remove a task. Owners of the community or of the task only."""
         community, user = find(request, slug), person(request)
         entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
         if not (can_run(user, community) or can_own(user, entry.task)):

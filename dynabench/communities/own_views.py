@@ -42,7 +42,7 @@ def _find_own(request: HttpRequest, slug: str) -> Community:
 
 
 def _entries(request: HttpRequest, community: Community) -> list[tuple[CommunityTask, bool]]:
-    """Return all tasks of the community, each with whether the person may see it."""
+    """Return (entry, whether the person may see its task) for each entry of the community."""
     entries = list(community.entries.select_related("task"))
     look_up_roles(request.user, [entry.task for entry in entries])
     return [(entry, can_see(request.user, entry.task)) for entry in entries]
@@ -51,7 +51,7 @@ def _entries(request: HttpRequest, community: Community) -> list[tuple[Community
 def _page(
     request: HttpRequest, community: Community, wrong: BaseForm | None = None
 ) -> HttpResponse:
-    """Render all forms; the one that was refused, `wrong`, keeps what was typed."""
+    """Render all forms. wrong: the invalid form, which keeps its input."""
     entries = _entries(request, community)
     weighed = [entry for entry, is_seen in entries if is_seen and entry.state == "in"]
     forms = {
@@ -86,7 +86,7 @@ def _page(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def manage(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show everything about the community; POST changes its text."""
+    """Show the settings of a community; POST changes its text."""
     community = _find_own(request, slug)
     if request.method != "POST":
         return _page(request, community)
@@ -121,7 +121,10 @@ def change_logo(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def owner_add(request: HttpRequest, slug: str) -> HttpResponse:
-    """Make somebody an owner; limited in an hour, as it tells whether there is an account."""
+    """Make a person an owner.
+
+    Rate-limited, because it reveals whether an address has an account.
+    """
     community = _find_own(request, slug)
     form = OwnerForm(request.POST)
     if form.is_valid():
@@ -138,7 +141,7 @@ def owner_add(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def owner_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Remove an owner, also oneself."""
+    """Remove an owner; owners may remove themselves."""
     community = _find_own(request, slug)
     other = get_object_or_404(community.owners, pk=pk)
     with as_message(request):
@@ -152,7 +155,7 @@ def owner_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 @require_POST
 def news_post(request: HttpRequest, slug: str) -> HttpResponse:
-    """Post news."""
+    """Post a news item."""
     community = _find_own(request, slug)
     form = PostForm(request.POST)
     if form.is_valid():
@@ -164,7 +167,7 @@ def news_post(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def news_delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Delete news."""
+    """Delete a news item."""
     community = _find_own(request, slug)
     post = get_object_or_404(community.posts.select_related("community"), pk=pk)
     services.delete_post(post=post, actor=person(request))
@@ -188,9 +191,9 @@ def weights(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def entry(request: HttpRequest, slug: str, pk: int, action: str) -> HttpResponse:
-    """Admit a task, or take it out.
+    """Admit a task, or remove it.
 
-    For the community's owners; the task's owners may take it out, too.
+    For the community's owners; the task's owners may also remove it.
     """
     community = find_community(request, slug)
     chosen = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
@@ -208,7 +211,10 @@ def entry(request: HttpRequest, slug: str, pk: int, action: str) -> HttpResponse
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, slug: str) -> HttpResponse:
-    """Ask that a task of one's own joins; list those that did, which one may take out again."""
+    """Request that one of the person's tasks join the community.
+
+    Lists those that did, each with a button to remove it.
+    """
     community = find_community(request, slug)
     user = person(request)
     own_tasks = owned_tasks(user)

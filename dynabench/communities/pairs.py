@@ -20,9 +20,9 @@ PAIR = "pair"
 
 @dataclass(frozen=True)
 class PairBoard:
-    """The board of models by language pair.
+    """The leaderboard of a task by language pair.
 
-    sources, targets: what the filters offer. metrics: what may be shown.
+    sources, targets: options of the filters. metrics: metrics that can be chosen.
     """
 
     task: Task
@@ -37,7 +37,7 @@ class PairBoard:
 
     @property
     def rows(self) -> list[tuple[Line, list[Measured]]]:
-        """Return each line with the points of each pair."""
+        """Return each line with its points for each pair."""
         rows = []
         for line in self.lines:
             rows.append((line, [line.points.get(pair, NOTHING) for pair in self.pairs]))
@@ -45,16 +45,18 @@ class PairBoard:
 
 
 def tasks_with_pairs(entries: Collection[CommunityTask]) -> list[Task]:
-    """Return the tasks whose examples are scored separately by pair."""
+    """Return the tasks whose examples are scored separately by language pair."""
     return [entry.task for entry in entries if PAIR in entry.task.config.slices]
 
 
 def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
-    """Return the public models of a task by pair, as the query filters: source, target, metric.
+    """Return the public models of a task by language pair.
 
-    Sets whose answers are secret are left out, as their scores by slice are. The score is the plain
-    mean of the pairs shown; a model that lacks one has none. It has no interval: the pairs hold the
-    same sentences, so their errors are not independent.
+    query: filters by source, target and metric.
+    Sets with secret answers are left out, because their scores by slice are secret, too.
+    The score is the unweighted mean over the displayed pairs; a model that lacks one has
+    none. It has no interval: the pairs share sentences, so their errors are not
+    independent.
     """
     from leaderboard.board.matrix import score_matrix  # loads numpy
 
@@ -95,7 +97,7 @@ def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
 
 
 def _values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, Measured]]:
-    """Return, by model's id and pair, the mean of the open sets that count, in percent."""
+    """Return a metric's mean over the open sets that count, in percent, by model id and pair."""
     model_of: dict[UUID, UUID] = {}
     for model in matrix.models:
         # One model may have a file of predictions for each set.

@@ -12,9 +12,9 @@ IN = CommunityTask.State.IN
 
 
 def listed_communities(user: Person) -> QuerySet[Community]:
-    """Return the communities that this person may see, by name. One query.
+    """Return the communities that the person may see, by name. One query.
 
-    Listed ones, those that the person owns, and those of the person's tasks.
+    These are the listed ones, those that the person owns, and those of the person's tasks.
     """
     if user.is_superuser:
         return Community.objects.all()
@@ -28,12 +28,12 @@ def listed_communities(user: Person) -> QuerySet[Community]:
 
 
 def can_run(user: Person, community: Community) -> bool:
-    """Return whether the person may change the community and decide who joins it."""
+    """Return whether the person may change the community and decide which tasks join it."""
     if not (isinstance(user, User) and user.is_active):
         return False
     return user.is_superuser or community.owners.filter(pk=user.pk).exists()
 
 
 def can_propose(user: Person) -> bool:
-    """Return whether the person may propose a community, which administrators decide."""
+    """Return whether the person may propose a community."""
     return isinstance(user, User) and user.is_active and has_confirmed_address(user)

@@ -39,7 +39,8 @@ DECIDED = {
 def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> CommunityProposal:
     """Store a proposal and email the administrators.
 
-    Locks the proposer, so that many tabs do not exceed the number that may wait. Raises Refused.
+    Locks the proposer, so that parallel requests do not exceed the limit of pending
+    proposals. Raises Refused.
     """
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=proposer.pk)
     if not can_propose(locked):
@@ -60,14 +61,14 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
 
 
 def _check_waiting(number: int) -> None:
-    """Check that somebody with this many waiting proposals may make another. Raises Refused."""
+    """Check that a person with this many pending proposals may make another. Raises Refused."""
     if number >= settings.NEW_TASKS_AT_ONCE:
         message = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
         raise Refused(message % {"number": number}, code="quota")
 
 
 def _check_slug(slug: str) -> None:
-    """Check that an address is free, and no page's own. Raises Refused."""
+    """Check that a slug is free and not reserved for a page of the site. Raises Refused."""
     # These are addresses of pages beside the communities.
     if slug in ("proposals", "new") or Community.objects.filter(slug=slug).exists():
         raise Refused(_("This address is taken. Take another one."), code="exists", field="slug")
@@ -77,10 +78,10 @@ def _check_slug(slug: str) -> None:
 def decide_community(
     *, proposal: CommunityProposal, actor: User, approve: bool, reason: str, slug: str
 ) -> CommunityProposal:
-    """Approve a proposal, which founds the community, or decline it; email the proposer.
+    """Approve a proposal, which creates the community, or decline it; email the proposer.
 
-    The community begins unlisted, with the proposer as owner. Locks the proposal, so that two
-    administrators do not found two. Raises Refused, Invalid.
+    The community is initially unlisted and owned by the proposer. Locks the proposal, so
+    that two administrators do not create two communities. Raises Refused, Invalid.
     """
     may_decide = actor.is_superuser
     check_decision(may_decide=may_decide, approve=approve, reason=reason, code="communities")
@@ -99,10 +100,10 @@ def decide_community(
 
 @transaction.atomic
 def ask_for_task(*, community: Community | None, actor: User, **request: Any) -> TaskProposal:
-    """Ask for a task's approval, of a community's owners where one is named. Raises Refused.
+    """Request the approval of a task, from a community's owners if one is named.
 
-    Administrators may decide in any case. request: the other arguments of `request_approval`, whose
-    locks it takes.
+    Administrators may always decide. request: the other arguments of `request_approval`, whose
+    locks apply. Raises Refused.
     """
     if community is None:
         proposal = request_approval(actor=actor, **request)
@@ -127,9 +128,9 @@ def ask_for_task(*, community: Community | None, actor: User, **request: Any) ->
 
 
 def can_decide_task(user: User, proposal: TaskProposal) -> bool:
-    """Return whether the person decides about a proposed task.
+    """Return whether the person may decide on a proposed task.
 
-    Administrators do, and the owners of the community that it is for.
+    Administrators may, and the owners of the community for which it is proposed.
     """
     link = ProposedTask.objects.filter(proposal=proposal).select_related("community").first()
     return user.is_superuser or bool(link and can_run(user, link.community))
@@ -139,9 +140,9 @@ def can_decide_task(user: User, proposal: TaskProposal) -> bool:
 def decide_task(
     *, proposal: TaskProposal, actor: User, approve: bool, reason: str, code: str = ""
 ) -> TaskProposal:
-    """Decide about a proposed task; one for a community joins it as it is approved.
+    """Decide on a proposed task; if approved, it joins the community it was proposed for.
 
-    Locks as `decide_proposal` does. Raises ConfigError, Refused.
+    Takes the locks of `decide_proposal`. Raises ConfigError, Refused.
     """
     if not can_decide_task(actor, proposal):
         raise Refused(_("Only administrators decide."), code="new_tasks", status=403)

@@ -31,22 +31,22 @@ POOL = "pool"
 
 @cache
 def ready() -> Mapping[str, Mapping[str, Any]]:
-    """Return the contents of each `community.yaml`, by the community's name."""
+    """Return the contents of each predefined `community.yaml`, by the community's name."""
     files = sorted(READY.glob("*/community.yaml"))
     return {file.parent.name: yaml.safe_load(file.read_text()) for file in files}
 
 
 def add_ready(*, name: str, owner: User | None) -> Community:
-    """Make a ready community with its tasks, or what is still missing of it.
+    """Create a predefined community with its tasks, or what is missing of it.
 
-    owner: of the community and of the tasks that are made; None: only administrators run them.
+    owner: of the community and of the new tasks; None: only administrators manage them.
 
-    1. Install the official tasks, where the community names one that has no folder and is missing.
-    2. Make the community.
-    3. Make each task and fill it; a task is hidden until its sets are there.
+    1. Install the official tasks that the community names and that have no folder.
+    2. Create the community.
+    3. Create each task and fill it; a task is hidden until its sets exist.
 
-    What is there stays. One transaction for each task; no lock, as names are unique. Raises
-    Refused.
+    Existing rows are kept. One transaction per task; no lock, because names are unique.
+    Raises Refused.
     """
     about = ready()[name]
     folders = {code: READY / name / code for code in about["tasks"]}
@@ -66,7 +66,10 @@ def add_ready(*, name: str, owner: User | None) -> Community:
 
 @transaction.atomic
 def _make_community(name: str, about: Mapping[str, Any], owner: User | None) -> Community:
-    """Return the community, made if there is none, with another owner if one is named."""
+    """Return the community, created if missing.
+
+    owner: added to its owners if not None.
+    """
     texts = {key: about[key] for key in ("name", "summary", "text", "tracks")}
     community, is_new = Community.objects.get_or_create(
         slug=name, defaults={**texts, "is_listed": True}
@@ -80,9 +83,9 @@ def _make_community(name: str, about: Mapping[str, Any], owner: User | None) -> 
 
 @transaction.atomic
 def _make_task(folder: Path, owner: User | None) -> Task:
-    """Return the task of the folder, made if there is none.
+    """Return the task of the folder, created if missing.
 
-    Raises Refused where somebody else's task has its code.
+    Raises Refused if a different task has its code.
     """
     text = (folder / "task.yaml").read_text()
     existing = Task.objects.filter(code=folder.name).first()
@@ -101,7 +104,7 @@ def _make_task(folder: Path, owner: User | None) -> Task:
 
 
 def _fill_task(task: Task, folder: Path) -> None:
-    """Make the task's missing sets and its pool, then show it to everybody."""
+    """Create the task's missing sets and its pool, then make it visible to everybody."""
     for file in sorted(folder.glob("*.jsonl")):
         if file.stem == POOL:
             _release_pool(task, file)
@@ -117,7 +120,7 @@ def _fill_task(task: Task, folder: Path) -> None:
 
 
 def _release_pool(task: Task, file: Path) -> None:
-    """Import the pool as the task's first round and release it, as far as that is not done."""
+    """Import the pool as the task's first round and release it, unless that is done."""
     first = task.rounds.filter(number=1).first()
     if first is None:
         arguments = ("--task", task.code, "--round", "1", "--policy", "at-least:2")

@@ -19,7 +19,10 @@ ALIKE = 9
 
 
 class Measured(NamedTuple):
-    """A model's main metric on a task, in percent; None: no value, or no interval."""
+    """A model's main metric on a task, with its interval, in percent.
+
+    None: no value, or no interval.
+    """
 
     value: float | None
     low: float | None = None
@@ -31,7 +34,7 @@ NOTHING = Measured(None)
 
 @dataclass(frozen=True)
 class Entrant:
-    """A model with its measured scores, by task. track: empty where it names none."""
+    """A model with its scores by task. track: empty if it names none."""
 
     key: str
     name: str
@@ -43,9 +46,10 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Line:
-    """The line of a model. Without a rank it was not measured on each task that counts.
+    """A model's line on the board. Its rank is None if it lacks a task that counts.
 
-    first, last: the ranks that the intervals allow; None where a score has no interval.
+    first, last: best and worst rank that the intervals allow; None if a score has no
+    interval.
     """
 
     entrant: Entrant
@@ -58,11 +62,10 @@ class Line:
 
 
 def points_of(measured: Measured, floor: float) -> Measured:
-    """Return a metric rescaled to points: 0 at `floor`, 100 at the perfect 100 percent.
+    """Rescale a metric to points: 0 at `floor`, 100 at 100 percent.
 
-    floor: the metric of somebody who knows nothing. Points are never below 0 or above 100; the ends
-    of
-    the interval are rescaled alike.
+    floor: the metric of a model without knowledge, in percent. Points are clipped to 0 to
+    100; the ends of the interval are rescaled in the same way.
     """
 
     def place(value: float | None) -> float | None:
@@ -147,7 +150,7 @@ def across(
 
 
 def _order(line: Line) -> tuple[float, int, str, str]:
-    """Return the key that sorts the lines of a board."""
+    """Return the sort key of a line."""
     # No score is above 0 when it is negated, so lines without one come last.
     score = line.score.value
     negated = 1.0 if score is None else -round(score, ALIKE)
@@ -155,7 +158,7 @@ def _order(line: Line) -> tuple[float, int, str, str]:
 
 
 def _make_line(entrant: Entrant, weights: Mapping[str, float], floors: Mapping[str, float]) -> Line:
-    """Return a line without its ranks."""
+    """Return a model's line without its rank."""
     points = {task: points_of(score, floors[task]) for task, score in entrant.scores.items()}
     missing = tuple(
         task
@@ -166,10 +169,11 @@ def _make_line(entrant: Entrant, weights: Mapping[str, float], floors: Mapping[s
 
 
 def _rank_bounds(scores: Sequence[Measured]) -> list[tuple[int | None, int | None]]:
-    """Return the best and the worst rank of each score by the intervals; None where one has none.
+    """Return the best and worst rank of each score by the intervals; None without an interval.
 
-    Two models differ where their difference is more than both ends towards each other, added as
-    squares. On the same examples that is cautious, as their errors go together.
+    Two models differ significantly if their difference exceeds the root of the sum of
+    squares of the interval ends that face each other. On shared examples this is
+    conservative, because errors are positively correlated.
     """
     if any(score.low is None for score in scores):
         return [(None, None)] * len(scores)
@@ -182,7 +186,7 @@ def _rank_bounds(scores: Sequence[Measured]) -> list[tuple[int | None, int | Non
 
 
 def _is_better(score: Measured, other: Measured) -> bool:
-    """Return whether a score is more than another one, by their intervals. All have one."""
+    """Return whether a score is significantly better than another. Both must have intervals."""
     assert None not in score
     assert None not in other
     down, up = score.value - score.low, other.high - other.value  # type: ignore[operator]

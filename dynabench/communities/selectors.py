@@ -16,9 +16,9 @@ NEWS = 20
 
 
 def entries_for(user: Person, community: Community) -> list[CommunityTask]:
-    """Return the tasks in the community that this person may see, in the order of joining.
+    """Return the community's tasks that the person may see, in the order of joining.
 
-    The person's roles in them are looked up. Three queries.
+    Also loads the person's roles in them. Three queries.
     """
     # An order in a subquery costs time and changes nothing.
     visible = find_visible_tasks(user).order_by()
@@ -30,19 +30,19 @@ def entries_for(user: Person, community: Community) -> list[CommunityTask]:
 
 
 def communities_of(task: Task, user: Person) -> Sequence[Community]:
-    """Return the communities that hold the task, as far as the person may see them."""
+    """Return the communities of the task that the person may see."""
     holding = CommunityTask.objects.filter(task=task, state=IN).values("community")
     return list(listed_communities(user).filter(pk__in=holding))
 
 
 def waiting_proposals(user: User) -> QuerySet[CommunityProposal]:
-    """Return what the administrators have to decide; nothing for others."""
+    """Return the proposals that administrators have to decide; none for other people."""
     waiting = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)
     return waiting if user.is_superuser else waiting.none()
 
 
 def owned_tasks(user: User) -> QuerySet[Task]:
-    """Return the tasks that this person owns; all of them for administrators."""
+    """Return the tasks that the person owns; all tasks for administrators."""
     if user.is_superuser:
         return Task.objects.all()
     owned = TaskMember.objects.standing().filter(user=user, role__in=OWNERS)

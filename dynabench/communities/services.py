@@ -28,7 +28,7 @@ LONGEST_TRACK = 60
 
 
 def check_runs(actor: User, community: Community) -> None:
-    """Check that somebody runs the community. Raises Refused."""
+    """Check that the person manages the community. Raises Refused."""
     if not can_run(actor, community):
         raise Refused(_("Only an owner of the community does this."), code="owners", status=403)
 
@@ -44,10 +44,11 @@ def change_community(
     is_listed: bool,
     tracks: list[str],
 ) -> None:
-    """Change what the page says and who sees it. No lock of the community: the last change wins.
+    """Change a community's name, text, visibility and tracks.
 
-    Locks the names of communities, where a listed one gets another name.
-    tracks: what a joint submission chooses from; empty: it names none. Raises Refused, Invalid.
+    tracks: choices for a joint submission; empty for none.
+    Does not lock the community: the last change wins. Locks the names of communities if a
+    listed one gets another name. Raises Refused, Invalid.
     """
     check_runs(actor, community)
     if len(tracks) > MOST_TRACKS or any(len(track) > LONGEST_TRACK for track in tracks):
@@ -68,9 +69,9 @@ def change_community(
 
 
 def _check_looks(name: str, community: Community) -> None:
-    """Raise Invalid where another listed community has this name, or one that looks like it.
+    """Check that no listed community has this name or one that looks like it.
 
-    Holds the names of communities until the transaction ends.
+    Locks the names of communities until the transaction ends. Raises Invalid.
     """
     # Two communities that take names alike at once would both find theirs free.
     lock_names("communities")
@@ -79,9 +80,9 @@ def _check_looks(name: str, community: Community) -> None:
 
 
 def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
-    """Store a logo, decoded and drawn again; None: delete it. No lock, the last one wins.
+    """Store a logo, decoded and re-encoded; None deletes it.
 
-    Raises Refused; Invalid where the file is no picture.
+    No lock, the last one wins. Raises Refused; Invalid if the file is not a picture.
     """
     check_runs(actor, community)
     old = str(community.logo.name or "")
@@ -102,7 +103,10 @@ def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
 
 @transaction.atomic
 def add_owner(*, community: Community, actor: User, email: str) -> None:
-    """Make the person with this confirmed address an owner. No lock. Raises Refused, Invalid."""
+    """Make the person with this confirmed address an owner.
+
+    Takes no lock. Raises Refused, Invalid.
+    """
     check_runs(actor, community)
     user = find_account(email)
     # Otherwise an account with a stranger's address would become an owner in their place.
@@ -115,9 +119,9 @@ def add_owner(*, community: Community, actor: User, email: str) -> None:
 
 @transaction.atomic
 def remove_owner(*, community: Community, actor: User, user: User) -> None:
-    """Remove an owner. Locks the community, so that two cannot remove each other.
+    """Remove an owner. Raises Refused for the last one.
 
-    Raises Refused for the last one.
+    Locks the community, so that two owners cannot remove each other.
     """
     locked = Community.objects.select_for_update(of=("self",), no_key=True).get(pk=community.pk)
     check_runs(actor, locked)
@@ -130,7 +134,7 @@ def remove_owner(*, community: Community, actor: User, user: User) -> None:
 
 @transaction.atomic
 def post_news(*, community: Community, actor: User, title: str, text: str) -> Post:
-    """Post news. No lock. Raises Refused."""
+    """Post a news item. Takes no lock. Raises Refused."""
     check_runs(actor, community)
     title = checked_name(title, "title")
     post = Post.objects.create(community=community, author=actor, title=title, text=text)
@@ -140,7 +144,7 @@ def post_news(*, community: Community, actor: User, title: str, text: str) -> Po
 
 @transaction.atomic
 def delete_post(*, post: Post, actor: User) -> None:
-    """Delete news. No lock. Raises Refused."""
+    """Delete a news item. Takes no lock. Raises Refused."""
     check_runs(actor, post.community)
     log(actor, "community.post_deleted", post.community, title=post.title)
     post.delete()
@@ -148,9 +152,10 @@ def delete_post(*, post: Post, actor: User) -> None:
 
 @transaction.atomic
 def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTask:
-    """Ask, as the task's owner, that a task joins; an owner of the community brings it in at once.
+    """Request that a task join; it joins at once if the actor also owns the community.
 
-    No lock: a task is in a community once, by a unique constraint. Raises Refused.
+    actor: an owner of the task. Takes no lock: a unique constraint allows one entry per
+    task. Raises Refused.
     """
     if not listed_communities(actor).filter(pk=community.pk).exists():
         raise Refused(_("There is no such community."), code="community", status=404)
@@ -182,7 +187,10 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
 
 @transaction.atomic
 def admit(*, entry: CommunityTask, actor: User) -> None:
-    """Admit a task that asks to join. No lock: one conditional update. Raises Refused."""
+    """Admit a task that has requested to join.
+
+    No lock: one conditional update. Raises Refused.
+    """
     check_runs(actor, entry.community)
     # Of two owners who decide at once, the second finds no task that asks.
     waiting = CommunityTask.objects.filter(pk=entry.pk, state=CommunityTask.State.ASKED)
@@ -193,7 +201,10 @@ def admit(*, entry: CommunityTask, actor: User) -> None:
 
 @transaction.atomic
 def take_out(*, entry: CommunityTask, actor: User) -> None:
-    """Decline a task that asks, or remove one; for owners of either. No lock. Raises Refused."""
+    """Decline a task's request or remove a task.
+
+    For owners of the community or of the task. Takes no lock. Raises Refused.
+    """
     if not can_own(actor, entry.task):
         check_runs(actor, entry.community)
     log(actor, "community.task_out", entry.task, community=entry.community.slug)
@@ -202,7 +213,7 @@ def take_out(*, entry: CommunityTask, actor: User) -> None:
 
 @transaction.atomic
 def set_weights(*, community: Community, actor: User, weights: Mapping[int, float]) -> None:
-    """Set the weights with which the board opens, by id of the entry. Raises Refused, Invalid."""
+    """Set the board's default weights, by entry id. Raises Refused, Invalid."""
     check_runs(actor, community)
     if not all(0 <= weight <= MOST for weight in weights.values()):
         raise Invalid(_("A weight is from 0 to %(most)d.") % {"most": MOST}, field="weights")

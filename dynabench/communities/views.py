@@ -31,19 +31,19 @@ from tasks.contexts.media.views import FILE_HEADERS
 
 
 def find_community(request: HttpRequest, slug: str) -> Community:
-    """Return the community, for those who may see it. Raises Http404."""
+    """Return the community, if the person may see it. Raises Http404."""
     return get_object_or_404(listed_communities(request.user), slug=slug)
 
 
 def _frame(request: HttpRequest, community: Community, here: str) -> dict[str, Any]:
-    """Return what every page of the community shows; `here` is its tab."""
+    """Return the context that every page of the community needs. here: its current tab."""
     return {"community": community, "here": here, "runs": can_run(request.user, community)}
 
 
 @login_not_required
 @require_safe
 def communities(request: HttpRequest) -> HttpResponse:
-    """Show the communities that this person may see."""
+    """Show the communities that the person may see."""
     values: dict[str, Any] = {"communities": listed_communities(request.user)}
     if request.user.is_authenticated:
         user = person(request)
@@ -57,7 +57,7 @@ def communities(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def community(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show a community: its text, the tasks that the person may see, its news."""
+    """Show a community: its text, its news and the tasks that the person may see."""
     community = find_community(request, slug)
     tasks = [entry.task for entry in entries_for(request.user, community)]
     # Of all tasks at once: the cards would ask for each.
@@ -75,7 +75,7 @@ def community(request: HttpRequest, slug: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def logo(request: HttpRequest, slug: str) -> HttpResponse:
-    """Return the logo, under the headers of all pictures."""
+    """Return the logo, with the security headers of all pictures."""
     community = find_community(request, slug)
     try:
         # Through the site, so that the storage needs no public address.
@@ -95,7 +95,7 @@ def logo(request: HttpRequest, slug: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def board(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the board across the tasks, by the reader's weights or those that its owners set."""
+    """Show the board across the tasks, by the reader's weights or the owners' defaults."""
     community = find_community(request, slug)
     entries = entries_for(request.user, community)
     values = _frame(request, community, "board") | {
@@ -109,7 +109,7 @@ def board(request: HttpRequest, slug: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
-    """Show the board of a task by language pair, as the reader filters it."""
+    """Show the board of a task by language pair, with the reader's filters."""
     community = find_community(request, slug)
     tasks = tasks_with_pairs(entries_for(request.user, community))
     # Only tasks that this person may see are among them.
@@ -124,7 +124,7 @@ def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def data(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the board of data: what one fixed model learned from each submission of rows."""
+    """Show the data board: what a fixed model learned from each submission of rows."""
     community = find_community(request, slug)
     entries = entries_for(request.user, community)
     with_rows = [entry for entry in entries if entry.task.config.training_rows]
@@ -138,7 +138,7 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def people(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the ranking of people over all of its tasks, without sensitive ones."""
+    """Show the ranking of people over the community's tasks, except sensitive ones."""
     community = find_community(request, slug)
     me = annotator_of(person(request))
     if not may_play(me):
@@ -157,7 +157,7 @@ def people(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def propose(request: HttpRequest) -> HttpResponse:
-    """Propose a community."""
+    """Show the form to propose a community, and store the proposal."""
     form = CommunityProposalForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         with as_form_error(form):
@@ -170,7 +170,7 @@ def propose(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def proposal(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show one proposal, and decide it; for administrators."""
+    """Show a proposal, and store the decision. Administrators only."""
     if not request.user.is_superuser:
         raise Http404
     rows = CommunityProposal.objects.select_related("proposer", "community")

@@ -6,5 +6,5 @@ class NoticesConfig(AppConfig):
     label = "notices"
 
     def ready(self) -> None:
-        """Import all notices and news, which registers them."""
+        """Import the modules that register notices and news."""
         import dynabench.notices.kinds  # noqa: F401

@@ -18,9 +18,9 @@ UNFINISHED = ("open", "late")
 
 @dataclass(frozen=True)
 class AssignmentNews:
-    """The news that somebody was assigned work, or that it is due tomorrow or overdue.
+    """News that a person was assigned work, or that it is due tomorrow or overdue.
 
-    began_at: since when.
+    began_at: time from which this is the case.
     """
 
     kind: str
@@ -29,19 +29,19 @@ class AssignmentNews:
 
     @property
     def task(self) -> Task:
-        """Return the task whose owners ask for it."""
+        """Return the task in which the work is assigned."""
         return self.assignment.task
 
     @property
     def task_id(self) -> int:
-        """Return the task's id, as a notice has it."""
+        """Return the task's id, as `Notice.task_id` does."""
         return self.assignment.task_id
 
 
 def assignment_news(now: datetime) -> Iterator[tuple[User, AssignmentNews]]:
-    """Yield the news about assignments of all members, done or not, with the person of each.
+    """Yield (person, news) about the assignments of all members, finished or not.
 
-    A query for each task that asks everybody.
+    One query for each task that assigns work to everybody.
     """
     # Nothing can be written or judged in a released round.
     over = Q(round__state=Round.State.RELEASED)
@@ -60,7 +60,7 @@ def assignment_news(now: datetime) -> Iterator[tuple[User, AssignmentNews]]:
 
 
 def own_assignment_news(user: User, now: datetime) -> list[AssignmentNews]:
-    """Return what one person is asked for and has yet to finish, as `assignments_of` lists it."""
+    """Return news about one person's unfinished assignments."""
     items = []
     for progress in assignments_of(user):
         if progress.state in UNFINISHED:
@@ -71,7 +71,10 @@ def own_assignment_news(user: User, now: datetime) -> list[AssignmentNews]:
 
 
 def undone(user: User, items: Sequence[AssignmentNews]) -> list[AssignmentNews]:
-    """Return the news about work that the person has yet to finish. Five queries, or none."""
+    """Return the news about assignments that the person has not finished.
+
+    Five queries, or none if there is no news.
+    """
     if not items:
         return []
     assignments = Duty.objects.standing().filter(pk__in=[item.assignment.pk for item in items])

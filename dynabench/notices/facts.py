@@ -23,7 +23,7 @@ Due = dict[tuple[int, str, int], dict[str, Any]]
 def due_notices(now: datetime) -> Due:
     """Return the notices that should be open now.
 
-    A round with a budget costs some queries more, those of the budget.
+    A round with a budget costs some more queries.
     """
     due: Due = {}
     for task, rounds in _round_facts(now).items():
@@ -50,7 +50,7 @@ def _due_in_round(task: int, round: RoundFacts, now: datetime) -> Due:
 
 
 def _round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
-    """Return the facts of all live rounds, by task."""
+    """Return the facts about all live rounds, by task."""
     live = Round.objects.filter(state__in=LIVE)
     written = Example.objects.filter(context=OuterRef("pk"), retracted_at=None)
     contexts = Context.objects.filter(round__in=live, is_retired=False)

@@ -27,14 +27,14 @@ Item = News | AssignmentNews
 
 
 def items_of(user: User, now: datetime) -> list[Item]:
-    """Return what is new for the person within a week, and their assignments that are not done."""
+    """Return the person's news of the past week and their unfinished assignments."""
     items: list[Item] = list(news(now, user))
     items += own_assignment_news(user, now)
     return sorted(items, key=lambda item: item.began_at, reverse=True)
 
 
 def see_items(request: HttpRequest) -> list[Item]:
-    """Return the items for the page that lists them; they are no longer new afterwards."""
+    """Return the items for the page that lists them, and mark them as seen."""
     user, now = person(request), timezone.now()
     items = items_of(user, now)
     note_seen(user=user, now=now)
@@ -43,7 +43,7 @@ def see_items(request: HttpRequest) -> list[Item]:
 
 
 def renew_number(request: HttpRequest) -> None:
-    """Count again what waits for the person who is signed in; about fourteen queries."""
+    """Recount the items that wait for the signed-in person; about fourteen queries."""
     user, now = person(request), timezone.now()
     # None: they have never looked, so everything is new.
     seen_at = Digest.objects.filter(user=user).values_list("seen_at", flat=True).first()
@@ -55,7 +55,7 @@ def renew_number(request: HttpRequest) -> None:
 
 
 def number_in_menu(request: HttpRequest) -> int:
-    """Return what was counted last; counts again for a whole page when that is old."""
+    """Return the cached number of waiting items; for a full page, recount an old one."""
     # None: nobody is signed in, or they signed in before this was counted.
     number, counted_at = request.session.get(KEY, (0, None))
     # Not in answers to forms or parts of pages, which show no menu, or the one that is there.
@@ -67,12 +67,12 @@ def number_in_menu(request: HttpRequest) -> int:
 
 
 def _needs_work(item: Item) -> bool:
-    """Return whether an item counts until it is done, and not only until it was read."""
+    """Return whether an item counts until it is done; other items count until they are read."""
     if isinstance(item, AssignmentNews):
         return item.assignment.person_id is not None
     return item.kind == SENT_BACK
 
 
 def _store_number(request: HttpRequest, number: int, now: datetime) -> None:
-    """Store the number for the menu, with the time when it was counted."""
+    """Store the menu's number in the session, with the time of counting."""
     request.session[KEY] = (number, now.isoformat())

@@ -10,7 +10,7 @@ from tasks.models import Task
 
 
 class Notice(models.Model):
-    """Something that a task's owners should know, from when it was noticed until it is over."""
+    """A notice for a task's owners, open from when its cause was noticed until it is over."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="notices")
     # A new kind needs no migration: the choices are read when they are needed.
@@ -38,7 +38,7 @@ class Notice(models.Model):
 
 
 class Digest(models.Model):
-    """The time of a person's last digest, and the kinds that they do not want."""
+    """The time of a person's last digest email, and the kinds of items that they switched off."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     # Of the last digest; null: none was sent yet.
@@ -59,7 +59,7 @@ class Digest(models.Model):
 
     @property
     def wanted(self) -> list[str]:
-        """Return the kinds that the person wants to be told."""
+        """Return the kinds of items that the person wants in the email."""
         if self.is_off:
             return []
         unwanted = self.off.split()

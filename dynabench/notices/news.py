@@ -12,7 +12,7 @@ RECENT = timedelta(days=7)
 
 
 def news(now: datetime, user: User | None = None) -> Iterator[News]:
-    """Yield what is new within a week, for one person or for everybody who gets mails.
+    """Yield the past week's news, for one person or for everybody who can get email.
 
     Eight queries.
     """
@@ -21,9 +21,9 @@ def news(now: datetime, user: User | None = None) -> Iterator[News]:
 
 
 def is_of(path: str, user: User | None) -> Q:
-    """Return the condition that rows are this person's, or anybody's who has an address.
+    """Return the condition that rows belong to the person, or to anybody with an email address.
 
-    People who came from a panel have none.
+    Panel participants have no email address. path: lookup of the user.
     """
     # On a page the person is signed in, so nothing else has to hold.
     if user is not None:

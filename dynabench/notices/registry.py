@@ -32,11 +32,11 @@ NEWS: dict[str, "PersonalNews"] = {}
 
 
 class TaskNotice:
-    """A notice for those who run a task, from when it is noticed until it is over.
+    """A kind of notice for people who run a task, open until its cause is over.
 
-    It stands on the task's pages, goes to webhooks, and into the digest of those who review. A
-    subclass with a name registers it, `class OpenReports(CountNotice, name="reports")`; TypeError
-    when one of PARTS is missing. Subclasses without a name share code.
+    Shown on the task's pages, sent to webhooks, and included in reviewers' digests. A
+    subclass with a name registers itself, `class OpenReports(CountNotice, name="reports")`;
+    raises TypeError if one of PARTS is missing. Subclasses without a name are base classes.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("label", "sentence", "page")
@@ -63,39 +63,45 @@ class TaskNotice:
 
     @abstractmethod
     def sentence(self, count: int) -> str:
-        """Return what it says, translated, with `%(…)s` for its numbers; `count` is one of them."""
+        """Return the translated sentence, with `%(…)s` placeholders for the notice's numbers.
+
+        count: the number that selects singular or plural.
+        """
 
     def address(self, code: str, round: int) -> str:
-        """Return the page where one acts on it. round: its number, or 0."""
+        """Return the address of the page on which to act. round: the round's number, or 0."""
         return reverse(self.page, args=[code])
 
 
 class RoundNotice(TaskNotice):
-    """A notice about a round."""
+    """A kind of notice about a round."""
 
     PARTS = (*TaskNotice.PARTS, "numbers")
 
     @abstractmethod
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
-        """Return the numbers of its sentence; None when there is nothing to notice."""
+        """Return the placeholders of the sentence; None if there is nothing to report."""
 
 
 class CountNotice(TaskNotice):
-    """A notice about a task, which counts something that should be 0."""
+    """A kind of notice about a task, which counts something that should be 0."""
 
     PARTS = (*TaskNotice.PARTS, "count_by_task")
 
     @abstractmethod
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
-        """Return how many there are, by the task's id; tasks without one may be missing.
+        """Return the counts by task id; tasks with a count of 0 may be missing.
 
-        One query, whatever the number of tasks.
+        One query, for any number of tasks.
         """
 
 
 @dataclass(frozen=True)
 class News:
-    """Something that one person should know. words: fill its sentence, without people's texts."""
+    """A piece of news for one person.
+
+    words: placeholders of its sentence, without texts that people wrote.
+    """
 
     kind: str
     user: User
@@ -106,15 +112,15 @@ class News:
 
     @property
     def task_id(self) -> int:
-        """Return the task's id, as a notice has it."""
+        """Return the task's id, as `Notice.task_id` does."""
         return self.task.pk
 
 
 class PersonalNews:
     """A kind of news for a person about their own work.
 
-    It stands on the page of their news, and in their digest unless they switch it off. Subclasses
-    register as those of `TaskNotice`.
+    Shown on the person's news page and in their digest, unless they switch it off.
+    Subclasses register as those of `TaskNotice` do.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("label", "place", "read", "sentence")
@@ -140,30 +146,33 @@ class PersonalNews:
 
     @abstractmethod
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield what is new within a week, for one person or for everybody who gets mails."""
+        """Yield the past week's news of this kind.
+
+        user: the person; None for everybody who can get email.
+        """
 
     @abstractmethod
     def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return what it says, translated."""
+        """Return the translated sentence. words: its placeholders."""
 
 
 def notice_choices() -> list[tuple[str, Words]]:
-    """Return names and labels of the notices of tasks, for the column."""
+    """Return (name, label) of each kind of task notice, for the model field."""
     return [(notice.name, notice.label) for notice in TASK_NOTICES.values()]
 
 
 def with_own_mails() -> list[str]:
-    """Return the names of the notices that have mails of their own."""
+    """Return the names of the kinds of notices that send emails of their own."""
     return [notice.name for notice in TASK_NOTICES.values() if notice.has_own_mail]
 
 
 def all_news() -> list[PersonalNews]:
-    """Return all kinds of news in their places."""
+    """Return all kinds of personal news, in the order in which they are shown."""
     return sorted(NEWS.values(), key=lambda kind: kind.place)
 
 
 def switches() -> dict[str, Words]:
-    """Return what people can switch off in mails: labels by their names."""
+    """Return the labels, by name, of the kinds that people can switch off in emails."""
     labels: dict[str, Words] = {TASKS: _("what your tasks and assignments need")}
     for kind in all_news():
         labels[kind.name] = kind.label

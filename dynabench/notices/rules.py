@@ -18,10 +18,10 @@ LATE = timedelta(days=3)
 
 @dataclass(frozen=True)
 class RoundFacts:
-    """The facts about a round now, without retracted examples and retired contexts.
+    """The facts about a round that notices need.
 
-    untouched: contexts without an example. waiting_late: examples that wait for votes since longer
-    than LATE.
+    Excludes retracted examples and retired contexts. untouched: contexts without an
+    example. waiting_late: examples that have waited for votes for longer than LATE.
     """
 
     number: int
@@ -38,7 +38,10 @@ Numbers = dict[str, Any]
 
 
 def judging_numbers(round: RoundFacts) -> Numbers | None:
-    """Return how many examples have waited too long for votes, in an open round or another."""
+    """Return how many examples have waited too long for votes; None if none has.
+
+    The round need not be open.
+    """
     if not round.waiting_late:
         return None
     return {"count": round.waiting_late, "days": LATE.days}
@@ -68,7 +71,7 @@ def budget_numbers(round: RoundFacts) -> Numbers | None:
 
 
 def end_numbers(round: RoundFacts, now: datetime) -> Numbers | None:
-    """Return no numbers if an open round ends soon; None if it does not."""
+    """Return an empty mapping if an open round ends soon; otherwise None."""
     ends_at = round.budget.ends_at
     if not round.is_open or ends_at is None or ends_at - now > SOON:
         return None

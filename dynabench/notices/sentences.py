@@ -11,7 +11,7 @@ DigestItem = Notice | AssignmentNews | News
 
 
 def sentence(notice: DigestItem) -> str:
-    """Return what a notice or news says, as a sentence."""
+    """Return the translated sentence of a notice or of news."""
     if isinstance(notice, News):
         return NEWS[notice.kind].sentence(notice.words)
     if isinstance(notice, AssignmentNews):
@@ -32,7 +32,7 @@ def _assignment_sentence(kind: str) -> str:
 
 
 def address(notice: DigestItem) -> str:
-    """Return the page where one acts on a notice or news; its task is read."""
+    """Return the address of the page on which to act. Reads the task."""
     if isinstance(notice, News):
         return notice.path
     if isinstance(notice, AssignmentNews):

@@ -37,9 +37,9 @@ SALT = "notices.off"
 
 
 def renew_and_tell() -> None:
-    """Renew notices and send digests, at most every ten minutes.
+    """Update notices and send digests, at most every ten minutes.
 
-    A worker calls this each minute.
+    A worker calls this every minute.
     """
     # `add` succeeds once in ten minutes, in one of several workers.
     if cache.add("notices:renewed", True, EACH_SECONDS):
@@ -48,14 +48,15 @@ def renew_and_tell() -> None:
 
 
 def note_seen(*, user: User, now: datetime) -> None:
-    """Store that the person has just looked at their news. No lock: the last look wins."""
+    """Record that the person has just looked at their news. No lock: the last look wins."""
     Digest.objects.update_or_create(user=user, defaults={"seen_at": now})
 
 
 def renew_notices() -> None:
-    """Open the notices that are due, renew the numbers of open ones, and end the others.
+    """Open notices that are due, update the numbers of open ones, and end the others.
 
-    No lock: the unique constraint `notice_one_open` leaves one where two workers open the same.
+    No lock: the unique constraint `notice_one_open` keeps two workers from opening the same
+    notice twice.
     """
     now = timezone.now()
     due = due_notices(now)
@@ -80,10 +81,10 @@ def renew_notices() -> None:
 
 
 def send_digests() -> int:
-    """Email people what is new since their last digest, once a day; return how many mails.
+    """Email people the news since their last digest, once a day; return how many emails.
 
-    No lock: the worker whose update succeeds sends the mail. While the mail server is away nobody
-    gets a mail, and the next call tries again.
+    No lock: the worker whose update succeeds sends the email. While the mail server is
+    down, no email is sent, and the next call tries again.
     """
     sent = 0
     notices, mentions = _news_by_person(), _mentions_by_person()
@@ -124,16 +125,16 @@ def send_digests() -> int:
 
 
 def _still_true(user: User, items: list[DigestItem]) -> list[DigestItem]:
-    """Return the items without assignments that the person has done, by task."""
+    """Return the items, sorted by task, without finished assignments."""
     remaining: list[DigestItem] = [item for item in items if not isinstance(item, AssignmentNews)]
     remaining += undone(user, [item for item in items if isinstance(item, AssignmentNews)])
     return sorted(remaining, key=lambda item: (item.task.name, item.task_id))
 
 
 def _news_by_person() -> dict[User, list[DigestItem]]:
-    """Return each person's open notices, news about assignments, and news about their own work.
+    """Return each person's open notices, news about assignments, and personal news.
 
-    Notices go to those who may act on them.
+    Notices go to the people who may act on them.
     """
     notices = defaultdict(list)
     rows = Notice.objects.filter(ended_at=None).exclude(kind__in=with_own_mails())
@@ -159,7 +160,7 @@ def _news_by_person() -> dict[User, list[DigestItem]]:
 
 
 def _mentions_by_person() -> dict[User, list[Mention]]:
-    """Return the unseen mentions of each person with an account."""
+    """Return the unread mentions of each person with an account."""
     by_person = defaultdict(list)
     for mention in unseen_mentions():
         if mention.person.user is not None:
@@ -168,7 +169,7 @@ def _mentions_by_person() -> dict[User, list[Mention]]:
 
 
 def _digest_mail(user: User, notices: list[DigestItem], mentions: list[Mention]) -> EmailMessage:
-    """Return the mail of a digest, with links that switch each of its kinds off."""
+    """Return the digest email, with a link that switches off each of its kinds."""
     # Signed, so that it works without signing in and for this person only.
     off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=SALT)])
     kinds_in_it = {kind_of(item) for item in notices}
@@ -187,7 +188,7 @@ def _digest_mail(user: User, notices: list[DigestItem], mentions: list[Mention])
 
 
 def person_of(token: str) -> User:
-    """Return whose digest the link of a mail is about.
+    """Return the user to whose digest a link's token belongs.
 
     Raises signing.BadSignature, User.DoesNotExist.
     """
@@ -195,7 +196,10 @@ def person_of(token: str) -> User:
 
 
 def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
-    """Switch somebody's digests on or off, or one kind of them. No lock: the last one wins."""
+    """Switch all of a person's digest emails, or one kind of item, on or off.
+
+    kind: empty for all. No lock: the last change wins.
+    """
     digest = Digest.objects.get_or_create(user=user)[0]
     if kind:
         unwanted = set(switches()) - set(digest.wanted)
@@ -210,5 +214,5 @@ def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
 
 
 def kind_of(item: DigestItem) -> str:
-    """Return the kind by which an item can be switched off."""
+    """Return the kind under which an item can be switched off."""
     return item.kind if isinstance(item, News) else TASKS

@@ -16,14 +16,14 @@ from tasks.mails import mail_person
 def remind_of_tokens() -> int:
     """Email each person once about each token that expires within two weeks.
 
-    Return how many mails.
+    Return how many emails were sent.
     """
     return sum(_remind(token) for token in ending_tokens())
 
 
 @transaction.atomic
 def _remind(token: ApiToken) -> bool:
-    """Email the owner of a token, unless that was done; return whether it was done now."""
+    """Email the owner of a token unless already done; return whether an email was sent."""
     # One conditional update, which succeeds in one of several workers.
     if not note_reminded(token):
         return False

@@ -32,7 +32,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @csrf_exempt  # mail programs post here (RFC 8058); the link itself says who may
 @require_http_methods(["GET", "POST"])
 def off(request: HttpRequest, token: str) -> HttpResponse:
-    """Switch mails off or on without signing in. A GET changes nothing."""
+    """Switch emails off or on without signing in. GET changes nothing."""
     try:
         # The link is signed; whoever has it may switch mails off, and do nothing else.
         user = services.person_of(token)
@@ -44,14 +44,14 @@ def off(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _switch(request: HttpRequest, user: User, kind: str) -> None:
-    """Store what a form says of mails, of all or one kind. Raises Http404 for an unknown kind."""
+    """Store the form's switch for all emails or one kind. Raises Http404 for an unknown kind."""
     if kind and kind not in switches():
         raise Http404
     services.set_digest(user=user, is_off=request.POST.get("digest") != "on", kind=kind)
 
 
 def _page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpResponse:
-    """Render the page with the switches of mails."""
+    """Render the page with the email switches."""
     digest = Digest.objects.filter(user=user).first() or Digest()
     kinds = [(kind, label, kind in digest.wanted) for kind, label in switches().items()]
     context = {"kinds": kinds, "is_off": digest.is_off} | values
@@ -62,7 +62,7 @@ def _page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpRespo
 @csrf_exempt  # as above
 @require_http_methods(["GET", "POST"])
 def uninvited(request: HttpRequest, token: str) -> HttpResponse:
-    """Store that an address wants no invitations any more. A GET changes nothing."""
+    """Record that an address no longer wants invitations. GET changes nothing."""
     try:
         digest = read_unsubscribe_token(token)
     except BadSignature:

@@ -23,7 +23,7 @@ from tasks.models import TaskMember
 
 @require_GET
 def my_data(request: HttpRequest) -> HttpResponse:
-    """Show what is stored about the person, and what they may do with it."""
+    """Show what is stored about the person, and what they can do with it."""
     me = annotator_of(person(request))
     consents = GatePass.objects.filter(annotator=me).select_related("task").order_by("passed_at")
     return render(request, "me/data.html", {"consents": consents})
@@ -37,7 +37,7 @@ def download_my_data(request: HttpRequest) -> StreamingHttpResponse:
 
 
 def exported(user: User, me: Annotator) -> StreamingHttpResponse:
-    """Return the file of a person's data, which no cache keeps."""
+    """Return the response with a person's data as a file, marked as not cacheable."""
     response = lines(export(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
     # Behind a personal link nobody is signed in, so no middleware would say so.
     response["Cache-Control"] = "no-store"
@@ -47,7 +47,7 @@ def exported(user: User, me: Annotator) -> StreamingHttpResponse:
 @require_http_methods(["GET", "POST"])
 @reauthentication_required  # type: ignore[untyped-decorator]
 def delete_my_account(request: HttpRequest) -> HttpResponse:
-    """Delete the account, after the password (or a passkey) was given a moment ago."""
+    """Delete the account. Requires a recent reauthentication."""
     user = person(request)
     if request.method == "GET":
         owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)

@@ -62,9 +62,9 @@ Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
 def export(user: User, me: Annotator) -> Iterator[str]:
-    """Yield the text of the JSON object, in pieces that fit into memory.
+    """Yield the JSON text of a person's data in pieces, so that memory use stays bounded.
 
-    Other people's texts and single answers are in none of them.
+    Other people's texts and individual answers are excluded.
     """
     start = "{"
     for name, section in {**_about(user), **_done(me)}.items():
@@ -93,7 +93,7 @@ def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _sign_in(user: User) -> dict[str, Section]:
-    """Return the ways in which the person signs in, and where they are signed in."""
+    """Return the person's sign-in methods and sessions."""
     # Hashes of addresses belong to a person, who may have had several accounts.
     same_person = {"person__accounts__user": user}
     return {
@@ -115,7 +115,7 @@ def _sign_in(user: User) -> dict[str, Section]:
 
 
 def _about(user: User) -> dict[str, Section]:
-    """Return the account, without secrets, and what was done with it for tasks."""
+    """Return the person's account, without secrets, and the rows that refer to it."""
     names = ("email", "language", "date_joined", "last_login", "is_superuser", "is_active")
     decided = OwnerDecision.objects.filter(owner=user)
     return {
@@ -163,7 +163,7 @@ def _about(user: User) -> dict[str, Section]:
 
 
 def _models(user: User) -> dict[str, Section]:
-    """Return what the person submitted, with whom, and what their own workers evaluated."""
+    """Return the person's submissions and teams, and what their own workers evaluated."""
     return {
         "models": Submission.objects.filter(owner=user).values(
             *MODEL, task_code=F("task__code"), team_name=F("team__name")
@@ -198,7 +198,7 @@ def _communities(user: User) -> dict[str, Section]:
 
 
 def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
-    """Yield conversations that are no example yet; never what the model was told of a secret."""
+    """Yield conversations that have not become examples, without the model's secrets."""
     rows = Conversation.objects.filter(assignment__annotator=me)
     for conversation in rows.select_related("assignment__round__task").iterator():
         code = conversation.assignment.round.task.code
@@ -210,7 +210,10 @@ def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
 
 
 def _studies(me: Annotator) -> dict[str, Section]:
-    """Return what the person agreed to and got in campaigns; never a panel's id."""
+    """Return the person's participation, test results and pay in campaigns.
+
+    Panel ids are excluded.
+    """
     return {
         "studies": Place.objects.filter(annotator=me).values(
             *("state", "consented_at", "began_at", "submitted_at", "ran_out_at"),
@@ -281,9 +284,9 @@ def _done(me: Annotator) -> dict[str, Section]:
 
 
 def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
-    """Yield the person's answers, oldest first.
+    """Yield the person's judgements, oldest first.
 
-    Those to gold items look like votes, as when they were given.
+    Answers to gold items are not marked as such.
     """
     names = ("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice")
     more = ("reveal_comment", "metadata", "seconds", "words", "created_at", "by_program")
@@ -306,7 +309,7 @@ def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
 
 
 def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
-    """Yield the person's examples, oldest first, read some hundred at a time."""
+    """Yield the person's examples, oldest first, reading a few hundred at a time."""
     own = Example.objects.filter(annotator=me).order_by("pk")
     own = own.select_related("round__task", "context", "consensus", "parent")
     own = own.prefetch_related("target_outputs__target")
@@ -350,7 +353,7 @@ def _example(example: Example, points: float | None) -> dict[str, Any]:
 
 
 def _answer(example: Example, output: TargetOutput) -> dict[str, Any]:
-    """Return what a target answered, as far as the task shows it to its authors."""
+    """Return a target's answer, as far as the task shows it to its authors."""
     prob = None
     if example.round.task.config.limits.show_confidence == "full":
         prob = output.prob

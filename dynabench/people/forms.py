@@ -8,7 +8,7 @@ from dynabench.people.work import STATUS_WORDS
 
 
 class ExampleFilter(ListFilter):
-    """Filters of the person's examples. Links choose the status, the form chooses the task."""
+    """A form that filters the person's examples; links set the status, the form the task."""
 
     task = forms.ChoiceField(required=False, label=_("Task"))
     status = forms.ChoiceField(
@@ -20,7 +20,7 @@ class ExampleFilter(ListFilter):
 
 
 class GoalForm(forms.Form):
-    """A weekly goal."""
+    """A form for the weekly goal."""
 
     amount = forms.IntegerField(
         min_value=0,
@@ -37,7 +37,7 @@ class GoalForm(forms.Form):
 
 
 class LeaveForm(forms.Form):
-    """The confirmation that deleted data cannot be restored."""
+    """A form to confirm that deleted data cannot be restored."""
 
     sure = forms.BooleanField(
         label=_("I know that my data cannot be brought back"),

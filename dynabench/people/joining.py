@@ -24,7 +24,8 @@ from tasks.models import TaskMember
 def join(request: HttpRequest, key: str) -> HttpResponse:
     """Show the invitation and let the person become a member.
 
-    People who are not signed in sign up or in first, and come back, by a cookie if need be.
+    People who are not signed in sign up or sign in first, and are then led back here, by a
+    cookie if need be.
     """
     user = request.user
     # Counted, so that nobody finds an invitation by trying keys.

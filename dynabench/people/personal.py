@@ -22,7 +22,7 @@ from validation.models import Validation
 
 
 def _place(key: str) -> tuple[Place, Annotator, User]:
-    """Return the place whose secret this is, with its annotator and user. Raises Http404."""
+    """Return the place with this secret, with its annotator and user. Raises Http404."""
     rows = Place.objects.select_related("campaign__task", "annotator__user", "consent")
     # Only a digest is stored, so a copy of the database opens nobody's page.
     place = rows.filter(digest=digest_of(key)).first()
@@ -35,7 +35,7 @@ def _place(key: str) -> tuple[Place, Annotator, User]:
 @login_not_required
 @require_http_methods(["GET", "HEAD"])
 def personal(request: HttpRequest, key: str) -> HttpResponse:
-    """Show what is stored about the person, and how to download or delete it."""
+    """Show what is stored about the person, with links to download or delete it."""
     place, _annotator, _user = _place(key)
     return render(request, "me/personal.html", {"place": place, "key": key})
 
@@ -44,7 +44,7 @@ def personal(request: HttpRequest, key: str) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete_personal_data(request: HttpRequest, key: str) -> HttpResponse:
-    """Say what is deleted, then delete it as for accounts, once the person has ticked the box."""
+    """Show what would be deleted; POST deletes it once the person has ticked the box."""
     _found, annotator, user = _place(key)
     # An unticked box is sent as nothing, so an empty POST is a form that was sent.
     data = request.POST if request.method == "POST" else None
@@ -59,7 +59,7 @@ def delete_personal_data(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def _what_goes(annotator: Annotator) -> dict[str, Any]:
-    """Return how much a person has made, and the effect on their part and pay in each study."""
+    """Return how much the person has made, and how a deletion affects each of their studies."""
     examples = Example.objects.filter(annotator=annotator, retracted_at=None)
     studies = []
     for place in annotator.places.select_related("campaign").prefetch_related("ledger"):
@@ -74,7 +74,7 @@ def _what_goes(annotator: Annotator) -> dict[str, Any]:
 
 
 def _owed(place: Place) -> int:
-    """Return what a person has earned and not yet received."""
+    """Return what a person has earned but not yet received, in the smallest unit."""
     owed = 0
     for row in place.ledger.all():  # prefetched
         if row.kind == LedgerRow.Kind.PAID:

@@ -18,7 +18,10 @@ CAREFUL_ITEMS, CAREFUL_KAPPA = 30, 0.6
 
 @dataclass(frozen=True)
 class Game:
-    """The weekly goal (None: never set; 0: a pause), the work done for it, and the badges."""
+    """A person's weekly goal, progress and badges.
+
+    goal: None if never set; 0 for a pause.
+    """
 
     goal: int | None
     done: int
@@ -27,14 +30,14 @@ class Game:
 
     @property
     def share(self) -> int:
-        """Return how much of the goal is done, in percent."""
+        """Return the progress towards the goal, in percent."""
         if not self.goal:
             return 0
         return min(100, 100 * self.done // self.goal)
 
     @property
     def next_badge(self) -> Badge | None:
-        """Return the badge that is nearest, or None where all are earned."""
+        """Return the badge closest to being earned, or None if all are earned."""
         missing = [badge for badge in self.badges if not badge.is_earned]
         return max(missing, key=lambda badge: badge.reached / badge.needed, default=None)
 
@@ -45,7 +48,7 @@ def game_of(
     weeks: Mapping[tuple[date, int], Week],
     agreement: Mapping[int, Reliability],
 ) -> Game:
-    """Return the person's game over those of their `tasks` that are not sensitive."""
+    """Return the person's game over those of `tasks` that are not sensitive."""
     # Nobody is rewarded for work on texts that hurt.
     mild = {task.pk: task for task in tasks if not task.is_sensitive}
     this_week, goals = monday(datetime.now(UTC).date()), goals_of(me)
@@ -63,23 +66,23 @@ def game_of(
 
 
 def kappa_of(agreement: Reliability) -> float | None:
-    """Return agreement beyond chance; None where chance explains everything."""
+    """Return chance-corrected agreement; None if chance explains all agreement."""
     if isinstance(agreement.kappa, Undefined):
         return None
     return agreement.kappa
 
 
 def is_careful(agreement: Reliability) -> bool:
-    """Return whether somebody has judged enough and agrees well.
-
-    Well: kappa is above 0.6 (Landis and Koch 1977).
-    """
+    """Return whether a person has judged enough, with kappa above 0.6 (Landis and Koch 1977)."""
     return agreement.items >= CAREFUL_ITEMS and (kappa_of(agreement) or 0) > CAREFUL_KAPPA
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A person's judgements in a task beside the others'. `points` is for each judgement."""
+    """A person's judgements in a task, compared with others'.
+
+    points: earned per judgement.
+    """
 
     task: Task
     agreement: Reliability
@@ -88,7 +91,7 @@ class Judged:
 
 
 def judged_of(tasks: Sequence[Task], agreement: Mapping[int, Reliability]) -> list[Judged]:
-    """Return a line for each task in which enough was judged."""
+    """Return a row for each task in which the person has judged enough."""
     lines = []
     for task in tasks:
         reliability = agreement.get(task.pk)

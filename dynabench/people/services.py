@@ -22,12 +22,13 @@ from validation.judging.queue import passes_today
 
 
 def delete_person(*, user: User, is_repeated: bool = False) -> None:
-    """Withdraw the person's models, delete the account, then what they wrote, some at a time.
+    """Withdraw the person's models, then delete the account and erase what they wrote.
 
-    Accepted models of a team stay with it. What was used of the day's quotas is kept by the hashes
-    of the person's addresses (`core.accounts.counting`), without a way to the pseudonym.
+    Accepted models of a team remain with the team. The use of today's quotas is stored
+    under hashes of the person's addresses (`core.accounts.counting`), which cannot be
+    linked to the pseudonym.
 
-    Should the last step be cut short, `manage.py purge_deleted` finishes it.
+    If the last step is interrupted, `manage.py purge_deleted` finishes it.
     is_repeated: as in `leave`. Raises LastAdministrator.
     """
     if not is_repeated and are_all([user.pk]):
@@ -47,7 +48,7 @@ def delete_person(*, user: User, is_repeated: bool = False) -> None:
 
 
 def _used_today(user: User) -> dict[str, int]:
-    """Return what the person has used of the day's quotas with this account, by the quota."""
+    """Return the person's use of today's quotas with this account, by quota."""
     annotator = Annotator.objects.filter(user=user).first()
     if annotator is None:
         return {}
@@ -58,7 +59,7 @@ def _used_today(user: User) -> dict[str, int]:
 
 
 def erase_work(annotator: Annotator) -> int:
-    """Remove the words of somebody who has left; return how many examples held some."""
+    """Erase the texts of a person who has left; return how many examples contained any."""
     erase_drafts(annotator=annotator)
     erase_words(validator=annotator)
     forget_goals(annotator=annotator)
@@ -69,10 +70,10 @@ def erase_work(annotator: Annotator) -> int:
 
 @daily(counts="examples of people who left emptied", why="A deletion may have been cut short.")
 def purge_deleted() -> int:
-    """Erase the work of everybody who has left; return how many examples held words.
+    """Erase the texts of everybody who has left; return how many examples contained any.
 
-    An annotator of the site or a panel without a user has left, by their own page or because an
-    administrator deleted the user.
+    A person has left if an annotator of the site or of a panel has no user: deleted on
+    their own page or by an administrator.
     """
     # What `delete_person` began and did not finish.
     pass_on(owner=None)

@@ -48,7 +48,7 @@ TEMPLATE = "me/work.html"
 
 @require_GET
 def my_work(request: HttpRequest) -> HttpResponse:
-    """Show what became of the person's examples and judgements; to htmx only the table."""
+    """Show the outcome of the person's examples and judgements; to htmx only the table."""
     me = annotator_of(person(request))
     if htmx_partial(request):
         return render_page(request, TEMPLATE, _mine(request, me, tasks_of(me)), part="mine")
@@ -82,7 +82,7 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
 
 
 def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[str, Any]:
-    """Return a page of the person's examples, by the filters of the address."""
+    """Return a page of the person's examples, filtered by the query."""
     filters = ExampleFilter(request, task=[(task.code, task.name) for task in tasks])
     chosen = filters.cleaned_data
     statuses = statuses_of(me)
@@ -102,7 +102,7 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
 
 @require_GET
 def run_tasks(request: HttpRequest) -> HttpResponse:
-    """Show the tasks in which the person has a role that runs them, with what is open in each."""
+    """Show the tasks that the person helps to run, with what is open in each."""
     roles = TaskMember.objects.colleagues().standing().filter(user=person(request))
     rows = roles.filter(role__in=READERS).select_related("task").order_by("task__name")
     # Two queries for the rounds of all tasks.
@@ -116,13 +116,13 @@ def run_tasks(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def my_assignments(request: HttpRequest) -> HttpResponse:
-    """Show the assignments of the person in all tasks, the nearest last day first."""
+    """Show the person's assignments in all tasks, earliest deadline first."""
     return render(request, "me/assignments.html", {"rows": assignments_of(person(request))})
 
 
 @require_POST
 def correct_example(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Open an example of the person's own that a reviewer sent back, to be corrected."""
+    """Reopen an example of the person that a reviewer sent back for correction."""
     rows = Example.objects.select_related("round__task", "context", "parent")
     example = get_object_or_404(rows, uuid=uuid, annotator__user=person(request))
     task = example.round.task

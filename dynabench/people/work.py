@@ -65,7 +65,10 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class OwnExampleRow:
-    """One of the person's examples in the table. `points` is None while nothing is decided."""
+    """A row of the table of the person's examples.
+
+    points: None while the example is undecided.
+    """
 
     example: Example
     text: str
@@ -83,9 +86,9 @@ class OwnExampleRow:
 
 
 def statuses_of(me: Annotator) -> Mapping[str, Q]:
-    """Return the condition of each status for the person's examples, in the order of the chips.
+    """Return the query condition of each status, in the order in which they are shown.
 
-    One query, one more where examples have come since somebody judged last.
+    One query, or two if there are examples since somebody last judged.
     """
     # A condition, not a list of ids: the database filters, counts and annotates with it.
     waits = waits_for_judges(Example.objects.filter(annotator=me))
@@ -98,9 +101,9 @@ def statuses_of(me: Annotator) -> Mapping[str, Q]:
 
 
 def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapping[str, int]]:
-    """Return how many of the person's examples have which status, by the code of a task. One query.
+    """Return the numbers of the person's examples by task code and status. One query.
 
-    With `tries` and `confirmed`, which leave out what their programs wrote.
+    The counts `tries` and `confirmed` exclude what the person's programs wrote.
     """
     counts = {name: Count("pk", filter=condition) for name, condition in statuses.items()}
     counts |= counts_of("confirmed")
@@ -113,7 +116,10 @@ def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapp
 
 
 def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
-    """Return the person's examples by status, in all tasks or in one, and `all` of them."""
+    """Return the number of examples by status, and as `all`.
+
+    task: code of the task; empty for all tasks.
+    """
     totals = dict.fromkeys(["all", *STATUS_WORDS], 0)
     for code, numbers in counts.items():
         if task in ("", code):
@@ -124,7 +130,7 @@ def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str,
 
 
 def tiles_of(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the person's tries, and those confirmed and waiting, in all tasks."""
+    """Return the numbers of tries, confirmed and waiting examples, over all tasks."""
     totals = {"tries": 0, "confirmed": 0, "waiting": 0}
     for numbers in counts.values():
         for name in totals:
@@ -134,7 +140,7 @@ def tiles_of(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Chip:
-    """A status to filter by, with the number of examples that have it."""
+    """A link that filters by a status, with the number of examples."""
 
     status: str
     words: str
@@ -143,7 +149,10 @@ class Chip:
 
 
 def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) -> list[Chip]:
-    """Return the statuses of the person's examples, of a task or of all; one is marked as shown."""
+    """Return the filter links of a task or, if `task` is empty, of all tasks.
+
+    status: the selected one.
+    """
     words = {"all": _("All"), **STATUS_WORDS}
     numbers = summed(counts, task)
     chosen = status or "all"
@@ -160,9 +169,10 @@ def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) ->
 def own_examples(
     me: Annotator, statuses: Mapping[str, Q], *, task: str = "", status: str = ""
 ) -> QuerySet[Example]:
-    """Return the person's examples, newest first, by the code of a task and by status.
+    """Return the person's examples, newest first.
 
-    Each is annotated with `waits`, whether it waits for judges.
+    task: code of a task; status: a key of `statuses`; empty for all. Each example is
+    annotated with `waits`: whether it waits for judges.
     """
     waits = ExpressionWrapper(statuses["waiting"], BooleanField())
     examples = Example.objects.filter(annotator=me).annotate(waits=waits).order_by("-pk")
@@ -179,7 +189,7 @@ def own_examples(
 
 
 def example_rows(me: Annotator, examples: Sequence[Example]) -> list[OwnExampleRow]:
-    """Return examples of `own_examples` as rows. Four queries, whatever their number."""
+    """Return the table rows of examples from `own_examples`. Always four queries."""
     points = points_of(me, examples)
     votes: dict[int, list[Validation]] = {}
     # Votes of an example that still needs some are nobody's to see.
@@ -193,7 +203,7 @@ def example_rows(me: Annotator, examples: Sequence[Example]) -> list[OwnExampleR
 
 
 def _is_over(example: Example) -> bool:
-    """Return whether no further vote is asked for; what judges said is shown from then on."""
+    """Return whether no further vote is requested, so that the votes may be shown."""
     consensus = getattr(example, "consensus", None)
     return bool(consensus and not consensus.still_needed)
 
@@ -224,7 +234,7 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
 
 
 def status_words(example: Any) -> str:
-    """Return the state of an example of `own_examples`, such as waiting, 1 of 3 or confirmed."""
+    """Describe the state of an example from `own_examples`, such as "1 of 3"."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return _("removed")
@@ -243,7 +253,7 @@ def status_words(example: Any) -> str:
 
 
 def _kept_words(example: Example) -> str:
-    """Return why nobody is asked to judge an example: not drawn, or its round is over."""
+    """Describe why an example is not judged: it was not sampled, or its round is over."""
     if example.round.state == Round.State.RELEASED:
         return _("not judged")
     # Translators: an example that is kept without being judged
@@ -251,7 +261,7 @@ def _kept_words(example: Example) -> str:
 
 
 def status_class(example: Example) -> str:
-    """Return the class of the status' chip."""
+    """Return the CSS class of the example's status."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return "danger"
@@ -261,14 +271,14 @@ def status_class(example: Example) -> str:
 
 
 def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
-    """Return a vote or a decision in the words that people chose from."""
+    """Return a vote or a decision in the words of the judging form."""
     if choice.label:
         return config.display(config.answer_field, choice.label)
     return verdict_words(config, choice.verdict, example) or str(VERDICTS[choice.verdict])
 
 
 def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Example) -> list[str]:
-    """Return how many chose what, most chosen first: “2 of 3 people chose true”."""
+    """Describe the votes, most frequent first: “2 of 3 people chose true”."""
     counts = Counter(choice_words(config, vote, example) for vote in votes)
     sentence = ngettext(
         "%(number)d of %(total)d person chose %(words)s",
@@ -282,7 +292,7 @@ def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Exampl
 
 
 def typed_corrections(votes: Sequence[Validation]) -> list[str]:
-    """Return what judges typed as the right answer, the most frequent first."""
+    """Return the right answers that judges typed, most frequent first."""
     answers = []
     for vote in votes:
         text = vote.metadata.get(CORRECTION_FIELD)
@@ -292,7 +302,7 @@ def typed_corrections(votes: Sequence[Validation]) -> list[str]:
 
 
 def judges_comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
-    """Return what judges wrote, in alphabetical order, which does not tell who wrote it."""
+    """Return the judges' comments in alphabetical order, which hides who wrote them."""
     questions = [question.name for question in config.metadata.validate if question.kind.is_text]
     texts: list[Any] = []
     for vote in votes:
@@ -304,7 +314,10 @@ def judges_comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str
 
 @dataclass(frozen=True)
 class Today:
-    """Work since 00:00 UTC. `minutes` is the time between submissions, without longer pauses."""
+    """A person's work since 00:00 UTC.
+
+    minutes: time between submissions, without long breaks.
+    """
 
     tries: int
     judged: int
@@ -313,9 +326,9 @@ class Today:
 
 
 def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
-    """Return what the person did today, without their programs.
+    """Return the person's work today, without that of their programs.
 
-    points_a_vote: for a judgement, by task.
+    points_a_vote: points for a judgement, by task id.
     """
     began = midnight()
     own = Example.objects.filter(annotator=me, by_program=False, created_at__gte=began)
@@ -341,7 +354,7 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
 
 
 def draw_trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
-    """Draw twelve weeks of tries and of the confirmed ones among them; empty without a try."""
+    """Draw a chart of tries and confirmed ones in the past 12 weeks; empty without tries."""
     this_week = monday(datetime.now(UTC).date())
     tried, confirmed = [], []
     for weeks_ago in reversed(range(TREND_WEEKS)):

@@ -39,7 +39,7 @@ class WebhookShown(serializers.ModelSerializer[Webhook]):
 
 
 class DeliveryShown(serializers.ModelSerializer[Delivery]):
-    """One event for a webhook, and what came of it."""
+    """An event sent to a webhook, and the outcome."""
 
     data = serializers.DictField(  # type: ignore[assignment]
         help_text="Ids and links.", read_only=True
@@ -54,7 +54,7 @@ class DeliveryShown(serializers.ModelSerializer[Delivery]):
 
 
 class WebhookMade(WebhookShown):
-    """A webhook with its secret, which nobody sees again."""
+    """A webhook with its secret, which is not shown again."""
 
     secret = serializers.CharField()
 
@@ -63,7 +63,7 @@ class WebhookMade(WebhookShown):
 
 
 class WebhookRegistered(WebhookMade):
-    """A new webhook, and what came of the test that it was sent."""
+    """A new webhook with its secret, and the result of its first test."""
 
     contact = DeliveryShown(
         allow_null=True, help_text="It is not sent again. null: you sent too many tests."
@@ -74,7 +74,7 @@ class WebhookRegistered(WebhookMade):
 
 
 class WebhookNew(serializers.Serializer[Any]):
-    """Which events go where."""
+    """The address and events of a new webhook."""
 
     url = request_field(WebhookForm, "url")
     events = request_field(WebhookForm, "events")
@@ -84,7 +84,7 @@ class WebhookNew(serializers.Serializer[Any]):
 
 
 class WebhookChange(serializers.Serializer[Any]):
-    """What to change."""
+    """The fields of a webhook to change."""
 
     url = request_field(WebhookForm, "url", required=False)
     events = request_field(WebhookForm, "events", required=False)
@@ -92,32 +92,33 @@ class WebhookChange(serializers.Serializer[Any]):
 
 
 class NewestFirst(Pages):
-    """The newest delivery first."""
+    """A pagination of deliveries, newest first."""
 
     ordering = "-created_at"
 
 
 def _find(request: Request, pk: int) -> Webhook:
-    """Return one's webhook. Raises Http404, also for somebody else's."""
+    """Return the caller's own webhook. Raises Http404 for anybody else's."""
     return get_object_or_404(Webhook.objects.select_related("task"), pk=pk, user=request.user)
 
 
 class Webhooks(generics.ListAPIView[Webhook]):
-    """One's webhooks, without their secrets."""
+    """The caller's webhooks, without their secrets."""
 
     serializer_class = WebhookShown
     queryset = Webhook.objects.none()
     write_scope = ApiToken.Scope.SUBMIT
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
-        """Return one's webhooks."""
+        """Return the caller's webhooks."""
         return Webhook.objects.filter(user=self.request.user.pk).select_related("task")
 
     @write("webhooks_create", WebhookNew, {201: WebhookRegistered}, is_secret=True)
     def post(self, request: Request) -> Response:
-        """Make a webhook and send it a test, which `contact` tells.
+        """Create a webhook and send it a test, whose result `contact` reports.
 
-        The secret is in this answer and in those to a repeat of this request.
+        The secret is contained only in this response and in responses to a repeat of this
+        request.
 
         Events of models go to their owners and to the editors of their tasks.
         """
@@ -137,18 +138,18 @@ class Webhooks(generics.ListAPIView[Webhook]):
 
 
 class WebhookView(APIView):
-    """One of one's webhooks."""
+    """One of the caller's webhooks."""
 
     write_scope = ApiToken.Scope.SUBMIT
 
     @extend_schema(operation_id="webhook_get", responses=WebhookShown)
     def get(self, request: Request, pk: int) -> Response:
-        """One webhook, without its secret."""
+        """Return a webhook, without its secret."""
         return Response(WebhookShown(_find(request, pk)).data)
 
     @write("webhook_change", WebhookChange, WebhookShown)
     def patch(self, request: Request, pk: int) -> Response:
-        """Change the address or the events, or switch it on or off."""
+        """Change a webhook's address or events, or switch it on or off."""
         hook = _find(request, pk)
         changes = read(WebhookChange, request)
         values = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
@@ -159,7 +160,7 @@ class WebhookView(APIView):
 
     @write("webhook_delete", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Delete it, with its log."""
+        """Delete a webhook and its log."""
         hook = _find(request, pk)
         services.delete_webhook(webhook=hook, actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -172,9 +173,10 @@ class SecretView(APIView):
 
     @write("webhook_rotate_secret", None, WebhookMade, is_secret=True)
     def post(self, request: Request, pk: int) -> Response:
-        """Make a new secret; the old one signs nothing any more.
+        """Replace the secret; the old one stops working at once.
 
-        The new one is in this answer and in those to a repeat of this request.
+        The new secret is contained only in this response and in responses to a repeat of this
+        request.
         """
         hook = _find(request, pk)
         secret = services.rotate_secret(webhook=hook, actor=person(request))
@@ -183,25 +185,25 @@ class SecretView(APIView):
 
 @extend_schema_view(get=extend_schema(operation_id="webhook_deliveries_list"))
 class Deliveries(generics.ListAPIView[Delivery]):
-    """The events of the last 30 days and what came of them, the newest first."""
+    """The deliveries of the past 30 days with their outcomes, newest first."""
 
     serializer_class = DeliveryShown
     pagination_class = NewestFirst
     queryset = Delivery.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
-        """Return the deliveries of one's webhook."""
+        """Return the deliveries of the caller's webhook."""
         return _find(self.request, self.kwargs["pk"]).deliveries.all()
 
 
 class TestView(APIView):
-    """A test of a webhook."""
+    """A test delivery of a webhook."""
 
     write_scope = ApiToken.Scope.SUBMIT
 
     @write("webhook_test", None, {202: DeliveryShown})
     def post(self, request: Request, pk: int) -> Response:
-        """Send an event that says nothing, at once; the log has what came of it."""
+        """Send a test event without content at once; the log shows the outcome."""
         hook = _find(request, pk)
         delivery = services.send_test(webhook=hook)
         delivery.refresh_from_db()
@@ -209,13 +211,13 @@ class TestView(APIView):
 
 
 class AgainView(APIView):
-    """A delivery that is sent once more."""
+    """A repeated delivery."""
 
     write_scope = ApiToken.Scope.SUBMIT
 
     @write("webhook_send_again", None, {202: DeliveryShown})
     def post(self, request: Request, pk: int, delivery: UUID) -> Response:
-        """Send what arrived or was given up once more, under the same id."""
+        """Send a finished or abandoned delivery again, under the same id."""
         hook = _find(request, pk)
         row = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
         services.send_again(delivery=row)

@@ -56,14 +56,15 @@ State = Delivery.State
 
 
 def note_events() -> int:
-    """Store a delivery of each new event for each webhook that may know of it; return how many.
+    """Store a delivery of each new event for each webhook that may receive it; return how many.
 
-    1. Find the events since the webhooks were looked at last.
-    2. Leave out those that a webhook is not for, that are noted already, and that its person may
-       not know of.
-    3. Store the others, and how far each webhook was looked at.
+    1. Find the events since the webhooks were last checked.
+    2. Leave out those that a webhook did not subscribe to, that are already stored, and
+       that its owner may not know.
+    3. Store the others, and the time up to which each webhook was checked.
 
-    No lock: a delivery that another worker has stored in between is left out by the unique key.
+    No lock: if another worker has stored a delivery in between, the unique key rejects the
+    second.
     """
     now = timezone.now()
     hooks = list(Webhook.objects.filter(on_since__isnull=False).select_related("user"))
@@ -88,22 +89,22 @@ def note_events() -> int:
 
 
 def _since(hook: Webhook) -> datetime:
-    """Return from when on events are looked for: not before the webhook was switched on."""
+    """Return the time from which to look for events, not before the webhook was switched on."""
     assert hook.on_since
     return max(hook.on_since, (hook.looked_to or hook.on_since) - LATE)
 
 
 def _is_for(hook: Webhook, event: Happened) -> bool:
-    """Return whether a webhook asks for an event, by its time, kind and task."""
+    """Return whether a webhook subscribes to an event, by its time, kind and task."""
     in_time = event.happened_at >= _since(hook)
     return in_time and event.event in hook.events and hook.task_id in (None, event.task.pk)
 
 
 @dataclass(frozen=True)
 class WebhookReply:
-    """The answer of a receiver; status is None where there was no answer.
+    """A receiver's response; status is None if there was none.
 
-    error: why the try failed; "": it did not.
+    error: why the try failed; empty if it succeeded.
     """
 
     status: int | None
@@ -111,7 +112,7 @@ class WebhookReply:
 
 
 def send_due() -> int:
-    """Send some of the due deliveries, several at once; return how many were claimed."""
+    """Send some of the due deliveries in parallel; return how many were claimed."""
     claimed = list(islice(_claim_due(), AT_ONCE))
     # The threads only wait for receivers; all rows are read and written by this one.
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -122,7 +123,7 @@ def send_due() -> int:
 
 
 def _claim_due() -> Iterator[Delivery]:
-    """Claim due deliveries one after another, and yield those that their person may know of."""
+    """Claim due deliveries one by one, and yield those whose event the owner may know."""
     now = timezone.now()
     due = Delivery.objects.filter(
         state=State.WAITING, due_at__lte=now, webhook__on_since__isnull=False
@@ -139,7 +140,7 @@ def _claim_due() -> Iterator[Delivery]:
 
 
 def claim_delivery(pk: UUID) -> Delivery | None:
-    """Claim a delivery, which nobody else sends until its lease ends; None: it is not due.
+    """Claim a delivery until its lease ends and return it; None if it is not due.
 
     No lock: one conditional update.
     """
@@ -153,10 +154,10 @@ def claim_delivery(pk: UUID) -> Delivery | None:
 
 
 def greet(webhook: Webhook) -> Delivery | None:
-    """Send a test to a new address, once and at once; None: its person has sent too many.
+    """Send a test to a new address, immediately; None if its owner has sent too many.
 
-    It is not tried again and counts as no failure, as the receiver may not know the secret yet.
-    Call it outside transactions: it may take SECONDS.
+    The test is not retried and does not count as a failure, because the receiver may not
+    know the secret yet. Call it outside transactions: it may take SECONDS.
     """
     try:
         test = make_test(webhook=webhook)
@@ -173,7 +174,10 @@ def greet(webhook: Webhook) -> Delivery | None:
 
 
 def _post(delivery: Delivery) -> WebhookReply:
-    """Send a delivery, signed, to a checked address, within `SECONDS`. Asks no database."""
+    """Post a signed delivery to a checked address, within `SECONDS`.
+
+    Accesses no database.
+    """
     id, now = str(delivery.pk), int(timezone.now().timestamp())
     happened_at = delivery.happened_at.isoformat()
     payload = {"type": delivery.event, "timestamp": happened_at, "data": delivery.data}
@@ -209,7 +213,7 @@ def _post(delivery: Delivery) -> WebhookReply:
 
 
 def _note_reply(delivery: Delivery, reply: WebhookReply) -> None:
-    """Store what a receiver answered: the event arrived, is tried again later, or is given up."""
+    """Store the outcome of a try: the delivery arrived, is retried later, or is abandoned."""
     now = timezone.now()
     columns = _columns(reply)
     if not reply.error:
@@ -225,12 +229,15 @@ def _note_reply(delivery: Delivery, reply: WebhookReply) -> None:
 
 
 def _columns(reply: WebhookReply) -> dict[str, Any]:
-    """Return what is stored of a try."""
+    """Return the column values that record a try."""
     return {"status": reply.status, "error": reply.error[:500], "tried_at": timezone.now()}
 
 
 def _end_try(delivery: Delivery, **changes: Any) -> int:
-    """End a try; return 0 where its lease ended before and another worker has the delivery."""
+    """Record the end of a try.
+
+    Return 0 if its lease had expired and another worker has claimed the delivery.
+    """
     # The token of this claim: after its lease another worker has written its own.
     claimed = Delivery.objects.filter(
         pk=delivery.pk, state=State.WAITING, lease_token=delivery.lease_token
@@ -240,9 +247,9 @@ def _end_try(delivery: Delivery, **changes: Any) -> int:
 
 @transaction.atomic
 def _note_failure(hook: Webhook, reply: WebhookReply, now: datetime) -> None:
-    """Store since when nothing arrives; after days, or a 410, switch the webhook off by email.
+    """Record the start of a failure; after days, or a 410, switch the webhook off.
 
-    No lock: the worker whose update switches it off sends the email.
+    Emails the owner then. No lock: the worker whose update switches it off sends the email.
     """
     # The first failure's time stays, as the filter finds no later one.
     Webhook.objects.filter(pk=hook.pk, failing_since=None).update(failing_since=now)
@@ -253,7 +260,7 @@ def _note_failure(hook: Webhook, reply: WebhookReply, now: datetime) -> None:
 
 
 def _mail_switched_off(hook: Webhook, reply: WebhookReply) -> None:
-    """Email a webhook's person that it was switched off, and why."""
+    """Email a webhook's owner that it was switched off, and why."""
 
     def write() -> tuple[str, str]:
         page = f"{settings.SITE_URL}/account/webhooks/"

@@ -25,9 +25,10 @@ Event = Webhook.Event
 
 @dataclass(frozen=True)
 class Happened:
-    """An event, as deliveries store it.
+    """An event, in the form in which deliveries store it.
 
-    key: the same each time that it is found; data: ids and links, never names or labels.
+    key: identifies the event whenever it is found again. data: ids and links, never names
+    or labels.
     """
 
     event: str
@@ -39,18 +40,17 @@ class Happened:
 
 
 def happened(since: datetime) -> list[Happened]:
-    """Return the events from a time on, the oldest first."""
+    """Return the events since a time, oldest first."""
     kinds = (_rounds, _releases, _submissions, _snapshots, _notices)
     events = chain.from_iterable(events_of(since) for events_of in kinds)
     return sorted(events, key=lambda event: event.happened_at)
 
 
 def may_know(user: User, event: str, task: Task | None, submission: Submission | None) -> bool:
-    """Return whether a person may learn of an event in a task, or about a model in it.
+    """Return whether a person may learn of an event in a task, or about a submission.
 
-    A model's owner, its team and the task's editors may; of notices, those who run the task. No
-    task: a
-    test, for its own person.
+    Events of a model: its owner, its team and the task's editors. Notices: people who run
+    the task. Other events: everybody who may see the task. task: None for a test.
     """
     if not user.is_active or (task and not can_see(user, task)):
         return False
@@ -64,7 +64,7 @@ def may_know(user: User, event: str, task: Task | None, submission: Submission |
 
 
 def _rounds(since: datetime) -> Iterator[Happened]:
-    """Yield the rounds that closed."""
+    """Yield an event for each round that closed."""
     over = [Round.State.CLOSED, Round.State.RELEASED]
     closed = Round.objects.filter(closed_at__gte=since, state__in=over).select_related("task")
     for round in closed:
@@ -86,7 +86,7 @@ def _rounds(since: datetime) -> Iterator[Happened]:
 
 
 def _releases(since: datetime) -> Iterator[Happened]:
-    """Yield the rounds whose data was released."""
+    """Yield an event for each round whose data was released."""
     releases = Dataset.objects.filter(finished_at__gte=since, state=Dataset.State.DONE)
     # The numbers of a release are large, and no event has them.
     for release in releases.select_related("round__task").defer("numbers"):
@@ -109,7 +109,7 @@ def _releases(since: datetime) -> Iterator[Happened]:
 
 def _submissions(since: datetime) -> Iterator[Happened]:
     # A model that runs again, on a new set, ends again: that is another event.
-    """Yield the models that were checked and evaluated."""
+    """Yield events for models that were checked or evaluated."""
     over = ended(Submission.objects.select_related("task")).filter(ended_at__gte=since)
     for submission in over:
         yield Happened(
@@ -128,7 +128,7 @@ def _submissions(since: datetime) -> Iterator[Happened]:
 
 
 def _snapshots(since: datetime) -> Iterator[Happened]:
-    """Yield the snapshots of leaderboards that were made."""
+    """Yield an event for each leaderboard snapshot that was made."""
     # A snapshot's table has the whole board, which no event has.
     snapshots = Snapshot.objects.filter(made_at__gte=since).select_related("task").defer("table")
     for snapshot in snapshots:
@@ -148,7 +148,7 @@ def _snapshots(since: datetime) -> Iterator[Happened]:
 
 
 def _notices(since: datetime) -> Iterator[Happened]:
-    """Yield the notices of tasks that began."""
+    """Yield an event for each task notice that opened."""
     began = Notice.objects.filter(began_at__gte=since).select_related("task")
     for notice in began:
         yield Happened(
@@ -167,5 +167,5 @@ def _notices(since: datetime) -> Iterator[Happened]:
 
 
 def _link(name: str, *ids: object) -> str:
-    """Return the full address of a page, or of the API."""
+    """Return the absolute URL of a page or an API endpoint."""
     return settings.SITE_URL + reverse(name, args=ids)

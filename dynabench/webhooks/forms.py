@@ -11,7 +11,7 @@ from tasks.selectors import find_visible_tasks
 
 
 class WebhookForm(forms.Form):
-    """Which events go where."""
+    """A form for a webhook's address, events and task."""
 
     url = forms.CharField(
         max_length=500,

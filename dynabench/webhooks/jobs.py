@@ -12,14 +12,14 @@ MOST_SECONDS = 45.0
 
 @minutely(counts="deliveries tried", why="Webhooks and owners are told what happened.")
 def deliver_due() -> int:
-    """Send webhooks what happened; return how many deliveries were tried.
+    """Deliver events to webhooks; return how many deliveries were tried.
 
-    1. Renew notices, which are events, too, and send digests.
+    1. Update notices, which are also events, and send digests.
     2. Store a delivery of each new event.
-    3. Send what is due, for MOST_SECONDS at most.
+    3. Send the due deliveries, for at most MOST_SECONDS.
     4. Delete old deliveries.
 
-    It may be called at any time, by several workers at once.
+    Several workers may run this at the same time.
     """
     renew_and_tell()
     stop = time.monotonic() + MOST_SECONDS

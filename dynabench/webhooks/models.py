@@ -12,7 +12,7 @@ from tasks.models import Task
 
 
 class Webhook(models.Model):
-    """An address for events that its person may know of."""
+    """An address to which events are sent, as far as its owner may know them."""
 
     class Event(models.TextChoices):
         ROUND_CLOSED = "round.closed", _("a round closed")
@@ -41,14 +41,15 @@ class Webhook(models.Model):
 
     @property
     def is_on(self) -> bool:
-        """Return whether events are sent to it."""
+        """Return whether the webhook is switched on."""
         return self.on_since is not None
 
 
 class Delivery(models.Model):
-    """An event for a webhook. Only `delivery` changes its state, by conditional updates.
+    """The delivery of an event to a webhook.
 
-    Its id is the `webhook-id` of the specification, the same for each try.
+    Only the module `delivery` changes its state, by conditional updates. Its id is the
+    `webhook-id` of the Standard Webhooks specification, the same for each try.
     """
 
     class State(models.TextChoices):

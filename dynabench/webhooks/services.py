@@ -34,9 +34,10 @@ State = Delivery.State
 def create_webhook(
     *, user: User, url: str, events: Sequence[str], task: Task | None = None
 ) -> tuple[Webhook, str]:
-    """Create a webhook; return it and the secret that signs its events, which nobody sees again.
+    """Create a webhook; return it and its signing secret, which is not shown again.
 
-    task: one that the person may see. Locks the user, for the maximum. Raises Refused.
+    task: limits it to events of a task that the person may see; None for all. Locks the
+    user, to enforce the maximum. Raises Refused.
     """
     _check(url, events)
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
@@ -59,9 +60,10 @@ def create_webhook(
 def change_webhook(
     *, webhook: Webhook, actor: User, url: str, events: Sequence[str], is_on: bool
 ) -> None:
-    """Change the address, the events, or whether it is on; what waits goes to the new address.
+    """Change a webhook's address or events, or switch it on or off.
 
-    Switched on again, it gets events from then on. No lock: the last change wins. Raises Refused.
+    Pending deliveries go to the new address. A webhook that is switched on again gets only
+    later events. No lock: the last change wins. Raises Refused.
     """
     _check(url, events)
     webhook.url, webhook.events = url, _in_order(events)
@@ -77,7 +79,7 @@ def change_webhook(
 
 
 def switch_off(webhook: Webhook, reason: str) -> bool:
-    """Send a webhook nothing any more, not even what waits; return False where it was off.
+    """Switch a webhook off and abandon pending deliveries; return False if it was off.
 
     No lock: one conditional update.
     """
@@ -92,9 +94,9 @@ def switch_off(webhook: Webhook, reason: str) -> bool:
 
 @transaction.atomic
 def rotate_secret(*, webhook: Webhook, actor: User) -> str:
-    """Make a new secret and return it; nobody sees it again. No lock: the last one wins.
+    """Replace a webhook's secret and return the new one, which is not shown again.
 
-    The old one signs nothing more, not even what waits.
+    Pending deliveries are signed with the new secret. No lock: the last one wins.
     """
     secret = new_secret()
     webhook.secret = encrypt(secret)
@@ -105,14 +107,14 @@ def rotate_secret(*, webhook: Webhook, actor: User) -> str:
 
 @transaction.atomic
 def delete_webhook(*, webhook: Webhook, actor: User) -> None:
-    """Delete a webhook with its log. No lock."""
+    """Delete a webhook and its log. Takes no lock."""
     log(actor, "webhook.deleted", webhook)
     webhook.delete()
 
 
 @transaction.atomic
 def send_test(*, webhook: Webhook) -> Delivery:
-    """Let a queue worker send a test event. Locks and raises as `make_test`."""
+    """Enqueue a test event. Locks and raises as `make_test` does."""
     delivery = make_test(webhook=webhook)
     enqueue(DELIVER)
     return delivery
@@ -120,9 +122,10 @@ def send_test(*, webhook: Webhook) -> Delivery:
 
 @transaction.atomic
 def make_test(*, webhook: Webhook) -> Delivery:
-    """Store the delivery of a test event, which contains no news. Raises Refused.
+    """Store the delivery of a test event, which has no content.
 
-    Locks the user, for the maximum: people choose the address, and it may be somebody else's.
+    Locks the user, to enforce the maximum: people choose the address, which may be somebody
+    else's. Raises Refused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=webhook.user_id)
     _refuse_off(webhook)
@@ -144,9 +147,9 @@ def make_test(*, webhook: Webhook) -> Delivery:
 
 @transaction.atomic
 def send_again(*, delivery: Delivery) -> None:
-    """Let a delivery that was sent or given up be sent again, under the same id. Raises Refused.
+    """Queue a finished or abandoned delivery again, under the same id. Raises Refused.
 
-    No lock: one conditional update, which leaves a delivery that waits as it is.
+    No lock: one conditional update, which leaves a pending delivery unchanged.
     """
     _refuse_off(delivery.webhook)
     over = Delivery.objects.filter(pk=delivery.pk, state__in=[State.SENT, State.GIVEN_UP])
@@ -161,12 +164,12 @@ def _refuse_off(webhook: Webhook) -> None:
 
 
 def _in_order(events: Sequence[str]) -> list[str]:
-    """Return the events in the order of the choices, each once."""
+    """Return the distinct events in the order of the choices."""
     return [event for event in Webhook.Event if event in events]
 
 
 def _check(url: str, events: Sequence[str]) -> None:
-    """Check an address and the events that go there. Raises Refused."""
+    """Check a webhook's address and events. Raises Refused."""
     if not events:
         raise Refused(_("Choose at least one event."), field="events", status=422)
     try:

@@ -9,7 +9,7 @@ PREFIX = "whsec_"
 
 
 def new_secret() -> str:
-    """Return 256 random bits, in the form that the libraries of the specification take."""
+    """Return 256 random bits in the format of the Standard Webhooks specification."""
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 

@@ -23,14 +23,14 @@ A_PAGE = 100
 
 
 def _find_own(request: HttpRequest, pk: int) -> Webhook:
-    """Return one's webhook. Raises Http404, also for somebody else's."""
+    """Return the person's own webhook. Raises Http404 for anybody else's."""
     return get_object_or_404(Webhook, pk=pk, user=request.user)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhooks(request: HttpRequest) -> HttpResponse:
-    """List one's webhooks, and make one; its secret is only in that answer."""
+    """List the person's webhooks; POST creates one and shows its secret once."""
     user = person(request)
     form = WebhookForm(user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
@@ -45,7 +45,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show a webhook's deliveries, and how they ended."""
+    """Show a webhook's deliveries and their outcomes."""
     hook = _find_own(request, pk)
     values = {"webhook": hook, "page": list_page(request, hook.deliveries.all(), size=A_PAGE)}
     return render(request, "webhooks/webhook.html", values)
@@ -68,7 +68,7 @@ def switch(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_POST
 def secret(request: HttpRequest, pk: int) -> HttpResponse:
-    """Replace a webhook's secret; the new one is only in this answer."""
+    """Replace a webhook's secret; the new one is shown only in this response."""
     hook = _find_own(request, pk)
     new_secret = services.rotate_secret(webhook=hook, actor=person(request))
     values = {"webhook": hook, "secret": new_secret, "is_rotated": True}
@@ -77,7 +77,7 @@ def secret(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def send_test_event(request: HttpRequest, pk: int) -> HttpResponse:
-    """Send a test."""
+    """Send a test event."""
     hook = _find_own(request, pk)
     with as_message(request):
         services.send_test(webhook=hook)
@@ -98,7 +98,7 @@ def again(request: HttpRequest, pk: int, delivery: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    """Delete a webhook, after a question."""
+    """Ask for confirmation, then delete a webhook."""
     hook = _find_own(request, pk)
     if request.method != "POST":
         return render(request, "webhooks/delete.html", {"webhook": hook})

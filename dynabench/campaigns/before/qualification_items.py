@@ -18,7 +18,10 @@ from validation.models import Gold
 
 @dataclass(frozen=True)
 class Item:
-    """One item of a test: what is read, what is asked, what may be answered."""
+    """One item of a qualification test: its texts, the question and the possible answers.
+
+    said: the answer that the person gave before, or empty.
+    """
 
     example: Example
     context: list[tuple[str, str]]
@@ -29,9 +32,10 @@ class Item:
 
 
 def golds_of(campaign: Campaign) -> QuerySet[Gold]:
-    """Return the gold items that may test somebody, without those that the tour shows.
+    """Return the gold items that the campaign's test may use.
 
-    Not those that models are tested on: after a try the answers are shown.
+    Excludes items that the tour shows, and those on which models are evaluated, because the
+    test reveals the right answers after each try.
     """
     open_examples = not_sealed(
         Example.objects.filter(round__task=campaign.task_id, retracted_at=None)
@@ -42,14 +46,15 @@ def golds_of(campaign: Campaign) -> QuerySet[Gold]:
 
 
 def items_needed(campaign: Campaign) -> int:
-    """Return how many gold items the tries of one person take, as nobody gets an item twice."""
+    """Return the number of gold items that all tries of one person take, without repetition."""
     return campaign.test_items * campaign.test_tries
 
 
 def items_of(place: Place, tries: int) -> list[Gold]:
-    """Return the gold items of a try: the same until they are answered.
+    """Return the gold items of the person's next try, the same until they are answered.
 
-    Empty where too few are left. None that the person has written, or has seen elsewhere.
+    Excludes items that the person wrote or has already seen. Empty if too few are left.
+    tries: number of tries so far.
     """
     campaign, me = place.campaign, place.annotator_id
     unseen = golds_of(campaign).exclude(answers__validator=me).exclude(example__annotator=me)
@@ -63,17 +68,17 @@ def items_of(place: Place, tries: int) -> list[Gold]:
 
 
 def lacks_items(campaign: Campaign, row: Qualification, golds: Sequence[Gold]) -> bool:
-    """Return whether there is a test to pass and too few items are left for it.
+    """Return whether the person must still pass a test but too few items are left for it.
 
-    golds: as `items_of` returns them.
+    golds: the result of `items_of`.
     """
     return bool(campaign.test_items) and row.passed_at is None and not golds
 
 
 def show_item(place: Place, gold: Gold, said: str = "") -> Item:
-    """Return an item as the judge page shows it, without its label.
+    """Return a gold item as the judging page shows it, without its label.
 
-    said: the answer that was given before.
+    said: the answer that the person gave before, or empty.
     """
     config, example = place.campaign.task.config, gold.example
     return Item(

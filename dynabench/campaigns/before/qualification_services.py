@@ -23,7 +23,10 @@ State = Place.State
 
 
 def begin(*, place: Place) -> Qualification:
-    """Return the person's row of the test, a new one on the first visit. No lock, a unique key."""
+    """Return the person's test record, creating it on the first visit.
+
+    Takes no lock: a unique key prevents a second record.
+    """
     assert place.annotator
     row, _made = Qualification.objects.get_or_create(
         annotator=place.annotator,
@@ -34,7 +37,10 @@ def begin(*, place: Place) -> Qualification:
 
 
 def note_tour(*, place: Place, tour: Sequence[Sequence[TourPart]]) -> None:
-    """Store that the person sees the items of this tour, which they then never judge. No lock."""
+    """Record that the person was shown the tour's items, so that they never judge these.
+
+    Takes no lock.
+    """
     assert place.annotator
     note_shown_examples(
         annotator=place.annotator, examples=examples_in(tour), way=ShownExample.Way.TOUR
@@ -43,19 +49,20 @@ def note_tour(*, place: Place, tour: Sequence[Sequence[TourPart]]) -> None:
 
 @transaction.atomic
 def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
-    """Store one try of the test, and decide whether the person works, may try again or leaves.
+    """Store one try of the test and decide whether the person works, tries again or leaves.
 
-    answers: `label:…` or `verdict:…` by the example's uuid.
+    answers: `label:…` or `verdict:…` by the example's UUID.
 
     1. Free the places whose time is over. One of them may be this person's.
-    2. Refuse a try where the test is over, or that comes too early.
+    2. Refuse the try if the test is over or the try comes too early.
     3. Store the answers. The person has then seen these items.
-    4. With enough right answers the work begins. With no try or no item left the person leaves, and
-    is
-       owed the pay for the test. Otherwise they keep the place until the next try.
+    4. With enough right answers the work begins. If no try or no item is left, the person
+       leaves and is credited the pay for the test. Otherwise they keep the place until the
+       next try.
 
     Locks the campaign, then the place and the annotator, so that two tabs make one try.
-    Raises Refused where something is unanswered, or it is too early or too late, and TooSoon.
+    Raises Refused if an item is unanswered or the test is over, TooSoon before the next try
+    is allowed.
     """
     free_places(campaign=place.campaign)
     locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
@@ -97,7 +104,10 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
 
 
 def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, str]) -> int:
-    """Store what was answered to each item, and return how many are right. Raises Refused."""
+    """Store the answers of one try and return how many are right.
+
+    Raises Refused if an item was not answered.
+    """
     assert place.annotator
     answer_of = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
     for gold, answer in answer_of.items():
@@ -120,7 +130,7 @@ def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, st
 
 
 def _let_work(place: Place) -> None:
-    """Let somebody begin to work, with the whole time ahead of them."""
+    """Start the person's work, with the campaign's full working time."""
     # Work counts from `began_at`, so a time after the answers keeps these out.
     now = timezone.now()
     until = now + timedelta(minutes=place.campaign.minutes)
@@ -128,9 +138,9 @@ def _let_work(place: Place) -> None:
 
 
 def _screen_out(place: Place, *, ran_out: bool = False) -> None:
-    """End somebody's participation before the work, with the pay for the test.
+    """End the person's participation before the work, and credit the pay for the test.
 
-    ran_out: no item was left for them, which the owner sees.
+    ran_out: whether too few test items were left for the person; the owner is notified.
     """
     now = timezone.now()
     values = {"state": State.SCREENED, "submitted_at": now}

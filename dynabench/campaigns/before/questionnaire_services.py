@@ -12,9 +12,10 @@ from dynabench.campaigns.place_services import first_state
 
 
 def answer_questions(*, place: Place, answers: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    """Store what somebody answered; without a tour or a test before them, they begin to work.
+    """Store the answers to the questionnaire; if no tour or test follows, start the work.
 
-    No lock, one update: of two tabs the first one counts. Raises Refused.
+    answers: to the study's questions. about: to the questions about the person.
+    Takes no lock: a single update, so the first of two tabs wins. Raises Refused.
     """
     assert place.annotator
     state = first_state(place.campaign, place.annotator, is_asked=True)
@@ -25,5 +26,5 @@ def answer_questions(*, place: Place, answers: Mapping[str, Any], about: Mapping
 
 
 def forget_answers(*, annotator: Annotator) -> None:
-    """Delete what somebody who leaves the site has told about themselves. No lock."""
+    """Delete a departing person's answers to questions about themselves. Takes no lock."""
     Place.objects.filter(annotator=annotator).update(answers=None, about={}, reason="")

@@ -29,7 +29,10 @@ MOST = 50
 
 @dataclass(frozen=True)
 class Shown:
-    """One item: (label, words or markup) of what was given, and of what somebody wrote."""
+    """An item of the tour: its context and inputs, each as (label, text or markup).
+
+    example: id of the stored example, or None.
+    """
 
     context: Sequence[tuple[str, str]]
     inputs: Sequence[tuple[str, str]] = ()
@@ -38,16 +41,16 @@ class Shown:
 
 @dataclass(frozen=True)
 class TourPart:
-    """A part of a step: words, or an item."""
+    """A part of a tour step: either rendered text or an item."""
 
     words: SafeString | None = None
     item: Shown | None = None
 
 
 def tour_of(campaign: Campaign) -> list[list[TourPart]]:
-    """Return the steps of a campaign's tour, always with the same items.
+    """Return the steps of a campaign's tour. Everybody sees the same items.
 
-    An item that may not be shown any more is left out.
+    Items that may no longer be shown are left out.
     """
     steps = tour_steps(campaign.tour)
     places = named_in(steps)
@@ -70,7 +73,10 @@ def tour_of(campaign: Campaign) -> list[list[TourPart]]:
 
 
 def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
-    """Return those of the named items that people may see. At most two queries."""
+    """Return the named items that participants may see, by their placeholder.
+
+    At most two queries.
+    """
     uuids, context_ids = [], []
     for place in places:
         if place.kind == "context":
@@ -90,7 +96,7 @@ def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
 
 
 def examples_in(tour: Sequence[Sequence[TourPart]]) -> list[int]:
-    """Return the ids of the stored examples among the items of a tour."""
+    """Return the ids of the stored examples among a tour's items."""
     ids = []
     for part in chain.from_iterable(tour):
         # Contexts and the task page's own examples are no stored examples.
@@ -100,25 +106,28 @@ def examples_in(tour: Sequence[Sequence[TourPart]]) -> list[int]:
 
 
 def gold_in(campaign: Campaign) -> list[UUID]:
-    """Return the uuids of the examples that the tour names: who saw one is not tested with it."""
+    """Return the UUIDs of the examples that the tour names.
+
+    A person who saw one of them must not be tested with it.
+    """
     places = named_in(tour_steps(campaign.tour))
     return [UUID(place.name) for place in places if place.kind == "item" and place.name]
 
 
 def _showable_examples(task: Task) -> QuerySet[Example]:
-    """Return the examples of public training splits, and gold that no model is tested on."""
+    """Return examples of public training splits, and gold on which no model is evaluated."""
     rows = Example.objects.filter(round__task=task, retracted_at=None)
     is_public = Q(pk__in=_released_examples(task)) | Q(gold__isnull=False)
     return not_sealed(rows).filter(is_public).select_related("context")
 
 
 def _released_examples(task: Task) -> QuerySet[Example]:
-    """Return the released rows to train on, without gold items."""
+    """Return the task's released training examples, without gold items."""
     return with_open_answers(Example.objects.filter(round__task=task))
 
 
 def _drawn_items(campaign: Campaign) -> list[Shown]:
-    """Return the task page's own examples, then released ones, each group in a random order."""
+    """Return the task's sample answers, then released examples, each group in random order."""
     # Seeded by the campaign, so that everybody sees the same tour. Chance, no secret.
     task, random = campaign.task, Random(campaign.slug)
     page_examples = [
@@ -136,6 +145,6 @@ def _drawn_items(campaign: Campaign) -> list[Shown]:
 
 
 def _shown_item(task: Task, example: Example) -> Shown:
-    """Return an example as people read it in the tour, without label or model's answer."""
+    """Return an example as the tour shows it, without its label or the model's answer."""
     config = task.config
     return Shown(shown_context(config, example.context), shown_inputs(config, example), example.pk)

@@ -17,9 +17,9 @@ PRICES = ("price_in", "price_out")
 
 
 def cost_parts(campaign: Campaign, examples: QuerySet[Example], people: int) -> Parts:
-    """Return all parts of what a campaign has cost. Eight queries.
+    """Return what a campaign has cost so far, by part. Eight queries.
 
-    examples: of the campaign. people: what their pay comes to.
+    examples: the campaign's. people: the cost of its participants' pay.
     """
     return Parts(
         people,
@@ -30,11 +30,10 @@ def cost_parts(campaign: Campaign, examples: QuerySet[Example], people: int) -> 
 
 
 def _prices_of_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Return, for each judge, the price of their votes on the examples; None: unknown.
+    """Return the price of each judge's votes on the examples; None if unknown.
 
-    Somebody of another campaign costs what that one pays for a judgement; others cost what the
-    round
-    pays. The campaign's own people are in its pay.
+    Judges from another campaign cost that campaign's pay per judgement; other judges cost
+    the round's pay. The campaign's own participants are covered by its pay.
     """
     # Imported votes were paid elsewhere, if at all.
     votes = Validation.objects.filter(example__in=examples, is_imported=False)
@@ -58,9 +57,9 @@ def _prices_of_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[f
 
 
 def _price_of_vote(judges: Campaign, campaign: Campaign) -> float | None:
-    """Return what a vote of somebody of another campaign costs.
+    """Return the price of one vote by a participant of another campaign.
 
-    None where it is paid together with other work, or in another currency.
+    None if the vote is paid together with other work, or in another currency.
     """
     if judges == campaign:
         return 0.0
@@ -70,10 +69,10 @@ def _price_of_vote(judges: Campaign, campaign: Campaign) -> float | None:
 
 
 def _prices_of_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Return, for each target in each round, what its answers to the examples cost; None: unknown.
+    """Return the price of each target's answers to the examples, per round; None if unknown.
 
-    Where tokens have a price, the examples bear their share of all that the target's calls cost in
-    the round; the time of our model server costs the price of its hour.
+    If tokens have a price, the examples bear their share of the cost of all the target's
+    calls in the round. Time on our model server is charged at its hourly price.
     """
     # The default order would add its columns to each GROUP BY.
     answers = TargetOutput.objects.order_by()
@@ -105,9 +104,9 @@ def _prices_of_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[
 
 
 def _prices_of_runs(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Return, for each round, what runs on its sets cost for the campaign's examples.
+    """Return, per round, the examples' share of the cost of evaluations on its sets.
 
-    A campaign bears the share of a run that its examples have in the round's verified ones.
+    The share is the examples' fraction of the round's verified examples. None if unknown.
     """
     verified = Consensus.objects.filter(is_verified=True, example__retracted_at=None).order_by()
     by_round = verified.values_list("round").annotate(n=Count("pk"))

@@ -35,7 +35,7 @@ SMALLEST = 10
 
 @dataclass(frozen=True)
 class Group:
-    """Examples that are alike: how many, and the first one's words."""
+    """A group of similar examples: their number, and the text of the first."""
 
     size: int
     text: str
@@ -43,9 +43,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Verified fooling examples: how many there are of each kind, and those that are alike.
+    """Counts of verified fooling examples by kind, and groups of similar ones.
 
-    slices: by the slice's name. by_meaning: whether meanings were compared, not words alone.
+    slices: counts by slice name. by_meaning: whether meanings were compared besides words.
     """
 
     total: int
@@ -58,7 +58,7 @@ class Coverage:
 
 
 def coverage_of(campaign: Campaign) -> Coverage:
-    """Return what a campaign's people found, of the newest `MOST` verified errors. Five queries."""
+    """Return the coverage of the campaign's newest `MOST` verified errors. Five queries."""
     from dynabench.campaigns.rules.meaning import pairs  # numpy: not in each web process
 
     # None where people judge by verdict, and examples have no label.
@@ -99,7 +99,7 @@ def _count_values(values: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _slice_values(examples: Iterable[Example], name: str) -> Iterator[str]:
-    """Yield the values that examples have for a slice; each value of a list."""
+    """Yield the examples' values of a slice; a list yields each of its values."""
     for example in examples:
         value = (example.context.fields | example.inputs | example.metadata).get(name)
         values = value if isinstance(value, list) else [value]
@@ -107,13 +107,11 @@ def _slice_values(examples: Iterable[Example], name: str) -> Iterator[str]:
 
 
 def novelty_of(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
-    """Return the share of a bonus that each newly verified error is worth, by id. Five queries.
+    """Return the fraction of the bonus that each newly verified error earns, by example id.
 
-    It is compared with the task's verified errors that were written before: by words with those
-    that
-    share a signature, by meaning with the newest `MOST_COMPARED`. An error whose vector may still
-    come
-    is left out.
+    Compares each with the task's earlier verified errors: by words with those that share a
+    signature, by meaning with the newest `MOST_COMPARED`. Leaves out errors whose vector
+    may still be computed. Five queries.
     """
     from dynabench.campaigns.rules.meaning import closest  # numpy: not in each web process
 
@@ -135,7 +133,7 @@ def novelty_of(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
 
 
 def _likeness_in_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
-    """Return, for each error, Jaccard's similarity to the most similar verified error before it."""
+    """Return each error's highest Jaccard similarity to an earlier verified error."""
     signatures = _signatures({error.pk for error in fresh})
     # Only texts that share a signature can be near-duplicates, so that few are compared.
     sharing: dict[int, set[int]] = defaultdict(set)
@@ -159,7 +157,7 @@ def _likeness_in_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, floa
 
 
 def _read_vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes]]:
-    """Return the examples that an encoder has looked at, and the vectors of the newest encoder."""
+    """Return the ids that an encoder has processed, and the newest encoder's vectors by id."""
     vectors = list(rows.values_list("example", "encoder", "values"))
     # Vectors of two encoders cannot be compared. The newest example was looked at by the newest.
     newest_encoder = max(vectors, default=(0, "", b""))[1]
@@ -172,13 +170,13 @@ def _read_vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes
 
 
 def _newest_examples(campaign: Campaign) -> list[Example]:
-    """Return the newest verified errors of a campaign, the oldest of them first."""
+    """Return the campaign's newest `MOST` verified errors, oldest first."""
     rows = fooling_of(campaign).select_related("example__context").order_by("-pk")[:MOST]
     return [decision.example for decision in reversed(rows)]
 
 
 def _signatures(ids: set[int]) -> dict[int, set[int]]:
-    """Return the near-duplicate signatures of each of these examples."""
+    """Return the near-duplicate signatures of each example, by its id."""
     signatures: dict[int, set[int]] = {example: set() for example in ids}
     for example, key in TextKey.objects.filter(example__in=ids).values_list("example", "key"):
         signatures[example].add(key)
@@ -186,9 +184,10 @@ def _signatures(ids: set[int]) -> dict[int, set[int]]:
 
 
 def groups_by_question_of(campaign: Campaign) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Return what people told of themselves, by question, in groups of at least `SMALLEST`.
+    """Return the participants' answers about themselves, counted by question.
 
-    No group joins two facts, and none is joined to what people wrote.
+    Only counts of at least `SMALLEST` are listed. Answers are never combined with each
+    other or with what people wrote.
     """
     facts = list(campaign.all_places.exclude(annotator=None).values_list("about", flat=True))
     groups_by_question = []

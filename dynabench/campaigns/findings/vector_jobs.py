@@ -26,9 +26,9 @@ RINGS_SECONDS = 300
     why="Findings of studies compare new texts by their vectors.",
 )
 def ask_for_vectors() -> int:
-    """Enqueue a job for each task that has a study and texts without vectors; return how many.
+    """Enqueue a job for each task with a study and texts without vectors; return the number.
 
-    None where the encoder is not installed.
+    0 if the encoder is not installed.
     """
     # The encoder is an optional part, which the web process does not load.
     try:
@@ -48,9 +48,9 @@ def ask_for_vectors() -> int:
 
 
 def make_vectors(task_id: int) -> None:
-    """Make vectors for the newest texts that have none of this encoder.
+    """Compute vectors for the task's newest texts that have none from this encoder.
 
-    Doing it twice does no harm.
+    Idempotent.
     """
     from evaluation.training.sentences import embed, encoder_digest
 
@@ -67,6 +67,6 @@ def make_vectors(task_id: int) -> None:
 
 
 def _without_vector(task: Task, digest: str) -> QuerySet[Example]:
-    """Return the verified errors of a task that the encoder has not looked at."""
+    """Return the task's verified errors that the encoder has not processed."""
     rows = Example.objects.filter(round__task=task, consensus__is_validated_error=True)
     return rows.exclude(digest="").exclude(text_vector__encoder=digest)

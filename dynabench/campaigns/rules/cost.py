@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Parts(NamedTuple):
-    """What was spent so far: on the campaign's people, on others who judged, on machines."""
+    """The parts of a campaign's cost: its participants, other judges, and machines."""
 
     people: int
     judges: int | None = None
@@ -22,12 +22,12 @@ class Parts(NamedTuple):
 
     @property
     def unknown(self) -> list[str]:
-        """Return the names of the parts that are missing in `known`."""
+        """Return the names of the parts whose cost is unknown."""
         return [name for name, part in self._asdict().items() if part is None]
 
 
 def rounded(amounts: Iterable[float | None]) -> int | None:
-    """Return the rounded sum; None, unknown, where one amount is.
+    """Return the rounded sum of the amounts; None if one of them is unknown.
 
     >>> rounded([1.2, 1.4]), rounded([1.2, None]), rounded([])
     (3, None, 0)
@@ -41,7 +41,7 @@ def rounded(amounts: Iterable[float | None]) -> int | None:
 
 
 def of_time(seconds: float, hour: int | None) -> float | None:
-    """Return what a machine's time costs at a price of its hour; None: unknown, without a price.
+    """Return the cost of machine time at an hourly price; None if the price is unknown.
 
     >>> of_time(1800, 200), of_time(0, None), of_time(1, None)
     (100.0, 0.0, None)
@@ -53,22 +53,22 @@ def of_time(seconds: float, hour: int | None) -> float | None:
 
 
 def in_the_end(so_far: int, submitted: int, places: int, left: int | None) -> int | None:
-    """Return what an amount comes to once all places, or the budget, are used up.
+    """Extrapolate an amount to the end of the campaign, when its places or budget are used up.
 
     Parameters
     ----------
     so_far
         The amount now.
     submitted
-        People who have submitted, among whom it is shared.
+        Number of people who have submitted, who account for the amount.
     places
-        Places of the campaign.
+        The campaign's number of places.
     left
-        How many more people the budget pays; None: there is no limit.
+        Number of people whom the budget still pays; None: unlimited.
 
     Returns
     -------
-    None before anybody has submitted.
+    The expected amount; None before anybody has submitted.
 
     Examples
     --------

@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 
 
 class Cast(NamedTuple):
-    """A vote: item and judge by number, the answer from 0, the time in any unit."""
+    """A vote: ids of the item and the judge, the answer's index, and the time in any unit."""
 
     item: int
     judge: int
@@ -51,10 +51,10 @@ class Cast(NamedTuple):
 
 @dataclass(frozen=True)
 class Proposal:
-    """A judge whom an owner should look at, and why.
+    """A judge whose work the owner should check, and why.
 
-    accuracy: their estimated share of right answers; bound: the limit below which it lies; both
-    None where copying is the only sign. copies: judges whose answers theirs repeat.
+    accuracy: their estimated share of right answers; bound: the limit that it is below;
+    both None if copying is the only sign. copies: judges whose answers they seem to repeat.
     """
 
     judge: int
@@ -70,28 +70,28 @@ def proposals(
     answers: int,
     authors: Mapping[int, int] = MappingProxyType({}),
 ) -> list[Proposal]:
-    """Return the judges who seem careless, by number.
+    """Return the judges who seem careless, by ascending id.
 
     Parameters
     ----------
     votes
-        All votes, on gold items, too.
+        All votes, including those on gold items.
     gold
-        The right answer of the items that have one.
+        The index of the right answer, by gold item.
     answers
-        How many answers an item may have, 2 or more.
+        Number of possible answers to an item, at least 2.
     authors
         The authors' own labels, which judges do not see. All authors count as one more judge.
 
     Returns
     -------
-    A proposal for each such judge. Nobody with fewer than LEAST judgements is among them.
+    A proposal for each such judge. Judges with fewer than LEAST judgements are left out.
 
     Notes
     -----
-    A judge is careless below `chance + NEARER · (median − chance)`, where chance is `1 / answers`
-    and
-    the median is that of all accuracies; or where they copy.
+    A judge is careless if they copy, or if their accuracy is below
+    `chance + NEARER · (median − chance)`, where chance is `1 / answers` and the median is that of
+    all judges' accuracies.
     """
     copied = copiers(votes, gold, answers)
     counts: dict[int, int] = defaultdict(int)
@@ -119,24 +119,22 @@ def proposals(
 
 
 def accuracies(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> dict[int, float]:
-    """Return each judge's estimated share of right answers.
+    """Estimate each judge's share of right answers.
 
     Parameters
     ----------
     votes
-        Items with a single vote tell nothing.
+        All votes. Items with a single vote contribute no information.
     gold
-        The right answer of the items that have one.
+        The index of the right answer, by gold item.
     answers
-        How many answers an item may have.
+        Number of possible answers to an item.
 
     Notes
     -----
-    Dawid and Skene 1979 with one parameter a judge and equal priors, by expectation and
-    maximisation
-    from majorities: of all accuracies those that make the votes most likely. WEIGHT judgements of
-    the
-    crowd's accuracy are added to each judge's own, and no accuracy is 0 or 1.
+    The model of Dawid and Skene (1979) with one parameter per judge and equal priors, fitted by
+    expectation-maximisation. As smoothing, WEIGHT judgements with the crowd's accuracy are added to
+    each judge's own. Accuracies are clipped, so that none is 0 or 1.
     """
     if not votes:
         return {}
@@ -159,9 +157,10 @@ def _right_by(
     item: NDArray[np.intp], answer: NDArray[np.intp], right: Floats, truth: NDArray[np.intp],
     answers: int,
 ) -> Floats:  # fmt: skip
-    """Return the probability that each vote is right, given all votes on the item, or its gold.
+    """Return the probability that each vote is right, given all votes on the item or its gold.
 
-    Arrays have an element for each vote, but `truth` one for each item: its gold, or -1.
+    Arrays have one element per vote, except `truth`, which has one per item: the gold
+    answer, or -1.
     """
     # Log-odds, so that votes add up: a vote of an accurate judge adds more.
     log_odds = np.log(right) - np.log((1 - right) / (answers - 1))
@@ -177,21 +176,22 @@ def _right_by(
 
 
 def copiers(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> dict[int, set[int]]:
-    """Return the judges who seem to copy, each with those whose answers theirs repeat.
+    """Return the judges who seem to copy, each with the judges whose answers they repeat.
 
     Parameters
     ----------
     votes
         All votes, with their times.
     gold
-        The right answer of the items that have one.
+        The index of the right answer, by gold item.
     answers
-        How many answers an item may have.
+        Number of possible answers to an item.
 
     Notes
     -----
-    Judges who hardly differ on many items are put together into groups. Each group is then compared
-    with everybody else's votes: how often would two judges of these accuracies differ?
+    Judges who rarely differ on many shared items are grouped. Each pair in a group is then tested:
+    how often would two independent judges differ, with accuracies estimated from gold and from the
+    votes of judges outside the group?
     """
     by_item: dict[int, list[Cast]] = defaultdict(list)
     for vote in votes:
@@ -216,7 +216,10 @@ def copiers(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> dic
 
 
 class _Seen(NamedTuple):
-    """Two judges' votes on the same items: how many there are and differ, and where b was later."""
+    """Counts over the items that judges a and b share.
+
+    shared: all; differ: with different answers; b_later: where b voted after a.
+    """
 
     shared: int = 0
     differ: int = 0
@@ -224,7 +227,7 @@ class _Seen(NamedTuple):
 
 
 def _compare_pairs(items: Iterable[Sequence[Cast]]) -> dict[tuple[int, int], _Seen]:
-    """Compare all pairs of judges on the items on which both voted; the lower number first."""
+    """Return the counts of each pair of judges with shared items, smaller id first."""
     pairs: dict[tuple[int, int], _Seen] = defaultdict(_Seen)
     for votes in items:
         for a, b in combinations(sorted(votes, key=lambda vote: vote.judge), 2):
@@ -236,7 +239,7 @@ def _compare_pairs(items: Iterable[Sequence[Cast]]) -> dict[tuple[int, int], _Se
 
 
 def _groups(pairs: Iterable[tuple[int, int]]) -> list[set[int]]:
-    """Return the groups of judges that are linked by pairs, directly or over others."""
+    """Return the groups of judges that are connected by pairs, directly or indirectly."""
     group_of: dict[int, set[int]] = {}
     for a, b in pairs:
         merged = group_of.get(a, {a}) | group_of.get(b, {b})
@@ -253,7 +256,7 @@ def _groups(pairs: Iterable[tuple[int, int]]) -> list[set[int]]:
 def _accuracy_by_others(
     group: set[int], by_item: Mapping[int, Sequence[Cast]], gold: Mapping[int, int], answers: int
 ) -> dict[int, float]:
-    """Return the accuracy of each of a group, by gold and by majorities of all others' votes."""
+    """Return the accuracy of each judge in a group, by gold and by others' majorities."""
     all_votes = list(chain.from_iterable(by_item.values()))
     truths = _majorities(vote for vote in all_votes if vote.judge not in group)
     truths.update(gold)
@@ -272,7 +275,7 @@ def _accuracy_by_others(
 
 
 def _majorities(votes: Iterable[Cast]) -> dict[int, int]:
-    """Return the answer that more than half of an item's votes give, of two votes or more."""
+    """Return, by item, the answer of more than half of its votes; needs at least two votes."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     for vote in votes:
         counts[vote.item][vote.answer] += 1
@@ -286,9 +289,10 @@ def _majorities(votes: Iterable[Cast]) -> dict[int, int]:
 
 
 def _is_copied(seen: _Seen, a: float, b: float, answers: int) -> bool:
-    """Return whether independent judges would hardly ever differ as rarely as these two.
+    """Return whether independent judges would very rarely agree as often as these two.
 
-    a, b: their accuracies. They agree where both are right, or both give the same wrong answer.
+    a, b: their accuracies. Independent judges agree if both are right or both give the same
+    wrong answer.
     """
     differ = 1 - a * b - (1 - a) * (1 - b) / (answers - 1)
     # The binomial probability of so few differences or fewer.

@@ -17,9 +17,9 @@ Rows = NDArray[np.float32]
 
 
 def closest(vectors: Mapping[int, bytes], ids: Iterable[int]) -> dict[int, float]:
-    """Return, for each of the ids that has a vector, its greatest cosine with a lower id.
+    """Return each id's greatest cosine similarity to a smaller id that has a vector.
 
-    0 where no lower id has a vector, or none is alike.
+    Ids without a vector are left out. 0 if there is no smaller id, or none is similar.
 
     >>> closest({1: bytes([3, 4]), 2: bytes([3, 4])}, [1, 2, 3])
     {1: 0.0, 2: 1.0}
@@ -37,7 +37,7 @@ def closest(vectors: Mapping[int, bytes], ids: Iterable[int]) -> dict[int, float
 
 
 def pairs(vectors: Mapping[int, bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the ids that are alike, the lower one first."""
+    """Yield the pairs of ids with similar vectors, smaller id first."""
     ids, rows, sizes = _table(vectors)
     for start in range(0, len(ids), BLOCK):
         block = slice(start, start + BLOCK)
@@ -50,7 +50,7 @@ def pairs(vectors: Mapping[int, bytes]) -> Iterator[tuple[int, int]]:
 
 
 def _table(vectors: Mapping[int, bytes]) -> tuple[list[int], Rows, NDArray[np.float64]]:
-    """Return the ids in ascending order, a row each, and the rows' squared lengths."""
+    """Return the ids in ascending order, their vectors as rows, and the rows' squared norms."""
     ids = sorted(vectors)
     if ids:
         joined = np.frombuffer(b"".join(vectors[vector_id] for vector_id in ids), np.int8)

@@ -12,10 +12,9 @@ MEANING = (0.75, 0.95)
 def clusters(
     keys: Mapping[int, Iterable[int]], links: Iterable[tuple[int, int]] = ()
 ) -> list[list[int]]:
-    """Return groups of examples that share a key or are linked, directly or over others.
+    """Return groups of examples that are connected by shared keys or links, largest first.
 
-    The largest first. keys: of each example, its near-duplicate signatures
-    (`annotation.rules.near_duplicates`).
+    keys: near-duplicate signatures by example (`annotation.rules.near_duplicates`).
 
     >>> clusters({1: {7}, 2: {8, 7}, 3: {9}, 4: ()}, [(3, 4)])
     [[1, 2], [3, 4]]
@@ -43,11 +42,11 @@ def clusters(
 
 
 def novelty(words: float, meaning: float = 0.0) -> float:
-    """Return how new an example is, in tenths: 1 where nothing like it was there, 0 for a copy.
+    """Return an example's novelty in tenths: from 0 for a copy to 1 if nothing is similar.
 
-    words: Jaccard's similarity to the most similar one before it. meaning: the greatest cosine.
-    The greater of the two likenesses decides; each rises evenly from 0 at its lower bound (WORDS,
-    MEANING) to 1 at its upper one.
+    words: Jaccard similarity to the most similar earlier example. meaning: the greatest
+    cosine similarity to one. Each rises linearly from 0 at its lower bound (WORDS, MEANING)
+    to 1 at its upper bound; the greater of the two determines the result.
 
     >>> novelty(0.4, 0.3), novelty(0.7), novelty(0.2, 0.85), novelty(1.0, 0.0)
     (1.0, 0.5, 0.5, 0.0)
@@ -56,5 +55,5 @@ def novelty(words: float, meaning: float = 0.0) -> float:
 
 
 def _between(value: float, least: float, most: float) -> float:
-    """Return how far a value is on its way from `least` to `most`, 0 to 1."""
+    """Return the relative position of a value between `least` and `most`, clipped to 0 to 1."""
     return min(1.0, max(0.0, (value - least) / (most - least)))

@@ -15,9 +15,10 @@ Side = Literal["below", "above"]
 
 
 class Measure(NamedTuple):
-    """A measure that rules may name.
+    """A measure that rules may use.
 
-    side: where it is a sign of bad work. is_share: 0 to 1, not seconds. of: whose work it is.
+    side: the side of the limit that indicates bad work. is_share: whether values are shares
+    from 0 to 1; otherwise seconds. of: the role whose work is measured.
     """
 
     side: Side
@@ -52,10 +53,10 @@ TWICE = gettext_noop("%(measure)s is there twice")
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, one line of the text.
+    """An owner's rule, one line of the text.
 
-    limit: of a share 0 to 1, else seconds. over_chance: chance is added to it. least: answers
-    before it counts.
+    limit: a share from 0 to 1, or seconds. over_chance: whether chance is added to the
+    limit. least: minimum number of answers for the rule to apply.
     """
 
     measure: str
@@ -69,7 +70,10 @@ class Rule:
 
 
 class Measured(NamedTuple):
-    """A person's measure with its interval, of n answers; seconds have no interval."""
+    """A person's value of a measure over n answers, with its interval.
+
+    For seconds, the interval is the value itself.
+    """
 
     value: float
     low: float
@@ -78,7 +82,7 @@ class Measured(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A rule that somebody's work breaks, with what speaks for it."""
+    """A rule that a person's work breaks, with the measured evidence."""
 
     measure: str
     limit: float
@@ -89,7 +93,7 @@ class Broken(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A problem of a line, counted from 1; `words` fill the message."""
+    """A problem in a line, counted from 1; `words` are the message's placeholders."""
 
     line: int
     message: str
@@ -97,7 +101,7 @@ class Wrong(NamedTuple):
 
 
 class RuleError(ValueError):
-    """The error of a text with lines that are no rules: `problems`, a `Wrong` each."""
+    """Raised for a text with invalid rules; `problems` lists them."""
 
     def __init__(self, problems: Sequence[Wrong]) -> None:
         super().__init__(problems)
@@ -105,7 +109,7 @@ class RuleError(ValueError):
 
 
 def read_rules(text: str) -> tuple[Rule, ...]:
-    """Return the rules of a text, one a line, without empty lines. Raises RuleError."""
+    """Parse the rules in a text, one per line; empty lines are ignored. Raises RuleError."""
     rules: dict[str, Rule] = {}
     problems: list[Wrong] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -129,7 +133,10 @@ def read_rules(text: str) -> tuple[Rule, ...]:
 def _find_problems(
     match: re.Match[str], rules: Mapping[str, Rule]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield message and words of each problem of a line. rules: those of the lines before it."""
+    """Yield the message and placeholders of each problem in a line.
+
+    rules: those of the preceding lines.
+    """
     name = match["measure"]
     measure = MEASURES.get(name)
     if measure is None:
@@ -150,7 +157,7 @@ def _find_problems(
 def broken(
     rules: Sequence[Rule], measured: Mapping[str, Measured], answers: int
 ) -> tuple[Broken, ...]:
-    """Return the rules that somebody breaks.
+    """Return the rules that a person's work breaks.
 
     Parameters
     ----------
@@ -159,13 +166,12 @@ def broken(
     measured
         The person's measures, by name.
     answers
-        How many answers an item may have; chance is one of them.
+        Number of possible answers to an item, from which chance is computed.
 
     Notes
     -----
-    A share breaks a rule only where its whole interval does. What was not measured, or of fewer
-    answers
-    than the rule asks for, breaks nothing.
+    A share breaks a rule only if its whole interval is beyond the limit. A measure that is missing,
+    or has fewer answers than the rule requires, breaks nothing.
     """
     broken_rules = []
     for rule in rules:

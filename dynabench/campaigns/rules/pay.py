@@ -11,9 +11,9 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Pay:
-    """The pay of a campaign: for the task, for each accepted example, for each that fools.
+    """A campaign's pay: for the task, each accepted example and each fooling example.
 
-    test: for a test that was not passed.
+    test: pay for a test that was not passed.
     """
 
     task: int = 0
@@ -24,7 +24,7 @@ class Pay:
     test: int = 0
 
     def with_costs(self, amount: int) -> int:
-        """Return an amount with the panel's fee, and tax on both, rounded up.
+        """Return an amount plus the panel's fee, plus tax on both, rounded up.
 
         >>> Pay(fee_percent=25, tax_percent=20).with_costs(100)
         150
@@ -33,20 +33,20 @@ class Pay:
         return ceil(amount * (100 + self.fee_percent) * (100 + self.tax_percent) / 10_000)
 
     def most(self, written: int) -> int:
-        """Return what a person can cost at most who writes this many examples, with fee and tax."""
+        """Return the maximum cost of a person who writes `written` examples, with fee and tax."""
         return self.with_costs(max(self.test, self.task + written * (self.accepted + self.bonus)))
 
     def reserved(self, people: int, written: int, others: int) -> int:
-        """Return what people can cost at most, together with what is owed to others.
+        """Return the maximum cost of the participants, together with what is owed to others.
 
         Parameters
         ----------
         people
-            How many people are taking part.
+            Number of current participants.
         written
             Examples that each of them writes.
         others
-            What is owed to people who do not take part any more.
+            What is owed to former participants.
 
         Examples
         --------
@@ -56,16 +56,16 @@ class Pay:
         return people * self.most(written) + self.with_costs(others)
 
     def people(self, budget: int | None, written: int, others: int) -> int | None:
-        """Return how many people a budget pays at most, beside others; None: there is no limit.
+        """Return how many people the budget pays at the maximum each; None: unlimited.
 
         Parameters
         ----------
         budget
-            None where there is none.
+            None if there is none.
         written
             Examples that each person writes.
         others
-            What is owed to people who do not take part any more.
+            What is owed to former participants.
 
         Examples
         --------
@@ -81,9 +81,9 @@ class Pay:
 
 
 def part_of(amount: int, done: int, asked: int) -> int:
-    """Return the share of an amount for what was done of what was asked, rounded up.
+    """Return the share of an amount for `done` of `asked` units of work, rounded up.
 
-    Not more than the amount, and all of it where nothing was asked.
+    At most the whole amount, and all of it if nothing was asked.
 
     >>> part_of(150, 1, 2), part_of(100, 1, 3), part_of(100, 5, 3), part_of(100, 0, 0)
     (75, 34, 100, 100)
@@ -92,7 +92,7 @@ def part_of(amount: int, done: int, asked: int) -> int:
 
 
 def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
-    """Return what the median person earned in an hour; None while nobody has earned anything.
+    """Return the median hourly earnings; None while nobody has earned anything.
 
     earned: amount and seconds of each person.
 
@@ -105,22 +105,22 @@ def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
 
 
 def people_left(pay: Pay, budget: int | None, spent: int, people: int) -> int | None:
-    """Return how many more people the budget pays, at what a person earned so far.
+    """Return how many more people the budget pays, at the average earnings so far.
 
     Parameters
     ----------
     pay
-        Of the campaign.
+        The campaign's pay.
     budget
-        None where there is none.
+        None if there is none.
     spent
-        What was earned so far.
+        The sum of earnings so far.
     people
-        People who earned it. Where nobody has, the pay for the task counts.
+        Number of people who earned it. If 0, the pay for the task is used as the average.
 
     Returns
     -------
-    None where there is no limit.
+    The number of people; None if there is no limit.
     """
     if budget is None:
         return None
@@ -139,7 +139,7 @@ THIRDS = frozenset(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"])
 
 
 def units(amount: int, currency: str) -> str:
-    """Return an amount of the smallest unit as people write it; ISO 4217 has the decimals.
+    """Format an amount given in a currency's smallest unit, with ISO 4217's decimals.
 
     >>> units(425, "EUR"), units(425, "JPY"), units(425, "KWD")
     ('4.25', '425', '0.425')
@@ -149,7 +149,7 @@ def units(amount: int, currency: str) -> str:
 
 
 def decimals(currency: str) -> int:
-    """Return how many digits behind the point a currency's smallest unit has."""
+    """Return the number of decimal places of a currency."""
     if currency in WHOLE:
         return 0
     if currency in THIRDS:

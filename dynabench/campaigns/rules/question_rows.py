@@ -19,7 +19,7 @@ LONGEST_NAME = 40
 
 @dataclass(frozen=True)
 class Row:
-    """A question: its words, its type, and whether it is about the person."""
+    """A question of the form: its text, its type, and whether it is about the person."""
 
     words: str
     kind: str = "text"
@@ -31,9 +31,9 @@ class Row:
 
 
 def question_rows_of(text: str) -> list[Row] | None:
-    """Return the rows of a questionnaire in YAML; None where it says more than rows can.
+    """Return the rows of a questionnaire in YAML.
 
-    Raises ConfigError.
+    None if it uses options that rows cannot express. Raises ConfigError.
     """
     questionnaire = read_questionnaire(text)
     maybe_rows = [_row(question, is_about=False) for question in questionnaire.questions]
@@ -44,7 +44,7 @@ def question_rows_of(text: str) -> list[Row] | None:
 
 
 def _row(question: Component, *, is_about: bool) -> Row | None:
-    """Return a question as a row; None where it says more than a row can."""
+    """Return a question as a row; None if it uses options that a row cannot express."""
     is_plain = all(
         label.value == label.words and not (label.help or label.goal) for label in question.labels
     )
@@ -62,7 +62,7 @@ def _row(question: Component, *, is_about: bool) -> Row | None:
 
 
 def questionnaire_text(rows: Iterable[Row]) -> str:
-    """Return the YAML of a questionnaire of these rows; empty without any."""
+    """Return the YAML of a questionnaire with these rows; empty without rows."""
     parts: dict[str, list[dict[str, Any]]] = {"questions": [], "about": []}
     for row in _named(list(rows)):
         field: dict[str, Any] = {"name": row.name, "type": row.kind, "label": row.words}
@@ -76,7 +76,7 @@ def questionnaire_text(rows: Iterable[Row]) -> str:
 
 
 def _named(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with names that differ; a row that has a name keeps it."""
+    """Return the rows with unique names; existing names are kept."""
     taken = {row.name for row in rows if row.name}
     named = []
     for row in rows:
@@ -87,14 +87,14 @@ def _named(rows: Sequence[Row]) -> list[Row]:
 
 
 def _name_of(words: str) -> str:
-    """Return a name made of a question's words."""
+    """Derive a name from a question's text."""
     # Names are keys of YAML and of files, so only letters, digits and underscores.
     name = re.sub(r"[^a-z0-9]+", "_", words.lower())[:LONGEST_NAME].strip("_")
     return name if name[:1].isalpha() else f"question_{name}".rstrip("_")
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return the name, with a number where it is taken."""
+    """Return the name, with a number appended if it is taken."""
     number, free = 1, name
     while free in taken:
         number += 1

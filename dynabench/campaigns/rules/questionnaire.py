@@ -16,7 +16,7 @@ Questions = Annotated[Many[Component], Field(max_length=50)]
 
 
 class Questionnaire(ConfigPart):
-    """The questions of a study, of two kinds. Each asks for a field, as a task does."""
+    """A study's questions, and its questions about the person, defined as task fields."""
 
     questions: Questions = ()
     """The owner reads each person's answers, by pseudonym."""
@@ -25,7 +25,7 @@ class Questionnaire(ConfigPart):
 
     @property
     def fields(self) -> tuple[Component, ...]:
-        """Return all questions, in the order in which they are asked."""
+        """Return all questions, in the order in which they are shown."""
         return tuple(self.questions) + tuple(self.about)
 
 
@@ -33,7 +33,7 @@ _questionnaire: TypeAdapter[Questionnaire] = TypeAdapter(Questionnaire)
 
 
 def askable() -> list[str]:
-    """Return the types of fields that can be asked for without a context."""
+    """Return the types of fields that a question may have, which need no context."""
     return [
         name
         for name, field_type in FIELD_TYPES.items()
@@ -43,9 +43,9 @@ def askable() -> list[str]:
 
 @lru_cache(256)
 def read_questionnaire(text: str) -> Questionnaire:
-    """Return the questionnaire of a text in YAML; an empty text asks nothing.
+    """Parse a questionnaire in YAML; an empty text has no questions.
 
-    Raises ConfigError with all problems. Cached, as each page of the study reads it.
+    Raises ConfigError with all problems. Cached, because every page of the study reads it.
     """
     if not text.strip():
         return Questionnaire()
@@ -65,7 +65,7 @@ def read_questionnaire(text: str) -> Questionnaire:
 
 
 def _findings(questionnaire: Questionnaire) -> Iterator[Finding]:
-    """Yield what is wrong with a questionnaire that the schema allows."""
+    """Yield the problems of a questionnaire that its schema cannot detect."""
     names: set[str] = set()
     for key in ("questions", "about"):
         for index, component in enumerate(getattr(questionnaire, key)):
@@ -79,7 +79,7 @@ def _findings(questionnaire: Questionnaire) -> Iterator[Finding]:
 
 
 def _unfit(loc: Loc, key: str, component: Component) -> Iterator[Finding]:
-    """Yield what a field of a task may be, but a question cannot."""
+    """Yield the problems of options that a task's field may have but a question may not."""
     types = askable()
     if key == "about":  # groups of people need answers that are the same
         types = [name for name in types if "labels" in FIELD_TYPES[name].keys]

@@ -15,7 +15,7 @@ PLACE = re.compile(
 
 
 class Named(NamedTuple):
-    """A place for an example, by its UUID or any (an empty name), or for a context by its id."""
+    """A placeholder for an example (by UUID; an empty name: any) or a context (by id)."""
 
     kind: Literal["item", "context"]
     name: str = ""
@@ -25,13 +25,13 @@ Part = str | Named
 
 
 def tour_steps(tour: str) -> list[list[Part]]:
-    """Return each step's Markdown and places, in order; empty steps are left out."""
+    """Return the Markdown and placeholders of each step, in order, without empty steps."""
     steps = (list(_parts(step)) for step in BREAK.split(with_lf(tour)))
     return list(filter(None, steps))
 
 
 def _parts(step: str) -> Iterator[Part]:
-    """Yield the Markdown and the places of a step, in order."""
+    """Yield the Markdown and placeholders of a step, in order."""
     start = 0
     for match in PLACE.finditer(step):
         if words := step[start : match.start()].strip():
@@ -47,5 +47,5 @@ def _parts(step: str) -> Iterator[Part]:
 
 
 def named_in(steps: Sequence[Sequence[Part]]) -> list[Named]:
-    """Return all places of a tour."""
+    """Return all placeholders of a tour."""
     return [part for part in chain.from_iterable(steps) if isinstance(part, Named)]

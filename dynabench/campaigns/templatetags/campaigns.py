@@ -35,18 +35,18 @@ MEASURE_WORDS = {
 
 @register.simple_tag
 def money(amount: int, currency: str) -> str:
-    """Return an amount of the smallest unit, with its currency."""
+    """Format an amount, given in the smallest unit, with its currency."""
     return f"{units(amount, currency)}\u00a0{currency}"
 
 
 @register.simple_tag
 def money_or_unknown(amount: int | None, currency: str) -> str:
-    """Return an amount as `money` does; "unknown" where there is none."""
+    """Format an amount as `money` does; "unknown" if it is None."""
     return _("unknown") if amount is None else money(amount, currency)
 
 
 def _working(**where: Any) -> QuerySet[Place]:
-    """Return the places of people who work, the first one first."""
+    """Return the places of people who are working, oldest first. where: further conditions."""
     going = Place.objects.filter(state__in=WORKING, **where)
     return going.select_related("campaign").order_by("pk")
 
@@ -63,7 +63,7 @@ WRITING = PreparedRead(
 
 @dataclass(frozen=True)
 class Study:
-    """A study for which somebody works, with what they have done for it."""
+    """A study in which a person works, with the work that they have done."""
 
     slug: str
     done: Done
@@ -71,9 +71,9 @@ class Study:
 
 @register.simple_tag
 def study_written_for(example: Example) -> Study | None:
-    """Return the study for which the author has written all; None without one.
+    """Return the study for which the example's author has written enough, or None.
 
-    One query, and a few more in a study.
+    One query, and a few more if the author works in a study.
     """
     place = WRITING.first(annotator=example.annotator_id, task=example.round.task_id)
     if place is None or (done := done_of(place)).written < place.campaign.each:
@@ -83,7 +83,10 @@ def study_written_for(example: Example) -> Study | None:
 
 @register.simple_tag
 def done_for(user: User, task: Task, slug: str, kind: str) -> Done | None:
-    """Return what somebody who works for this study has done; None without such work in it."""
+    """Return the work that the person has done in the study.
+
+    None if they do not work in it, or it does not include this kind of work.
+    """
     place = _working(
         annotator__user=user.pk,
         campaign__task=task,
@@ -95,16 +98,13 @@ def done_for(user: User, task: Task, slug: str, kind: str) -> Done | None:
 
 @register.simple_tag
 def percent(share: float) -> str:
-    """Return a share in whole percent."""
+    """Format a share as whole percent."""
     return f"{share:.0%}"
 
 
 @register.filter
 def broken_rule(rule: Mapping[str, Any]) -> str:
-    """Return a rule that somebody's work breaks, with the evidence, in words.
-
-    rule: as `Broken` has it.
-    """
+    """Describe a broken rule with its evidence. rule: a `Broken` as a mapping."""
     measure = MEASURES[rule["measure"]]
     if measure.is_share:
         value = f"{rule['value']:.0%} ({rule['low']:.0%}–{rule['high']:.0%})"
@@ -126,7 +126,7 @@ MOST_PARTICIPANTS = 50
 
 @dataclass(frozen=True)
 class Participants:
-    """The latest people of panels in a task's studies, and whether there are more."""
+    """The latest panel participants in a task's studies, and whether there are more."""
 
     places: list[Place]
     has_more: bool
@@ -134,7 +134,7 @@ class Participants:
 
 @register.simple_tag
 def participants_of(task: Task) -> Participants:
-    """Return the people who came from a panel, by pseudonym, with their study. One query."""
+    """Return the task's latest panel participants, by pseudonym, with their study. One query."""
     of_panels = Place.objects.filter(
         campaign__task=task, annotator__user__email__endswith=PANEL_PEOPLE
     )

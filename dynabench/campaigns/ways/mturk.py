@@ -12,39 +12,42 @@ SECONDS = 20
 
 
 class MechanicalTurk:
-    """A requester's account; token: the access key's id and its secret, with a colon between."""
+    """An API client for a requester's account.
+
+    token: the access key's id and its secret, separated by a colon.
+    """
 
     knows_keys = True
 
     def __init__(self, url: str, token: str) -> None:
-        """Keep the account's address and key; no connection is made yet."""
+        """Store the account's address and key, without connecting."""
         self._url = url
         self._key, _, self._secret = token.partition(":")
 
     def status(self, arrival: Arrival) -> str:
-        """Return what became of an assignment, as `Api.status`."""
+        """Return the status of an assignment, as `Api.status` does."""
         answer = self._ask("get_assignment", AssignmentId=arrival.session)
         status = str(answer.get("Assignment", {}).get("AssignmentStatus", ""))
         return WORDS.get(status, status)
 
     def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
-        """Approve or reject an assignment, as `Api.decide`."""
+        """Approve or reject an assignment, as `Api.decide` does."""
         if approve:
             self._ask("approve_assignment", AssignmentId=arrival.session)
         else:
             self._ask("reject_assignment", AssignmentId=arrival.session, RequesterFeedback=reason)
 
     def bonuses(self, arrival: Arrival) -> int:
-        """Return the sum of bonuses, as `Api.bonuses`. Mechanical Turk pays in US dollars."""
+        """Return the sum of bonuses, as `Api.bonuses` does. Mechanical Turk pays in US dollars."""
         answer = self._ask("list_bonus_payments", AssignmentId=arrival.session, MaxResults=100)
         return sum(round(float(bonus["BonusAmount"]) * 100) for bonus in answer["BonusPayments"])
 
     def set_up(self, bonuses: Sequence[Bonus]) -> str:
-        """Prepare nothing: each bonus is paid by its own call."""
+        """Return "": each bonus is paid by its own call, without preparation."""
         return ""
 
     def pay(self, prepared: str, bonuses: Sequence[Bonus], reason: str) -> None:
-        """Pay bonuses, as `Api.pay`; one that is sent again with its token is paid once."""
+        """Pay bonuses, as `Api.pay` does; a unique token keeps a repeat from paying twice."""
         for bonus in bonuses:
             self._ask(
                 "send_bonus",

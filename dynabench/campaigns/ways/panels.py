@@ -14,9 +14,10 @@ UNFILLED = re.compile(r"[{\[<(%$#].*[}\]>)%#]", re.DOTALL)
 
 
 class Arrival(NamedTuple):
-    """A person who came, as the panel names them: by an id that authorises nothing.
+    """A panel's identifiers of an arriving person, which authorise nothing.
 
-    session: the panel's id of this participation. back: the host that takes Mechanical Turk's form.
+    session: the panel's id of this participation. back: host to which Mechanical Turk's
+    form is submitted.
     """
 
     id: str
@@ -27,9 +28,9 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """The names of a panel's parameters and the form of its ids.
+    """The names of a panel's URL parameters and the format of its ids.
 
-    preview: the form of `session` while somebody only looks at the study.
+    preview: pattern of `session` in a preview of the study.
     """
 
     id: str
@@ -40,7 +41,7 @@ class Panel:
     preview: re.Pattern[str] = NEVER
 
     def read(self, query: Mapping[str, str]) -> Arrival | None:
-        """Return who comes by an address with this query; None where it names nobody."""
+        """Return the arrival from a URL's query; None if its ids are missing or invalid."""
         ids = self._read_ids(query)
         if not all(map(self.ids.fullmatch, ids.values())):
             return None
@@ -51,19 +52,22 @@ class Panel:
         return Arrival(**ids, back=back)
 
     def is_preview(self, query: Mapping[str, str]) -> bool:
-        """Return whether somebody only looks at the study, and takes no part in it."""
+        """Return whether the query belongs to a preview of the study."""
         ids = self._read_ids(query)
         if self.preview.fullmatch(ids.get("session", "")):
             return True
         return any(map(UNFILLED.fullmatch, ids.values()))
 
     def _read_ids(self, query: Mapping[str, str]) -> dict[str, str]:
-        """Return the ids of a query that the panel writes, by the fields of an arrival."""
+        """Return the panel's ids from a query, by the field names of `Arrival`."""
         parameters = {"id": self.id, "session": self.session, "study": self.study}
         return {name: query.get(key, "") for name, key in parameters.items() if key}
 
     def way_back(self, url: str, code: str) -> str:
-        """Return where the panel wants people to go with a code; empty where it has no address."""
+        """Return the panel's URL for people who leave with the code.
+
+        Empty without a code or a URL.
+        """
         address = self.done or url
         if not (address and code):
             return ""

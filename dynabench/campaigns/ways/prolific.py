@@ -18,27 +18,27 @@ WORDS = {"AWAITING REVIEW": "waiting", "APPROVED": "approved", "REJECTED": "reje
 
 
 class Prolific:
-    """A study at Prolific, with its researcher's token."""
+    """An API client for a study at Prolific, with its researcher's token."""
 
     knows_keys = False
 
     def __init__(self, url: str, token: str, study: str, currency: str, hosts: list[str]) -> None:
-        """Keep the study and its token; no connection is made yet.
+        """Store the study and its token, without connecting.
 
-        hosts: private ones that the site may ask.
+        hosts: private hosts to which the site may connect.
         """
         self._url, self._token, self._hosts = url.rstrip("/"), token, tuple(hosts)
         self._study, self._currency = study, currency
 
     def status(self, arrival: Arrival) -> str:
-        """Return what became of a submission, as `Api.status`."""
+        """Return the status of a submission, as `Api.status` does."""
         status = str(self._submission(arrival).get("status", ""))
         return WORDS.get(status, status)
 
     def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
-        """Approve or reject a submission, as `Api.decide`.
+        """Approve or reject a submission, as `Api.decide` does.
 
-        Prolific asks for reasons of 100 characters or more.
+        Prolific requires reasons of at least 100 characters.
         """
         body: dict[str, Any] = {"action": "APPROVE"}
         if not approve:
@@ -46,11 +46,11 @@ class Prolific:
         self._ask("POST", f"/api/v1/submissions/{arrival.session}/transition/", body)
 
     def bonuses(self, arrival: Arrival) -> int:
-        """Return the sum of bonuses, as `Api.bonuses`."""
+        """Return the sum of bonuses, as `Api.bonuses` does."""
         return sum(map(int, self._submission(arrival).get("bonus_payments") or ()))
 
     def set_up(self, bonuses: Sequence[Bonus]) -> str:
-        """Prepare bonuses, a line for each person, as `Api.set_up`."""
+        """Prepare bonuses, one line per person, as `Api.set_up` does."""
         lines = [f"{bonus.arrival.id},{units(bonus.amount, self._currency)}" for bonus in bonuses]
         body = {"study_id": self._study, "csv_bonuses": "\n".join(lines)}
         prepared = str(self._ask("POST", "/api/v1/submissions/bonus-payments/", body).get("id", ""))
@@ -60,11 +60,11 @@ class Prolific:
         return prepared
 
     def pay(self, prepared: str, bonuses: Sequence[Bonus], reason: str) -> None:
-        """Pay what was prepared, as `Api.pay`."""
+        """Pay the prepared bonuses, as `Api.pay` does."""
         self._ask("POST", f"/api/v1/bulk-bonus-payments/{prepared}/pay/", {})
 
     def _submission(self, arrival: Arrival) -> dict[str, Any]:
-        """Return a person's submission as Prolific has it."""
+        """Return the submission of an arrival from Prolific's API."""
         return self._ask("GET", f"/api/v1/submissions/{arrival.session}/", None)
 
     def _ask(self, method: str, path: str, payload: Any) -> dict[str, Any]:
@@ -98,5 +98,5 @@ class Prolific:
 
 
 def _beginning(body: bytes) -> str:
-    """Return the beginning of an error's text."""
+    """Return the beginning of an error response's text."""
     return body.decode(errors="replace")[:200]

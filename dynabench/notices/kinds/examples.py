@@ -23,13 +23,13 @@ SOON = timedelta(hours=36)
 
 
 class Invalid(PersonalNews, name="invalid"):
-    """Examples with which people did not agree."""
+    """News of examples that judges did not confirm."""
 
     label = gettext_lazy("people did not agree with an example of yours")
     place = 3
 
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield these, and the examples that were sent back: both are in the same rows."""
+        """Yield such news and that of examples sent back, since one query reads both."""
         rows = Consensus.objects.filter(
             is_of("example__annotator__user", user),
             decided_at__gte=now - RECENT,
@@ -59,7 +59,7 @@ class Invalid(PersonalNews, name="invalid"):
             yield News(self.name, writer, task, decision.decided_at, path, {"reasons": reasons})
 
     def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return it, with the reasons: names of flags that judges chose, which are no texts."""
+        """Return the sentence, with the names of the flags that judges chose as reasons."""
         text = _("People did not agree with an example of yours.")
         if not words["reasons"]:
             return text
@@ -67,28 +67,28 @@ class Invalid(PersonalNews, name="invalid"):
 
 
 class SentBack(PersonalNews, name=SENT_BACK):
-    """Examples that a reviewer sent back to their author."""
+    """News of examples that a reviewer sent back to their author."""
 
     label = gettext_lazy("an example of yours was sent back")
     place = 4
 
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield nothing: `Invalid.read` yields them, by the same query."""
+        """Yield nothing, because `Invalid.read` yields this news, too."""
         yield from ()
 
     def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return what to do."""
+        """Return the sentence that asks for a correction."""
         return _("An example of yours was sent back. Read why, and mend it.")
 
 
 class Closing(PersonalNews, name="closing"):
-    """Rounds that end soon, for people who are writing in them."""
+    """News of rounds that end soon, for people who are writing in them."""
 
     label = gettext_lazy("a round in which you write closes tomorrow")
     place = 5
 
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield the rounds."""
+        """Yield news of the rounds that end soon."""
         rows = Assignment.objects.filter(
             is_of("annotator__user", user),
             round__state=Round.State.OPEN,
@@ -106,5 +106,5 @@ class Closing(PersonalNews, name="closing"):
             yield News(self.name, writer, assignment.round.task, ends_at - SOON, path, words)
 
     def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return when the round closes."""
+        """Return the sentence that says when the round closes."""
         return _("Round %(round)d closes on %(at)s.") % words

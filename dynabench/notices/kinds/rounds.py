@@ -13,17 +13,17 @@ from dynabench.notices.rules import RoundFacts
 
 
 class LateJudging(RoundNotice, name="judging"):
-    """Examples wait for votes."""
+    """A notice that examples of a round have waited too long for votes."""
 
     label = gettext_lazy("judging lags")
     page = "own:dashboard"
 
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
-        """Return how many have waited how long, also in a round that is not open."""
+        """Return how many examples have waited and for how long, even if the round is closed."""
         return rules.judging_numbers(round)
 
     def sentence(self, count: int) -> str:
-        """Return how many examples have waited."""
+        """Return the sentence that says how many examples have waited."""
         return ngettext(
             "Judging lags in round %(round)d: %(count)d example has waited more than "
             "%(days)d days.",
@@ -33,22 +33,22 @@ class LateJudging(RoundNotice, name="judging"):
         )
 
     def address(self, code: str, round: int) -> str:
-        """Return the dashboard of the round."""
+        """Return the address of the round's dashboard."""
         return f"{reverse(self.page, args=[code])}?round={round}"
 
 
 class FewContexts(RoundNotice, name="contexts"):
-    """Few contexts are left."""
+    """A notice that few unused contexts are left in a round."""
 
     label = gettext_lazy("contexts run out")
     page = "own:contexts"
 
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
-        """Return how many contexts have no example."""
+        """Return how many contexts have no example; None if there are enough."""
         return rules.contexts_numbers(round)
 
     def sentence(self, count: int) -> str:
-        """Return how many contexts have no example."""
+        """Return the sentence that says how many contexts have no example."""
         return ngettext(
             "Round %(round)d runs out of contexts: %(count)d of %(all)d has no example yet.",
             "Round %(round)d runs out of contexts: %(count)d of %(all)d have no example yet.",
@@ -56,35 +56,35 @@ class FewContexts(RoundNotice, name="contexts"):
         )
 
     def address(self, code: str, round: int) -> str:
-        """Return the round's contexts."""
+        """Return the address of the round's contexts."""
         return reverse(self.page, args=[code, round])
 
 
 class BudgetUsed(RoundNotice, name="budget"):
-    """A budget is nearly used."""
+    """A notice that a round's budget is nearly used."""
 
     label = gettext_lazy("a budget nears its end")
     page = "own:rounds"
 
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
-        """Return how much of the budget is used."""
+        """Return how much of the budget is used; None if it is not near its end."""
         return rules.budget_numbers(round)
 
     def sentence(self, count: int) -> str:
-        """Return how much is used."""
+        """Return the sentence that says how much of the budget is used."""
         return _("Round %(round)d has used %(percent)d%% of its budget.")
 
 
 class RoundEnds(RoundNotice, name="end"):
-    """The day on which the round ends is near."""
+    """A notice that a round ends soon."""
 
     label = gettext_lazy("a round ends soon")
     page = "own:rounds"
 
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
-        """Return no numbers when it ends soon."""
+        """Return an empty mapping if the round ends soon; otherwise None."""
         return rules.end_numbers(round, now)
 
     def sentence(self, count: int) -> str:
-        """Return that it ends."""
+        """Return the sentence that says that the round ends soon."""
         return _("Round %(round)d ends within two days.")

@@ -17,13 +17,13 @@ from dynabench.notices.registry import News, PersonalNews
 
 
 def _places(user: User | None) -> QuerySet[Place]:
-    """Return the places in studies of this person, or of everybody."""
+    """Return the places of this person, or of everybody, in studies."""
     rows = Place.objects.filter(is_of("annotator__user", user))
     return rows.select_related("annotator__user", "campaign__task")
 
 
 def _of_study(kind: str, place: Place, at: datetime, **words: Any) -> News:
-    """Make news about somebody's place in a study. words: fill its sentence."""
+    """Create news about a place in a study. words: placeholders of its sentence."""
     assert place.annotator
     assert place.annotator.user
     campaign = place.campaign
@@ -33,13 +33,13 @@ def _of_study(kind: str, place: Place, at: datetime, **words: Any) -> News:
 
 
 class StudyInvitations(PersonalNews, name="invited"):
-    """Invitations to open studies that somebody has not joined."""
+    """News of invitations to open studies that the person has not joined."""
 
     label = gettext_lazy("you are invited to a study")
     place = 1
 
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield the invitations."""
+        """Yield news of the invitations."""
         rows = Invited.objects.filter(
             is_of("user", user), made_at__gte=now - RECENT, campaign__state=Campaign.State.OPEN
         ).exclude(campaign__all_places__annotator__user=F("user"))
@@ -52,18 +52,18 @@ class StudyInvitations(PersonalNews, name="invited"):
             yield News(self.name, invitation.user, campaign.task, invitation.made_at, path, words)
 
     def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return to which study."""
+        """Return the sentence that names the study."""
         return _("You are invited to take part in the study “%(study)s”.") % words
 
 
 class NewConsent(PersonalNews, name="consent"):
-    """Studies whose text has changed since somebody agreed."""
+    """News of studies whose consent text has changed since the person agreed."""
 
     label = gettext_lazy("a study asks for your consent again")
     place = 2
 
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield the studies."""
+        """Yield news of these studies."""
         rows = _places(user).filter(
             state__in=(Place.State.WORKING, Place.State.LAPSED),
             campaign__consents__made_at__gte=now - RECENT,
@@ -73,20 +73,20 @@ class NewConsent(PersonalNews, name="consent"):
             yield _of_study(self.name, place, place.changed_at)
 
     def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return which study."""
+        """Return the sentence that names the study."""
         return (
             _("The study “%(study)s” has a new text. Read it, and say whether you agree.") % words
         )
 
 
 class Payments(PersonalNews, name="paid"):
-    """Payments to somebody."""
+    """News of payments to the person."""
 
     label = gettext_lazy("you were paid")
     place = 6
 
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield the payments."""
+        """Yield news of the payments."""
         rows = LedgerRow.objects.filter(
             is_of("place__annotator__user", user),
             kind=LedgerRow.Kind.PAID,
@@ -97,18 +97,18 @@ class Payments(PersonalNews, name="paid"):
             yield _of_study(self.name, row.place, row.made_at, amount=amount)
 
     def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return how much, and for which study."""
+        """Return the sentence that says how much was paid, and for which study."""
         return _("You were paid %(amount)s for the study “%(study)s”.") % words
 
 
 class AnsweredAppeals(PersonalNews, name="appeal"):
-    """Appeals of somebody that were answered."""
+    """News of the person's appeals that were answered."""
 
     label = gettext_lazy("an appeal of yours was answered")
     place = 7
 
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield the answered appeals."""
+        """Yield news of the answered appeals."""
         answers = LogEntry.objects.filter(
             action="campaign.appeal-answered", created_at__gte=now - RECENT
         )
@@ -118,5 +118,5 @@ class AnsweredAppeals(PersonalNews, name="appeal"):
             yield _of_study(self.name, place, answered_at[place.pk])
 
     def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return in which study."""
+        """Return the sentence that names the study."""
         return _("Your appeal in the study “%(study)s” was answered.") % words

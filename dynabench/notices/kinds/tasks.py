@@ -22,31 +22,34 @@ RECENT = timedelta(days=7)
 
 
 class FailingTargets(CountNotice, name="target"):
-    """Targets that fail. Their owners get mails of `tasks.targets.failures`."""
+    """A notice of failing targets. Their owners also get emails from `tasks.targets.failures`."""
 
     label = gettext_lazy("a target fails")
     page = "own:targets"
     has_own_mail = True
 
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
-        """Return how many fail; older failures are forgotten."""
+        """Return the number of targets that failed recently, by task id."""
         failing = TargetFailure.objects.filter(last_at__gte=now - FORGET_AFTER)
         return count_by(failing, "target__task")
 
     def sentence(self, count: int) -> str:
-        """Return how many fail."""
+        """Return the sentence that says how many targets fail."""
         return ngettext("%(count)d target fails.", "%(count)d targets fail.", count)
 
 
 class OpenReports(CountNotice, name="reports"):
-    """Reports of texts and comments. Reviewers get mails of `annotation.mails`."""
+    """A notice of open reports about texts and comments.
+
+    Reviewers also get emails from `annotation.mails`.
+    """
 
     label = gettext_lazy("reports wait")
     page = "own:reports"
     has_own_mail = True
 
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
-        """Return how many wait."""
+        """Return the number of open reports, by task id."""
         reports = Report.objects.filter(resolved_at=None)
         comments = Comment.objects.filter(reported_at__isnull=False)
         waiting = Counter(count_by(reports, "context__round__task"))
@@ -54,23 +57,23 @@ class OpenReports(CountNotice, name="reports"):
         return waiting
 
     def sentence(self, count: int) -> str:
-        """Return how many wait."""
+        """Return the sentence that says how many reports are open."""
         return ngettext("%(count)d report waits.", "%(count)d reports wait.", count)
 
 
 class SubmittedModels(CountNotice, name="models"):
-    """Models that were submitted within a week."""
+    """A notice of models that were submitted within the past week."""
 
     label = gettext_lazy("models were submitted")
     page = "leaderboard:board"
 
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
-        """Return how many were submitted."""
+        """Return the number of models submitted within the past week, by task id."""
         models = Submission.objects.filter(queued_at__gte=now - RECENT, withdrawn_at=None)
         return count_by(models, "task")
 
     def sentence(self, count: int) -> str:
-        """Return how many were submitted."""
+        """Return the sentence that says how many models were submitted."""
         return ngettext(
             "%(count)d model was submitted within a week.",
             "%(count)d models were submitted within a week.",
@@ -79,17 +82,17 @@ class SubmittedModels(CountNotice, name="models"):
 
 
 class StudiesWithoutWork(CountNotice, name="studies"):
-    """People of studies for whom the site had nothing left to do."""
+    """A notice of study participants for whom no work or test items were left."""
 
     label = gettext_lazy("a study runs out of work")
     page = "own-campaigns:campaigns"
 
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
-        """Return how many people found no work or no test left within a week."""
+        """Return the number of such participants within the past week, by task id."""
         return count_by(Place.objects.filter(ran_out_at__gte=now - RECENT), "campaign__task")
 
     def sentence(self, count: int) -> str:
-        """Return how many people found none."""
+        """Return the sentence that says how many participants found no work."""
         return ngettext(
             "%(count)d person of a study found no work or no test items left.",
             "%(count)d people of studies found no work or no test items left.",
@@ -98,13 +101,13 @@ class StudiesWithoutWork(CountNotice, name="studies"):
 
 
 class HastyJudges(CountNotice, name="reading"):
-    """Judges most of whose votes of a week came faster than anybody reads."""
+    """A notice of judges most of whose votes this week were faster than people can read."""
 
     label = gettext_lazy("judges answer faster than they can read")
     page = "own:annotators"
 
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
-        """Return how many judges do, in live rounds."""
+        """Return the number of such judges in live rounds, by task id."""
         votes = Validation.objects.filter(
             example__round__state__in=LIVE, created_at__gte=now - RECENT, by_program=False
         )
@@ -120,7 +123,7 @@ class HastyJudges(CountNotice, name="reading"):
         return hasty
 
     def sentence(self, count: int) -> str:
-        """Return how many judges do."""
+        """Return the sentence that says how many judges vote too fast."""
         return ngettext(
             "%(count)d judge answered faster than anybody reads.",
             "%(count)d judges answered faster than anybody reads.",

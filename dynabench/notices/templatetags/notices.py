@@ -14,6 +14,6 @@ register.filter("address", sentences.address)
 
 @register.simple_tag(takes_context=True)
 def waiting_number(context: Any) -> int:
-    """Return how much waits for the person whose page this is; 0 without a session."""
+    """Return how many items wait for the signed-in person; 0 without a session."""
     request = context.get("request")
     return number_in_menu(request) if getattr(request, "session", None) else 0

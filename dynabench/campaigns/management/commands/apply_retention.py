@@ -17,7 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="only say what is over")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print what is over, and delete it."""
+        """Print what has passed its retention period, and delete it."""
         self.stdout.write(f"panel ids: {old_ids().count()}")
         self.stdout.write(f"pauses with their appeals: {old_pauses().count()}")
         if not options["dry_run"]:

@@ -40,7 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Play the campaign and print its numbers."""
+        """Simulate the campaign and print its results."""
         plan = plan_of(task_of(options["code"]), options)
         played = {**asdict(play(plan, options["seed"])), "currency": options["currency"]}
         if options["json"]:
@@ -52,7 +52,7 @@ class Command(BaseCommand):
 
 
 def plan_of(task: Task, options: dict[str, Any]) -> Plan:
-    """Return the plan of the options, by the task's rules. Raises CommandError."""
+    """Return the simulation plan from the options and the task's rules. Raises CommandError."""
     config = task.config
     people, ring = options["people"], options["ring"]
     if not 0 <= options["careless"] <= 1:
@@ -76,7 +76,7 @@ def plan_of(task: Task, options: dict[str, Any]) -> Plan:
 
 
 def _pay(name: str, options: dict[str, Any], latest: Round | None) -> int:
-    """Return the pay for something: as the option says, else as the latest round, else PAY."""
+    """Return a pay rate: from the option, else from the latest round, else from PAY."""
     from_option: int | None = options[f"pay_{name}"]
     if from_option is not None:
         return from_option

@@ -8,7 +8,7 @@ from dynabench.people.services import purge_deleted
 
 
 class Command(BaseCommand):
-    """`manage.py purge_deleted`."""
+    """The command `manage.py purge_deleted`, which finishes interrupted account deletions."""
 
     help = "Remove the texts of people whose account was deleted. Run it once a day."
 
