@@ -27,7 +27,10 @@ from validation.models import Validation
 
 
 class OfManyTasks(RoleAdmin):
-    """The admin of rows that belong to no single task. The query decides who sees which."""
+    """Base admin of rows that belong to no single task.
+
+    The queryset limits what each person sees.
+    """
 
     may = READ_ONLY_PERMISSIONS
 
@@ -87,7 +90,7 @@ def _codes_with(request: HttpRequest, roles: Any) -> list[str]:
 
 @admin.register(Annotator)
 class PeopleAdmin(OfManyTasks):
-    """By pseudonym, with what they did in the tasks that the person reviews."""
+    """The admin of people by pseudonym, with their work in the tasks that the reader reviews."""
 
     list_display = ["person", "written", "judged"]
     list_per_page = 50
@@ -143,11 +146,11 @@ class PeopleAdmin(OfManyTasks):
 
 
 def _count(rows: QuerySet[Any], who: str) -> Coalesce:
-    """Count how many of the rows each person made."""
+    """Return the number of rows per person."""
     of_person = rows.filter(**{who: OuterRef("pk")}).order_by().values(who)
     return Coalesce(Subquery(of_person.annotate(n=Count("pk")).values("n")), 0)
 
 
 def _link(place: str, who: str, row: Annotator, number: int) -> str:
-    """Link a number to the list of what a person made."""
+    """Return a number linked to the list of the rows that a person created."""
     return format_html('<a href="{}?{}={}">{}</a>', reverse(f"admin:{place}"), who, row.pk, number)

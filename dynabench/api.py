@@ -42,7 +42,7 @@ ERROR = {
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How a token is sent."""
+    """The OpenAPI description of how a token is sent."""
 
     target_class = "core.accounts.authentication.TokenAuthentication"
     name = "token"
@@ -52,9 +52,9 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add the one shape of errors to every operation of the schema, and when to come back.
+    """Add the common error format and Retry-After to every operation of the schema.
 
-    Bodies are closed: what nobody reads is refused (`core.web.api.read`).
+    Also closes the request bodies, because unknown fields are refused (`core.web.api.read`).
     """
     for name, shape in result["components"].get("schemas", {}).items():
         if name.endswith("Request") and "properties" in shape:
@@ -75,9 +75,9 @@ def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer an error of ours, or a part that is down.
+    """Return the response for an unexpected error or an unavailable part of the site.
 
-    The API gets it in its own shape, everybody else as the page.
+    In the API's format for the API, otherwise a page.
     """
     if (down := unavailable(request, sys.exc_info()[1])) is not None:
         return down
@@ -89,7 +89,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 class Nothing(APIView):
-    """There is nothing at this address."""
+    """The view for unknown URLs of the API, which responds with 404."""
 
     permission_classes = [AllowAny]
     schema = None
@@ -102,7 +102,7 @@ class Nothing(APIView):
 
 
 class KeptSchema(SchemaGenerator):
-    """The schema as everybody gets it, which takes a second to make: once in a process."""
+    """The public schema, cached for each process because it takes a second to generate."""
 
     def get_schema(self, request: Request | None = None, public: bool = False) -> Any:
         return _schema(self.api_version, get_language())

@@ -23,7 +23,7 @@ from validation.statistics.report import Number
 
 @dataclass(frozen=True)
 class Teaser:
-    """An example and its label. `model_answer`: that of a fooled model, if there is one."""
+    """An example and its label. model_answer: the answer of a model that it fooled, if any."""
 
     text: str
     answer: str
@@ -32,7 +32,10 @@ class Teaser:
 
 @dataclass(frozen=True)
 class TaskCard:
-    """A task in a list. waiting: examples in the queue of the judges; size: of an arena."""
+    """A task in a list.
+
+    waiting: number of examples to judge. size: number of models of an arena.
+    """
 
     task: Task
     round: Round | None = None
@@ -45,22 +48,22 @@ class TaskCard:
 
     @property
     def is_open(self) -> bool:
-        """Return whether people write now."""
+        """Return whether people can write now."""
         return bool(self.round and self.round.state == Round.State.OPEN)
 
     @property
     def is_judged(self) -> bool:
-        """Return whether people judge now."""
+        """Return whether people can judge now."""
         return bool(self.round and self.round.state in JUDGED_STATES)
 
     @property
     def can_try(self) -> bool:
-        """Return whether strangers may try it out."""
+        """Return whether visitors without an account may try it out."""
         return bool(self.is_open and self.task.allow_try_out and self.task.config.practice_contexts)
 
 
 def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
-    """Return a card for each task, open ones first, and sensitive ones after others."""
+    """Return a card for each task: open tasks first, sensitive tasks after others."""
     latest = {round.task_id: round for round in find_opened_rounds(tasks)}
     rounds = list(latest.values())
     counted = headline_numbers(rounds)
@@ -83,7 +86,7 @@ def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
 
 
 def cards_for(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
-    """Return the cards, without numbers of examples that this person may not judge. One query."""
+    """Return the cards without numbers of examples that this person may not judge. One query."""
     waiting = [card.task.pk for card in cards if card.waiting]
     if not waiting:
         return list(cards)
@@ -97,7 +100,7 @@ def cards_for(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
 
 
 def _progress(round: Round, counted: Kept) -> list[BudgetLine]:
-    """Return the round's progress towards its budget, without money, which only owners see."""
+    """Return the round's progress towards its budget, without money, which only owners may see."""
     counts = []
     for name in ("collected", "verified_fooled"):
         count = counted.numbers[name]
@@ -110,7 +113,7 @@ def _progress(round: Round, counted: Kept) -> list[BudgetLine]:
 
 
 def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
-    """Return a teaser by task: a released failure, else the configuration's first good example."""
+    """Return a teaser by task: a released failure, or else the first good sample example."""
     config_of = {task.pk: task.config for task in tasks}
     teasers = {}
     for pk, config in config_of.items():

@@ -15,7 +15,7 @@ REQUIRED = ("ALLOWED_HOSTS", "DATABASE_URL")
 
 @register(Tags.security, deploy=True)
 def required_settings(**kwargs: Any) -> list[CheckMessage]:
-    """Require that production names its hosts and its database."""
+    """Require the settings for hosts and database in production."""
     return [
         Error(
             f"{name} is not set.",
@@ -29,7 +29,7 @@ def required_settings(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def kept_key(**kwargs: Any) -> list[CheckMessage]:
-    """Warn where the key is the one that the home folder keeps, which is of one machine."""
+    """Warn if SECRET_KEY is the one stored in the home folder, which exists on one machine only."""
     if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
         return []
     return [
@@ -44,7 +44,7 @@ def kept_key(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.caches, deploy=True)
 def shared_cache(**kwargs: Any) -> list[CheckMessage]:
-    """Warn of limits and circuit breakers that are per process without a shared cache."""
+    """Warn that without a shared cache each process has its own limits and circuit breakers."""
     if settings.CACHE_URL or settings.WEB_CONCURRENCY == 1:
         return []
     return [
@@ -58,9 +58,10 @@ def shared_cache(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def confirmed_addresses(**kwargs: Any) -> list[CheckMessage]:
-    """Warn where addresses need no confirmation.
+    """Warn if email addresses need no confirmation.
 
-    Sign-up then tells which addresses have an account, and roles wait.
+    Sign-up then reveals which addresses have an account, and new roles take effect only
+    after a confirmation.
     """
     if not sends_mail(settings.EMAIL_BACKEND):
         hint = "Set EMAIL_BACKEND and EMAIL_HOST. Otherwise only your log has the links of mails."
@@ -73,7 +74,7 @@ def confirmed_addresses(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def private_home(**kwargs: Any) -> list[CheckMessage]:
-    """Warn where other users of the machine can read the database's file, mails and drafts."""
+    """Warn if other users of the machine can read the database's file, emails and drafts."""
     if not settings.HOME.stat().st_mode & stat.S_IRWXO:
         return []
     return [
@@ -87,7 +88,7 @@ def private_home(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
-    """Refuse torch in the web: its import costs a second and 250 MB in each web process."""
+    """Refuse torch in web processes, where importing it costs a second and 250 MB each."""
     if "torch" not in sys.modules:
         return []
     return [Error("torch is imported by a web module.", id="dynabench.E003")]
@@ -95,7 +96,10 @@ def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def finished_restoration(**kwargs: Any) -> list[CheckMessage]:
-    """Stop every process while a part of the site is missing, or erased people are back."""
+    """Refuse to start any process while a restoration of the site is unfinished.
+
+    Parts of the site may be missing, and erased people may be back.
+    """
     if not (settings.HOME / "restoring").exists():
         return []
     hint = "Run the same manage.py restore again; it goes on where it was."
@@ -104,7 +108,7 @@ def finished_restoration(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def privacy_text(**kwargs: Any) -> list[CheckMessage]:
-    """Require that the operator's data protection text can be read."""
+    """Require that the operator's privacy notice is readable."""
     if not settings.PRIVACY_TEXT or os.access(settings.PRIVACY_TEXT, os.R_OK):
         return []
     hint = "Name a readable file, or unset PRIVACY_TEXT."

@@ -18,13 +18,13 @@ CLIENT = Path("dynabench", "client")
 @login_not_required
 @require_safe
 def client_zip(request: HttpRequest) -> HttpResponse:
-    """Download the folder of the client and what its build takes of the server."""
+    """Download the client's source folder, with the files of the server that its build needs."""
     return HttpResponse(archive(), content_type="application/zip")
 
 
 @lru_cache(maxsize=1)
 def archive() -> bytes:
-    """Return the bytes of the archive; some hundred files, and always the same."""
+    """Return the bytes of the archive of a few hundred files, which are always the same."""
     base = Path(settings.BASE_DIR)
     project = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
     # Not imported: the web process loads no client.

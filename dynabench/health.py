@@ -25,7 +25,10 @@ _last: tuple[float, dict[str, str]] | None = None
 
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Tell that the web process answers, and its version; a restart would mend nothing else."""
+    """Show that the web process responds, and its version.
+
+    It checks nothing else, because a restart would not cure that.
+    """
     return JsonResponse({"status": "ok", "version": version()})
 
 
@@ -33,12 +36,13 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 def once_ready(make: Callable[[], Application]) -> Application:
-    """Return the application that `make` builds, closed until its version is set up.
+    """Return the application of `make`, which responds with 503 until its version is set up.
 
-    Before `manage.py migrate` it would fail, or store what is half there, and each page would fail
-    before `collectstatic`. Everything gets 503 at once, `/healthz/` with the reason, so that a
-    proxy goes on sending people to the former version beside it. It opens by itself, and never asks
-    again. What it built while it was closed knows no static files, so it is built once more.
+    Before `manage.py migrate` the application would fail or store incomplete rows, and
+    before `collectstatic` each page would fail. `/healthz/` gives the reason, so that a
+    proxy keeps sending people to the former version. The application opens by itself and
+    then never checks again. It is rebuilt on opening, because the closed one knows no
+    static files.
     """
     application, is_open, was_closed = make(), False, False
     opening = threading.Lock()
@@ -71,16 +75,16 @@ def once_ready(make: Callable[[], Application]) -> Application:
 
 
 def _read_static_names() -> None:
-    """Have this process name static files as they are collected now."""
+    """Reload the names of the collected static files."""
     if isinstance(staticfiles_storage, ManifestFilesMixin):
         storage: Any = staticfiles_storage
         storage.hashed_files, storage.manifest_hash = storage.load_manifest()
 
 
 def _what_lacks() -> str:
-    """Return a sentence about what this version lacks to serve; empty for nothing.
+    """Return what this version lacks to serve, as a sentence; empty if nothing.
 
-    Raises DatabaseError or InterfaceError where the database does not answer.
+    Raises DatabaseError or InterfaceError if the database does not respond.
     """
     findings = [check_schema(), check_static_files()]
     return " ".join(finding.message for finding in findings if finding.state != "ok")
@@ -98,7 +102,7 @@ def _closed(request: HttpRequest, reason: str) -> HttpResponse:
 
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Show the state of each part of the site by its name; 503 when one is not well."""
+    """Show the state of each part of the site by name; status 503 if one is not ok."""
     body = _parts()
     down = [name for name, state in body.items() if state != "ok"]
     if not down:
@@ -110,9 +114,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def _parts() -> dict[str, str]:
-    """Return what is true now, or was a moment ago: one thread asks for all who want to know.
+    """Return the states of the parts, at most a few seconds old. Only one thread checks at a time.
 
-    While a part hangs, only that thread waits for it; others get what was known before.
+    While a part hangs, only that thread waits; others get the former states.
     """
     global _last
     before = _last

@@ -25,7 +25,7 @@ GROUPS = (
 @login_not_required
 @require_safe
 def docs_list(request: HttpRequest) -> HttpResponse:
-    """Show the list of pages, by their readers."""
+    """Show the list of help pages, grouped by reader."""
     there = {name: docs_page(name) for name in docs_names()}
     groups = []
     for words, names in GROUPS:
@@ -37,7 +37,7 @@ def docs_list(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def docs_one(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one page. Raises Http404 where this installation lacks it."""
+    """Show one help page. Raises Http404 if this installation lacks it."""
     page = docs_page(name)
     if page is None:
         raise Http404
@@ -47,7 +47,7 @@ def docs_one(request: HttpRequest, name: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def docs_picture(request: HttpRequest, name: str) -> FileResponse:
-    """Send a picture of these pages. Raises Http404 where this installation lacks it."""
+    """Send a picture of the help pages. Raises Http404 if this installation lacks it."""
     path = picture_path(name)
     if path is None:
         raise Http404

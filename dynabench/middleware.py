@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def request_id(get_response: Handler) -> Handler:
-    """Give each request an id; the page of a server error shows it, the log line carries it."""
+    """Assign an id to each request, which error pages and log lines show."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         request.id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ def request_id(get_response: Handler) -> Handler:
 
 
 def trace(get_response: Handler) -> Handler:
-    """Make a span for each request, named after its route; only where traces are sent."""
+    """Create a tracing span for each request, named after its route, if traces are enabled."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         with span(request.method or "", request_id=request.id) as current_span:  # type: ignore[attr-defined]
@@ -60,7 +60,10 @@ def trace(get_response: Handler) -> Handler:
 
 
 class Language(LocaleMiddleware):
-    """The language that the person chose, or the browser's; the API answers in English."""
+    """Middleware that activates the language chosen by the person or the browser.
+
+    The API is always in English.
+    """
 
     def process_request(self, request: HttpRequest) -> None:
         super().process_request(request)
@@ -71,9 +74,9 @@ class Language(LocaleMiddleware):
 
 
 def policy(**changes: Sequence[str]) -> str:
-    """Return settings.SECURE_CSP as a header.
+    """Return settings.SECURE_CSP as a header value.
 
-    `frame_ancestors=["'self'"]` changes that directive.
+    changes: directives to replace, such as `frame_ancestors=["'self'"]`.
     """
     other = {name.replace("_", "-"): sources for name, sources in changes.items()}
     directives = {**settings.SECURE_CSP, **other}
@@ -81,7 +84,7 @@ def policy(**changes: Sequence[str]) -> str:
 
 
 def content_security_policy(get_response: Handler) -> Handler:
-    """Send settings.SECURE_CSP. Delete with Django 6, which has this middleware."""
+    """Send settings.SECURE_CSP. Replace with Django 6's own middleware."""
     usual = policy()
 
     def middleware(request: HttpRequest) -> HttpResponse:
@@ -93,10 +96,10 @@ def content_security_policy(get_response: Handler) -> Handler:
 
 
 def private_pages(get_response: Handler) -> Handler:
-    """Keep what somebody signed in was answered out of every cache, also after they signed out.
+    """Prevent caching of responses to people who are signed in, also after they sign out.
 
-    What a view says of its own caching stays. Nobody is looked up for it: where no view asked who
-    the person is, the answer is everybody's.
+    Keeps a view's own Cache-Control. Looks up no user: if no view asked who the person is, the
+    response is the same for everybody.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
@@ -112,32 +115,32 @@ def private_pages(get_response: Handler) -> Handler:
 class LoginRequired(LoginRequiredMiddleware):
     """Django's login middleware, without the user lookup on public pages.
 
-    These then work without a database.
+    Public pages therefore work without a database.
     """
 
     def process_view(self, request: HttpRequest, view_func: Any, *args: Any) -> Any:
-        """Return the redirect to the sign-in page, or None."""
+        """Return a redirect to the sign-in page, or None."""
         if not getattr(view_func, "login_required", True):
             return None
         return super().process_view(request, view_func, *args)
 
 
 class Outages(MiddlewareMixin):
-    """Answer 503 while a part is down, or a lock was not to be had in time (lock_timeout).
+    """Middleware that responds with 503 while a part is down, or after a lock timeout.
 
-    Of what a view raises; for what a middleware does, `dynabench.api.server_error` asks the same.
+    Handles exceptions of views; `dynabench.api.server_error` handles those of middleware.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Return the page with Retry-After, or None for every other exception."""
+        """Return a page with Retry-After, or None for all other exceptions."""
         return unavailable(request, exception)
 
 
 def no_redirect_for_htmx(get_response: Handler) -> Handler:
-    """Turn a redirect of an htmx request into what htmx can show.
+    """Replace the redirect of an htmx request with a response that htmx can handle.
 
-    A browser follows a 3xx unseen, and htmx would paint the sign-in page into a panel.
-    To the sign-in page: 401 with a notice. Anywhere else: a full navigation.
+    Browsers follow a 3xx silently, so htmx would insert the sign-in page into a panel. A redirect
+    to the sign-in page becomes 401 with a notice; any other becomes a full navigation.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:

@@ -39,7 +39,7 @@ from validation.statistics.definitions import DEFINITIONS
 
 @login_not_required
 def home(request: HttpRequest) -> HttpResponse:
-    """Show all tasks that this person may see, by search and filters, and how to begin."""
+    """Show the tasks that this person may see, with search and filters, and a first step."""
     tasks = load_with_roles(find_visible_tasks(request.user), request.user)
     cards = cards_of(tasks)
     if request.user.is_authenticated:
@@ -72,7 +72,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @requires_csrf_token
 @login_not_required
 def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Show why a page does not open, and the page on which its reader can change that, if any."""
+    """Show why access was denied, and the page where the reader can change that, if any."""
     values: dict[str, Any] = {"exception": str(exception), "cure": None}
     if isinstance(exception, Curable):
         values["cure"] = exception
@@ -82,14 +82,14 @@ def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
 @requires_csrf_token
 @login_not_required
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Show that there is no such page; for a list, which of its pages there are."""
+    """Show that the page does not exist; for a list, show its existing pages."""
     values = {"rows": exception if isinstance(exception, NoSuchRows) else None}
     return render(request, "404.html", values, status=404)
 
 
 @login_not_required
 def privacy(request: HttpRequest) -> HttpResponse:
-    """Show the operator's data protection text, and where people read and delete their data."""
+    """Show the operator's privacy notice, and where people read and delete their data."""
     text = ""
     if settings.PRIVACY_TEXT:
         text = render_markdown(Path(settings.PRIVACY_TEXT).read_text(encoding="utf-8"))
@@ -98,14 +98,14 @@ def privacy(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 def favicon(request: HttpRequest) -> HttpResponse:
-    """Redirect to the icon, for pages that name none, such as the admin's."""
+    """Redirect to the icon, for pages such as the admin's that do not name it."""
     return redirect(static("favicon.svg"))
 
 
 def _beginning(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[str, Any]:
-    """Return the first thing to do: for strangers a try-out, for others what they left.
+    """Return the suggested first step: a try-out for visitors, or unfinished work.
 
-    Tasks that have the person as a member come first.
+    The person's own tasks come first.
     """
     if not request.user.is_authenticated:
         short_ones = [card for card in cards if _is_short(card)]
@@ -135,7 +135,7 @@ def _beginning(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[str, Any
 
 
 def _first_to_write(user: User, cards: Sequence[TaskCard]) -> Task | None:
-    """Return the task of the first card in which the person may write now, or None."""
+    """Return the task of the first card where the person may write now, or None."""
     for card in cards:
         if card.is_open and can_write(user, card.task):
             return card.task
@@ -143,9 +143,10 @@ def _first_to_write(user: User, cards: Sequence[TaskCard]) -> Task | None:
 
 
 def _is_short(card: TaskCard) -> bool:
-    """Return whether it may be tried out at once: without a warning to read or a conversation.
+    """Return whether visitors can try the task out at once.
 
-    What people write in a simulated task goes away with the demo.
+    They cannot if it has a content warning or conversations, or if it is simulated: examples in a
+    simulated task are deleted with the demo.
     """
     task = card.task
     is_long = task.is_sensitive or task.config.talk or task.is_simulated
@@ -154,5 +155,5 @@ def _is_short(card: TaskCard) -> bool:
 
 @login_not_required
 def numbers(request: HttpRequest) -> HttpResponse:
-    """Show what each share means."""
+    """Show the definitions of the numbers."""
     return render(request, "numbers.html", {"definitions": DEFINITIONS, "terms": TERMS})

@@ -35,15 +35,15 @@ _places = Places()  # of threads that wait for the provider
 
 
 class Adapter(AccountAdapter):
-    """allauth's for accounts: where only administrators have passwords, nobody else uses one."""
+    """The account adapter for allauth, which can restrict passwords to administrators."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return bool(settings.PASSWORD_SIGN_IN != "administrators")  # noqa: S105
 
     def pre_login(self, request: HttpRequest, user: User, **named: Any) -> HttpResponse | None:
-        """Send people who must use the provider back to the page that offers it.
+        """Redirect people who must use the provider back to the page that offers it.
 
-        By whatever means they signed in: password, passkey or link.
+        Applies to every other way of signing in: password, passkey or link.
         """
         by_provider = "sociallogin" in (named.get("signal_kwargs") or {})
         if not (by_provider or user.is_superuser or self.is_open_for_signup(request)):
@@ -63,13 +63,13 @@ class Adapter(AccountAdapter):
 
 
 class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """allauth's for the provider, by which everybody comes whom it lets come."""
+    """The social account adapter for allauth, which admits everybody whom the provider admits."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return True
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[User, str] | None:
-        """Return the account with the provider's address.
+        """Return the account with the provider's email address.
 
         If that account never confirmed the address, it passes to the person whom the provider
         vouches for.
@@ -80,13 +80,16 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return account
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """Note who came back from the provider only to show once more who they are."""
+        """Record a reauthentication by a person who is already signed in."""
         is_asked_again = sociallogin.state.get("process") == AuthProcess.REDIRECT
         if is_asked_again and not note_provider(request, sociallogin):
             self.on_authentication_error(request)
 
     def get_requests_session(self) -> Any:
-        """Return allauth's session, which reports a provider that is down as any other trouble."""
+        """Return allauth's session, modified to report a provider that is down.
+
+        It is reported like other sign-in errors.
+        """
         session = super().get_requests_session()
         ask = session.request
 
@@ -105,17 +108,16 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return session
 
     def on_authentication_error(self, request: HttpRequest, *args: Any, **named: Any) -> NoReturn:
-        """Redirect to the page from which the person came, which has other ways to sign in, too."""
+        """Redirect to the sign-in page, which also offers other ways to sign in."""
         message = _("Signing in with %(name)s did not work. Try again, or ask who runs it.")
         messages.error(request, message % {"name": settings.OIDC_NAME})
         raise ImmediateHttpResponse(redirect("account_login"))
 
 
 def follow_groups(*, user: User, claims: Mapping[str, Any]) -> None:
-    """Give the account the roles of its groups, as the provider told them at this sign-in.
+    """Give the account the roles of its groups in the provider's claims.
 
-    Where it told none, or only where to ask for them, everything stays as it is. The last
-    administrator stays one.
+    Changes nothing if the claims do not contain the groups. The last administrator remains one.
     """
     if not settings.OIDC_ROLES:
         return
@@ -135,10 +137,11 @@ def follow_groups(*, user: User, claims: Mapping[str, Any]) -> None:
 
 @transaction.atomic
 def give_roles(*, user: User, groups: Collection[str]) -> None:
-    """Give the account what OIDC_ROLES says of its groups, and take what they no longer give.
+    """Set the account's roles to those that OIDC_ROLES grants its groups.
 
-    Of several roles in a task it has the strongest. Locks each task in which a role changes, then
-    the administrators.
+    Revokes roles that OIDC_ROLES names and the groups no longer grant. Of several roles in
+    a task, the strongest counts. Locks each task in which a role changes, then the
+    administrators.
     """
     named: set[Any] = set()
     granted: set[Any] = set()

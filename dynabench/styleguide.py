@@ -14,7 +14,7 @@ WEEKS = [Point(f"week {n}", n) for n in range(1, 13)]
 
 
 def _line(*values: float) -> list[Point]:
-    """Return one point a round, with an interval of ten points of per cent."""
+    """Return one point per round, each with an interval of ten percentage points."""
     return [
         Point(label, value, max(value - 0.05, 0), min(value + 0.05, 1))
         for label, value in zip(ROUNDS, values, strict=True)

@@ -37,7 +37,7 @@ FIRST = 3
 
 @login_not_required
 def overview(request: HttpRequest, code: str) -> HttpResponse:
-    """Show what is asked, how people and models do, and the first models."""
+    """Show the task's goal, the numbers of people and models, and the best models."""
     task = find_task(request, code, kinds=ALL_KINDS)
     rounds = find_opened_rounds([task])
     live = next((round for round in rounds if round.state in ("open", "paused")), None)
@@ -68,7 +68,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
-    """Return what every page of the task shows; `here` is its tab."""
+    """Return the values that every page of the task needs. here: the page's tab."""
     return {
         "here": here,
         "task": task,
@@ -78,7 +78,7 @@ def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
 
 
 def _first_models(task: Task) -> dict[str, Any]:
-    """Return the best models by the owner's weights, and the scale that holds their intervals."""
+    """Return the best models by the owner's weights, and a scale that fits their intervals."""
     from leaderboard.board.page import first_models  # it loads numpy
 
     board = first_models(task)
@@ -89,7 +89,7 @@ def _first_models(task: Task) -> dict[str, Any]:
 
 @login_not_required
 def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the rounds of a task: their models, numbers and charts."""
+    """Show the rounds of a task with their models, numbers and charts."""
     task = find_task(request, code)
     seen = find_opened_rounds([task])
     numbered = _numbered(seen)
@@ -113,7 +113,7 @@ def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
 
 @login_not_required
 def task_data(request: HttpRequest, code: str) -> HttpResponse:
-    """Show what can be downloaded, who made it, and on what terms."""
+    """Show the downloads of a task, their authors and their licences."""
     task = find_task(request, code, kinds=ALL_KINDS)
     about, takes = task.config.about, can_take(request.user, task)
     datasets = []
@@ -131,9 +131,9 @@ def task_data(request: HttpRequest, code: str) -> HttpResponse:
 
 @login_not_required
 def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
-    """Download every number of each round as JSON, or as CSV with a line for each round.
+    """Download all numbers of each round as JSON, or as CSV with one line per round.
 
-    503 while a large round is counted for the first time.
+    Status 503 while a large round is counted for the first time.
     """
     task = find_task(request, code)
     rows = _rows(task)
@@ -153,7 +153,7 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
 
 
 def _rows(task: Task) -> list[dict[str, Any]] | None:
-    """Return the rounds' numbers, or None while one is counted for the first time."""
+    """Return the rounds' numbers, or None while a round is counted for the first time."""
     rounds = find_opened_rounds([task])
     counts = all_numbers(rounds)
     if len(counts) < len(rounds):
@@ -167,7 +167,7 @@ def _rows(task: Task) -> list[dict[str, Any]] | None:
 
 
 def _numbered(rounds: Sequence[Round]) -> list[Numbered]:
-    """Return the rounds whose numbers are counted, with these."""
+    """Return (round, numbers) for the rounds whose numbers have been counted."""
     counts = all_numbers(rounds)
     return [(round, counts[round.pk]) for round in rounds if round.pk in counts]
 
@@ -180,7 +180,7 @@ def _gap(numbered: Sequence[Numbered]) -> SafeString | None:
 def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -> SafeString | None:
     """Draw rates over the rounds.
 
-    None where a table says it better: fewer than two rounds have a rate.
+    Returns None if fewer than two rounds have a rate, because a table is clearer then.
     """
     round_name = _("Round %(number)d")
     drawn = {}
@@ -200,9 +200,9 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
 
 
 def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
-    """Return a shipped example with the words that people read, changes of its prompt marked.
+    """Return a sample example with its values as text, changes of its prompt marked.
 
-    fields: (title, pieces) of context and input; a piece is (words, whether they are new).
+    fields: (title, pieces) of context and input. A piece is (text, whether it is new).
     """
     prompt = ""
     if config.support and config.support.prompt_field:
@@ -218,7 +218,7 @@ def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
 
 
 def _changed(before: str, after: str) -> list[tuple[str, bool]]:
-    """Return the later text in pieces, and of each whether its words are new."""
+    """Split the later text into (piece, whether it is new)."""
     old, new = before.split(), after.split()
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     pieces = [(" ".join(new[low:high]), tag != "equal") for tag, _a, _b, low, high in steps]

@@ -6,7 +6,7 @@ from tasks.models import TaskProposal
 
 
 def waiting_decisions() -> int:
-    """Return how much waits for a decision. One query."""
+    """Return the number of proposals that await a decision. One query."""
     tasks = TaskProposal.objects.filter(state=TaskProposal.State.WAITING)
     communities = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)
     metrics = waiting_metrics()

@@ -27,7 +27,7 @@ OBJECTS_BEFORE_COLLECTION = 50_000
 
 
 def set_environment() -> None:
-    """Set the variables that web processes need, unless the operator did."""
+    """Set the environment variables for web processes, unless the operator has set them."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
     # Leaderboards multiply matrices. A request uses one core, the others serve other requests.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -37,10 +37,10 @@ def set_environment() -> None:
 
 
 def has_metrics() -> bool:
-    """Return whether the operator asked for figures. Reads the settings.
+    """Return whether the operator enabled metrics. Reads the settings.
 
-    Raises AppImportError for a wrong setting: gunicorn prints its line, without a traceback, and
-    stops.
+    Raises AppImportError for an invalid setting, so that gunicorn prints the message without a
+    traceback and stops.
     """
     try:
         return bool(settings.METRICS_TOKEN or settings.METRICS_NETWORKS)
@@ -49,7 +49,7 @@ def has_metrics() -> bool:
 
 
 def start_measuring() -> None:
-    """Count requests and send traces, where the operator asked for them."""
+    """Start counting requests and sending traces, if the operator enabled them."""
     if has_metrics():
         # Names the folder of the counts before the apps load prometheus_client.
         count_together(settings.HOME / "metrics")
@@ -59,7 +59,7 @@ def start_measuring() -> None:
 
 
 def load_apps() -> None:
-    """Load the apps without collecting garbage, of which loading makes next to none.
+    """Load the apps without garbage collection, because loading creates hardly any garbage.
 
     `dynabench.apps` enables the collector again once all apps are ready.
     """
@@ -68,10 +68,10 @@ def load_apps() -> None:
 
 
 def rest_collector() -> None:
-    """Let the garbage collector look rarely, and not among what is loaded.
+    """Make garbage collection rare, and exclude what is loaded now.
 
-    What is loaded stays. A request makes some ten thousand objects that go with its end, without
-    being collected.
+    Loaded objects live as long as the process. A request creates some ten thousand objects, which
+    are freed at its end without being collected.
     """
     gc.freeze()
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION, 20, 20)

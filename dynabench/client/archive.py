@@ -20,9 +20,9 @@ SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
 def allowed_files(folder: Path) -> list[Path]:
-    """Return the files at the top of a model's folder that a server takes, by name.
+    """Return the files in a model folder that a server accepts, sorted by name.
 
-    Raises ValueError where it is no folder of a model.
+    Raises ValueError if the folder contains no model.
     """
     files = sorted(path for path in folder.iterdir() if _is_allowed(path))
     if CONFIGS.isdisjoint(path.name for path in files):
@@ -39,13 +39,13 @@ def allowed_files(folder: Path) -> list[Path]:
 
 
 def _is_allowed(path: Path) -> bool:
-    """Return whether a server takes a file of this name; hidden files are left out."""
+    """Return whether a server accepts a file with this name; hidden files are left out."""
     is_taken = path.suffix in ALLOWED or path.name in NAMES
     return path.is_file() and is_taken and not path.name.startswith(".")
 
 
 def size_of(path: Path) -> int:
-    """Return how many bytes of a file or a model's folder are to be sent, before any is read.
+    """Return the number of bytes to upload for a file or a model folder without reading it.
 
     Raises FileNotFoundError, ValueError.
     """
@@ -58,7 +58,7 @@ def size_of(path: Path) -> int:
 def packed(path: Path) -> IO[bytes]:
     """Open the upload for a path: a tar of a model folder, or the file itself.
 
-    The tar is an unnamed temporary file, so that it vanishes even if this process is killed. Raises
+    The tar is an unnamed temporary file, so it vanishes even if the process is killed. Raises
     FileNotFoundError, ValueError.
     """
     if not path.is_dir():
@@ -77,12 +77,12 @@ def packed(path: Path) -> IO[bytes]:
 
 
 def packed_name(path: Path) -> str:
-    """Return the name of what `packed` opens."""
+    """Return the file name of what `packed` opens."""
     return f"{own_name(path)}.tar" if path.is_dir() else path.name
 
 
 def own_name(path: Path) -> str:
-    """Return the name of a path, also where it is `.`; of a link its own name."""
+    """Return the last part of a path, also for `.`; for a link, the link's own name."""
     # Not `resolve`, which would name what a link leads to.
     return Path(os.path.abspath(path)).name
 
@@ -94,6 +94,6 @@ def digest_of(path: Path) -> str:
 
 
 def digest_in(file: IO[bytes]) -> str:
-    """Return the SHA-256 of an open file, from its start, in hexadecimal digits."""
+    """Return the SHA-256 of an open file, read from its start, in hexadecimal digits."""
     file.seek(0)
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

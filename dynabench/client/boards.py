@@ -12,7 +12,7 @@ Weights = Mapping[str, float]
 
 
 class Boards(Asking):
-    """The methods about leaderboards."""
+    """The client's methods for leaderboards."""
 
     @method
     def leaderboard(
@@ -26,12 +26,11 @@ class Boards(Asking):
     ) -> Flow[types.Leaderboard]:
         """Return a task's models in order of their Dynascore.
 
-        weights: of metrics, as `{"accuracy": 4, "throughput": 1}`; datasets: of sets, as
-        `{"round-1": 5}`; both 0 to 8, by default the owner's (or the fork's). mode: `classic` is
-        the
-        published formula, `anchored` (0 to 100) is usual where the task has a reference pool. mine:
-        one's
-        own unpublished models too. Scores on `sets` with `is_sealed` are rounded.
+        weights: of metrics, as `{"accuracy": 4, "throughput": 1}`. datasets: weights of sets, as
+        `{"round-1": 5}`. Both are 0 to 8 and default to the owner's (or the fork's). mode:
+        `classic` is the published formula; `anchored` (0 to 100) is the default if the task has a
+        reference pool. mine: include your own unpublished models. Scores on `sets` with `is_sealed`
+        are rounded.
         """
         params: dict[str, Any] = {"mode": mode, "fork": fork}
         if mine:
@@ -44,8 +43,8 @@ class Boards(Asking):
     def compare(self, a: str, b: str, evaluation_set: str | None = None) -> Flow[types.Compared]:
         """Compare two models of a task on every set; say which differences may be chance.
 
-        evaluation_set: one of those in `readable`, to get examples on which they differ. Rows with
-        `is_rounded` are of sealed sets, whose scores are rounded.
+        evaluation_set: one of those in `readable`, to get examples on which the models differ. Rows
+        with `is_rounded` are of sealed sets, whose scores are rounded.
         """
         # The server compares models of one task, whose address has its code.
         task = (yield from self._get(f"/models/{a}/"))["task"]

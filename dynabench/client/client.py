@@ -40,14 +40,14 @@ class Methods(
     Leasing,
     ABC,
 ):
-    """The methods of both clients, and their settings.
+    """The methods and settings of both clients.
 
-    api_key: by default DYNABENCH_API_KEY, or the key of `dynabench login`. Without a key you read
-    only public data.
-    url: of the server; by default DYNABENCH_URL, or http://127.0.0.1:8000.
-    retries: how often a request is sent again that got no answer or met a busy server.
-    progress: whether progress is shown (on stderr).
-    transport: another way to send requests, such as a mock one.
+    api_key: by default DYNABENCH_API_KEY, or the key of `dynabench login`. Without a key you can
+    read only public data.
+    url: the server's URL; by default DYNABENCH_URL, or http://127.0.0.1:8000.
+    retries: how often to resend a request after no response or a busy server.
+    progress: whether to show progress (on stderr).
+    transport: another httpx transport, such as a mock one.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Methods(
         progress: bool = True,
         transport: Any = None,
     ) -> None:
-        """Make a client; no request is sent yet."""
+        """Create a client without sending a request."""
         self.server, self.retries, self.progress = server_url(url), retries, progress
         self._open(transport, api_key)
 
@@ -84,17 +84,17 @@ def _arguments(call: Call) -> dict[str, Any]:
 
 
 class DynabenchClient(Methods, Blocking):
-    """A Dynabench server for programs; every method blocks until it is done."""
+    """A client for a Dynabench server whose methods block until they are done."""
 
     def _open(self, transport: Any, key: str | None) -> None:
-        """Create a client that blocks."""
+        """Create a blocking HTTP client."""
         self._http = httpx.Client(transport=transport, **self._options(key))
 
     def run(self, flow: Flow[T]) -> T:
-        """Run a flow to its end and return what it returns.
+        """Run a flow to its end and return its result.
 
-        Each step that it yields is done here; the result is sent into the flow, or the error raised
-        in it.
+        Performs each step that the flow yields, and sends the result into the flow or raises
+        the error inside it.
         """
         try:
             # The first step; each later one is what the flow yields after it got a result.
@@ -114,7 +114,7 @@ class DynabenchClient(Methods, Blocking):
             flow.close()
 
     def _do(self, step: Step) -> Any:
-        """Do a step of a flow and return its result."""
+        """Perform a step of a flow and return its result."""
         match step:
             case Call():
                 return self._answer(step)
@@ -124,7 +124,10 @@ class DynabenchClient(Methods, Blocking):
                 return step.do()
 
     def _answer(self, call: Call) -> httpx.Response:
-        """Send a request; return the answer with its body, which `call.into` may take instead."""
+        """Send a request and return the response.
+
+        It includes the body, unless `call.into` takes the body.
+        """
         with self._http.stream(call.method, call.path, **_arguments(call)) as response:
             # An error's body is small, and is read for its message.
             if call.into and response.is_success:
@@ -136,11 +139,11 @@ class DynabenchClient(Methods, Blocking):
             return response
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
-        """Return the client, which `with` closes."""
+        """Return the client, which is closed at the end of the `with` block."""
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -149,14 +152,14 @@ class DynabenchClient(Methods, Blocking):
 
 
 class AsyncDynabenchClient(Methods, Awaiting):
-    """A Dynabench server for programs; every method is awaited."""
+    """A client for a Dynabench server whose methods are awaited."""
 
     def _open(self, transport: Any, key: str | None) -> None:
-        """Create a client that is awaited."""
+        """Create an asynchronous HTTP client."""
         self._http = httpx.AsyncClient(transport=transport, **self._options(key))
 
     async def run(self, flow: Flow[T]) -> T:
-        """Run a flow to its end and return what it returns, as `DynabenchClient.run`."""
+        """Run a flow to its end and return its result, as `DynabenchClient.run` does."""
         try:
             step = next(flow)
             while True:
@@ -172,7 +175,7 @@ class AsyncDynabenchClient(Methods, Awaiting):
             flow.close()
 
     async def _do(self, step: Step) -> Any:
-        """Do a step of a flow and return its result; work with files runs in a thread."""
+        """Perform a step of a flow and return its result. File operations run in a thread."""
         match step:
             case Call():
                 return await self._answer(step)
@@ -182,7 +185,10 @@ class AsyncDynabenchClient(Methods, Awaiting):
                 return await to_thread(step.do)
 
     async def _answer(self, call: Call) -> httpx.Response:
-        """Send a request; return the answer with its body, which `call.into` may take instead."""
+        """Send a request and return the response.
+
+        It includes the body, unless `call.into` takes the body.
+        """
         async with self._http.stream(call.method, call.path, **_arguments(call)) as response:
             if call.into and response.is_success:
                 take = call.into(response)
@@ -193,11 +199,11 @@ class AsyncDynabenchClient(Methods, Awaiting):
             return response
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
-        """Return the client, which `async with` closes."""
+        """Return the client, which is closed at the end of the `async with` block."""
         return self
 
     async def __aexit__(

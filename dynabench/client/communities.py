@@ -14,15 +14,15 @@ from dynabench.client.upload import Uploading
 
 
 class Communing(Uploading):
-    """The methods about communities that choose weights or send files."""
+    """The client's methods for community leaderboards and submissions."""
 
     @method
     def community_board(
         self, slug: str, weights: Weights | None = None, track: str | None = None
     ) -> Flow[types.CommunityBoard]:
-        """Return the board across a community's tasks.
+        """Return the leaderboard across a community's tasks.
 
-        weights: of tasks, 0 to 8; by default its owners'.
+        weights: of tasks, 0 to 8; by default those of the community's owners.
         """
         params = {f"w_{name}": weight for name, weight in (weights or {}).items()}
         return self._get(f"/communities/{slug}/board/", **params, track=track)
@@ -37,11 +37,11 @@ class Communing(Uploading):
         track: str = "",
         description: str = "",
     ) -> Flow[types.Joint]:
-        """Submit a model to all tasks that take its kind: all of them accept it, or none does.
+        """Submit a model to all of a community's tasks that accept its kind, or to none.
 
-        model: `org/name@COMMIT` of a model on the hub; else a folder or an archive: of the model,
-        or with
-        `<task>/<set>.jsonl` for predictions and `<task>.jsonl` for training rows. Raises Invalid.
+        All of them must accept the model. model: `org/name@COMMIT` for a model on the hub;
+        otherwise a folder or an archive, either of the model or with `<task>/<set>.jsonl` for
+        predictions and `<task>.jsonl` for training rows. Raises Invalid.
         """
         body: dict[str, Any] = {"kind": kind, "track": track, "description": description}
         # A language model may be a folder here, or a model on the hub.
@@ -60,7 +60,7 @@ class Communing(Uploading):
         return submission
 
     def _upload_model(self, kind: str, path: Path) -> Flow[str]:
-        """Upload what a community takes of a path; return the upload's id."""
+        """Upload the files at a path that a community accepts; return the upload's id."""
         if kind in ("directory", "llm") or not path.is_dir():
             return (yield from self._upload(path))
         # Packing many files takes long, so it is work of its own, off the event loop.
@@ -69,7 +69,7 @@ class Communing(Uploading):
 
 
 def _pack_lines(folder: Path) -> IO[bytes]:
-    """Return a tar of the folder's JSON lines, by their paths in it, without a name on the disk."""
+    """Return an unnamed temporary tar of the folder's JSON lines files, by their relative paths."""
     archive = TemporaryFile()  # noqa: SIM115 (its caller closes it)
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for file in sorted(folder.rglob("*.jsonl")):

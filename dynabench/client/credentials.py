@@ -11,13 +11,13 @@ LOCAL = "http://127.0.0.1:8000"
 
 
 def keys_file() -> Path:
-    """Return where `dynabench login` stores keys: only their owner can read them."""
+    """Return the path where `dynabench login` stores keys, readable only by the user."""
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "dynabench" / "keys.json"
 
 
 def _stored() -> dict[str, Any]:
-    """Return what logins stored; empty before the first. Raises ValueError."""
+    """Return the stored logins; empty before the first. Raises ValueError."""
     try:
         credentials = json.loads(keys_file().read_text())
     except FileNotFoundError:
@@ -28,10 +28,10 @@ def _stored() -> dict[str, Any]:
 
 
 def server_url(url: str | None = None) -> str:
-    """Return the server's address, without a slash at its end.
+    """Return the server's URL without a trailing slash.
 
-    In this order: `url`, DYNABENCH_URL, that of the last login, a server on this machine. Raises
-    ValueError for what is no address.
+    The first of: `url`, DYNABENCH_URL, the server of the last login, a server on this machine.
+    Raises ValueError for an invalid URL.
     """
     # The more explicit one goes first.
     address = url or os.environ.get("DYNABENCH_URL") or _stored().get("server") or LOCAL
@@ -41,12 +41,15 @@ def server_url(url: str | None = None) -> str:
 
 
 def api_key(url: str, key: str | None = None) -> str | None:
-    """Return the key for a server: `key`, DYNABENCH_API_KEY, or that of the last login there."""
+    """Return the key for a server: `key`, DYNABENCH_API_KEY, or that of the last login there.
+
+    None without any of them.
+    """
     return key or os.environ.get("DYNABENCH_API_KEY") or _stored().get("keys", {}).get(url)
 
 
 def keep_key(url: str, key: str) -> None:
-    """Store the key of a server, which is used from now on where no other is named."""
+    """Store the key of a server, and make the server the default."""
     keys = _stored().get("keys", {})
     keys[url] = key
     _store({"server": url, "keys": keys})
@@ -62,7 +65,7 @@ def forget_key(url: str) -> bool:
 
 
 def _store(credentials: Mapping[str, Any]) -> None:
-    """Replace the file of keys at once, whatever ends this process."""
+    """Replace the key file atomically."""
     file = keys_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     # A name of its own, as another process may log in or out meanwhile; 0600 from the beginning.

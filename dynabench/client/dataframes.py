@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def as_pandas(folder: str | Path, splits: Iterable[str] | None = None) -> "pandas.DataFrame":
     """Return the rows of a folder of `download_data`, or of a JSON lines file, as a data frame.
 
-    A column `split` is added for a folder. splits: by default all. Needs
+    For a folder, adds a column `split`. splits: by default all. Needs
     `pip install 'dynabench-client[pandas]'`.
     """
     frame: type[pandas.DataFrame] = _import_needed("pandas").DataFrame
@@ -29,7 +29,7 @@ def as_pandas(folder: str | Path, splits: Iterable[str] | None = None) -> "panda
 
 
 def _files(folder: Path, ending: str) -> dict[str, Path]:
-    """Return files by their split; of a test split the file with its answers, if it is here."""
+    """Return files by split; for a test split, the file with the answers if it exists."""
     files = {file.stem: file for file in sorted(folder.glob(f"*{ending}"))}
     # The file without the answers would repeat the same rows.
     if "test" in files:
@@ -44,7 +44,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def as_dataset(folder: str | Path) -> "datasets.DatasetDict":
-    """Return the splits of a folder of `download_data`, for the library `datasets`.
+    """Return the splits of a folder of `download_data` as a `DatasetDict`.
 
     Needs `pip install 'dynabench-client[datasets]'`.
     """
@@ -59,7 +59,7 @@ def as_dataset(folder: str | Path) -> "datasets.DatasetDict":
 
 
 def _import_needed(name: str) -> Any:
-    """Return a package. Raises ImportError with the command that installs it."""
+    """Import a package. Raises ImportError with the command that installs it."""
     try:
         return import_module(name)
     except ImportError:

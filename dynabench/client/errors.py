@@ -10,16 +10,16 @@ Fields = Mapping[str, Sequence[str]]
 
 
 class DynabenchError(Exception):
-    """The base of all errors of the client.
+    """The base class of the client's errors.
 
-    code: one word for programs; status: of HTTP, 0 where no answer came; fields: messages by the
-    name of the field they are about.
+    code: one word for programs. status: the HTTP status, 0 without a response. fields: messages by
+    field name.
     """
 
     def __init__(
         self, message: str, *, code: str = "", status: int = 0, fields: Fields | None = None
     ) -> None:
-        """Make an error whose text holds the message and those of the fields."""
+        """Create an error whose text combines the message with those of the fields."""
         self.message, self.code, self.status = message, code, status
         self.fields: Fields = fields or {}
         lines = [message]
@@ -31,62 +31,66 @@ class DynabenchError(Exception):
 
 
 class AuthenticationError(DynabenchError):
-    """The lack of a key, or one that is unknown, revoked or has expired."""
+    """Raised when the key is missing, unknown, revoked or expired."""
 
 
 class PermissionDenied(DynabenchError):
-    """A request that this account may not make, or whose key lacks a scope (code `scope`)."""
+    """Raised when the account may not make a request, or its key lacks a scope (code `scope`)."""
 
 
 class NotFound(DynabenchError):
-    """Something that does not exist, or that this account may not see."""
+    """Raised when something does not exist or this account may not see it."""
 
 
 class Invalid(DynabenchError):
-    """Invalid input; `fields` says what to change."""
+    """Raised for invalid input; `fields` says what to change."""
 
 
 class Refused(DynabenchError):
-    """A refusal by a rule of the platform, such as of work in a closed round."""
+    """Raised when a rule of the platform refuses a request, such as writing in a closed round."""
 
 
 class QuotaReached(Refused):
-    """The end of today's models; the message says when the next one is allowed."""
+    """Raised when today's models are used up; the message says when the next one is allowed."""
 
 
 class RateLimited(DynabenchError):
-    """Too many requests, with a longer wait (`retry_after`, in seconds) than the client's."""
+    """Raised after too many requests, if the required wait is too long for the client to retry.
+
+    retry_after: that wait in seconds.
+    """
 
     retry_after: float = 0
 
 
 class ServerError(DynabenchError):
-    """A failure of the server, or an answer that is none of a Dynabench server."""
+    """Raised when the server fails, or the response is not from a Dynabench server."""
 
 
 class Unreachable(DynabenchError):
-    """The lack of an answer, after several tries."""
+    """Raised when the server does not respond after several tries."""
 
 
 class TimedOut(DynabenchError, TimeoutError):
-    """Work that did not end in time. It continues at the server."""
+    """Raised when a job does not end in time. It continues on the server."""
 
 
 class Damaged(DynabenchError):
-    """A downloaded file whose digest is not the announced one."""
+    """Raised when the digest of a downloaded file is not the announced one."""
 
 
 class EvaluationFailed(DynabenchError):
-    """The failure of a model that was not accepted, or none of whose evaluations gave a score.
+    """Raised when a model was not accepted, or none of its evaluations gave a score.
 
-    outcome: one word, such as `oom`, `timeout` or `model_error`; sentence: what happened; limit and
-    measured: of what was too much, as text; log_tail: the last lines that the model wrote.
+    outcome: one word, such as `oom`, `timeout` or `model_error`. sentence: what happened. limit,
+    measured: the exceeded limit and the measured value, as text. log_tail: the last lines that the
+    model wrote.
     """
 
     def __init__(
         self, outcome: str, sentence: str, *, limit: str = "", measured: str = "", log: str = ""
     ) -> None:
-        """Make an error whose text holds the sentence, the numbers and the end of the log."""
+        """Create an error whose text combines the sentence, the numbers and the end of the log."""
         self.outcome, self.sentence, self.limit, self.measured = outcome, sentence, limit, measured
         self.log = log
         self.log_tail = "\n".join(log.splitlines()[-20:])
@@ -118,7 +122,7 @@ BY_STATUS: Mapping[int, type[DynabenchError]] = {
 
 
 def error_of(response: httpx.Response) -> DynabenchError:
-    """Return the exception for an answer that is not one of success."""
+    """Return the exception for an unsuccessful response."""
     status = response.status_code
     problem = _problem_of(response)
     # Redirects are not followed, so that the key reaches no other server.
@@ -142,7 +146,7 @@ def error_of(response: httpx.Response) -> DynabenchError:
 
 
 def _problem_of(response: httpx.Response) -> dict[str, Any] | None:
-    """Return what an answer says in the API's one shape of errors; None for any other shape."""
+    """Return the error in a response's body, or None if it is not in the API's format."""
     try:
         problem = response.json()["error"]
         return {"message": problem["message"], "code": problem["code"], "fields": problem["fields"]}
@@ -151,6 +155,6 @@ def _problem_of(response: httpx.Response) -> dict[str, Any] | None:
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """Return the seconds after which to come back; None where an answer does not say them."""
+    """Return the seconds to wait before retrying, or None if the response does not say."""
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isdecimal() else None

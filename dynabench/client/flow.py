@@ -27,7 +27,7 @@ Open = Callable[[httpx.Response], Callable[[bytes], object]]
 class Call:
     """A request to the API.
 
-    path: below /api/v1/. into: takes a good answer's body, which is otherwise in the result.
+    path: below /api/v1/. into: receives the body of a successful response, instead of the result.
     """
 
     method: str
@@ -41,14 +41,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """A wait of some seconds."""
+    """A pause in seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Work:
-    """A call on this machine that may take long, such as reading large files."""
+    """A local call that may take long, such as reading large files."""
 
     do: Callable[[], Any]
 
@@ -58,26 +58,26 @@ Flow = Generator[Step, Any, T]
 
 
 class Blocking(ABC):
-    """A client that runs flows to their end."""
+    """A client that blocks until a flow ends."""
 
     @abstractmethod
     def run(self, flow: Flow[T]) -> T:
-        """Run a flow and return what it returns."""
+        """Run a flow and return its result."""
 
 
 class Awaiting(ABC):
-    """A client that runs flows while others work."""
+    """A client that runs flows asynchronously."""
 
     @abstractmethod
     async def run(self, flow: Flow[T]) -> T:
-        """Run a flow and return what it returns."""
+        """Run a flow and return its result."""
 
 
 class method(Generic[P, R]):
-    """A decorator that makes a flow a method, which returns its result, or awaits it."""
+    """A decorator that turns a flow into a method of both clients: blocking or awaited."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[R]]) -> None:
-        """Wrap a flow so that the client runs it."""
+        """Wrap a flow."""
 
         @wraps(flow)
         def called(client: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:

@@ -11,18 +11,18 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 class Assembly(BuildHookInterface):  # type: ignore[type-arg]
     """A build hook for the wheel and the sdist.
 
-    In a whole checkout, or in the archive that a site serves, it writes the modules that are
-    generated from the API's schema; elsewhere they must be in the folder already, as they are in an
-    sdist. A wheel of a checkout also gets the server's check of a model: what `server` in
-    pyproject.toml names, all of it or nothing.
+    In a checkout, or in the archive that a site serves, it writes the modules that are generated
+    from the API's schema; elsewhere, as in an sdist, they must exist already. A wheel built from a
+    checkout also contains the server's check of models: all the files that `server` in
+    pyproject.toml names, or none.
     """
 
     def dependencies(self) -> list[str]:
-        """Return what is needed to build here."""
+        """Return the packages that the build needs."""
         return ["PyYAML==6.0.3"] if self._generator().is_file() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the generated modules, and add the server's modules to the files of the wheel."""
+        """Write the generated modules, and add the server's modules to the wheel."""
         checkout = self._checkout()
         if self._generator().is_file():
             sys.path.insert(0, str(checkout))
@@ -39,9 +39,9 @@ class Assembly(BuildHookInterface):  # type: ignore[type-arg]
                 build_data["force_include"][str(checkout / name)] = f"dynabench/_server/{name}"
 
     def _checkout(self) -> Path:
-        """Return the folder of the checkout, if this folder is in one."""
+        """Return the folder of the checkout that would contain this folder."""
         return Path(self.root).parents[1]
 
     def _generator(self) -> Path:
-        """Return the program that writes the modules, in a checkout."""
+        """Return the path of the script that generates the modules, in a checkout."""
         return self._checkout() / "scripts/client_code.py"

@@ -39,15 +39,15 @@ OTHER_SERVER = "DYNABENCH_URL, or url=, names the server."
 
 
 def back_off(attempt: int) -> float:
-    """Return the seconds before the next try: twice as many each time, less a random part.
+    """Return the seconds before the next try, which double with each try, minus a random part.
 
-    The random part is up to a half, so that clients that failed together do not come back together.
+    The random part is up to one half, so that clients that failed together do not retry together.
     """
     return float(min(0.5 * 2**attempt, 30) * random.uniform(0.5, 1))
 
 
 class Asking:
-    """The base of all methods: requests, lists and downloads."""
+    """The base class for requests, lists and downloads."""
 
     server: str
     retries: int
@@ -57,20 +57,18 @@ class Asking:
     def request(
         self, method: str, path: str, json: Any = None, params: Mapping[str, Any] | None = None
     ) -> Flow[Any]:
-        """Send a request to any address of the API; return the JSON of the answer, or None.
+        """Send a request to any URL of the API; return the JSON of the response, or None.
 
-        method: of HTTP; path: below /api/v1/, such as `/tasks/nli/`; params: its query. A list
-        comes a page
-        at a time. Retries and errors are those of all methods.
+        method: the HTTP method. path: below /api/v1/, such as `/tasks/nli/`. params: the query. A
+        list is returned one page at a time. Retries and raises errors as all methods do.
         """
         return self._write(method, f"/{path.lstrip('/')}", json, params)
 
     def _send(self, call: Callable[[], Call]) -> Flow[httpx.Response]:
-        """Send a request and return the answer of success, after as many tries as are allowed.
+        """Send a request, with retries, and return the successful response.
 
-        call: makes the request of each try. Every write has an Idempotency-Key, so that it may be
-        sent
-        again. Raises DynabenchError.
+        call: returns the request for each try. Every write has an Idempotency-Key, so that it
+        can be repeated. Raises DynabenchError.
         """
         for attempt in range(self.retries + 1):
             pause = back_off(attempt)
@@ -95,7 +93,7 @@ class Asking:
         raise failure
 
     def _get(self, path: str, **params: Any) -> Flow[Any]:
-        """Return the JSON of an address. params: those that are None are left out."""
+        """Return the JSON at a path. params: the query; None values are left out."""
         query = {name: value for name, value in params.items() if value is not None}
         return _data((yield from self._send(lambda: Call("GET", path, query))))
 
@@ -107,7 +105,7 @@ class Asking:
         params: Mapping[str, Any] | None = None,
         content: bytes | None = None,
     ) -> Flow[Any]:
-        """Send a write with a key of its own; return the JSON of the answer, or None."""
+        """Send a write with a new Idempotency-Key; return the JSON of the response, or None."""
         # One key for all tries: a write whose answer was lost is not carried out twice.
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         if content is not None:
@@ -116,7 +114,7 @@ class Asking:
         return _data((yield from self._send(lambda: call)))
 
     def _all(self, path: str, **params: Any) -> Flow[list[Any]]:
-        """Return the rows of a list, of all its pages."""
+        """Return all rows of a list, from all its pages."""
         rows: list[Any] = []
         while True:
             page = yield from self._get(path, **params)
@@ -132,13 +130,13 @@ class Asking:
     def _fetch(
         self, path: str, target: Path, sha256: str | None = None, size: int = 0
     ) -> Flow[None]:
-        """Download a file; of a file with a digest, only what an earlier try has left out.
+        """Download a file; with a digest, only what an earlier download left out.
 
-        size: in bytes, 0 where it is not known. Raises Damaged when the digest is another one.
+        size: in bytes, 0 if unknown. Raises Damaged if the digest differs.
 
-        1. Return at once where the file is here already.
-        2. Append to `NAME.part`, which an interrupted download leaves (`_fetch_rest`).
-        3. Compare the digest, and give the file its name.
+        1. Return at once if the file exists already.
+        2. Append to `NAME.part`, which an interrupted download leaves behind (`_fetch_rest`).
+        3. Compare the digest, and rename the file.
         """
         if sha256 and target.exists() and (yield Work(lambda: digest_of(target))) == sha256:
             return
@@ -168,10 +166,7 @@ class Asking:
     def _fetch_rest(
         self, path: str, file: FileIO, sha256: str | None, size: int, name: str
     ) -> Flow[None]:
-        """Download what is missing at the end of a file.
-
-        A broken connection resumes where it was.
-        """
+        """Download the missing end of a file. Resumes after a lost connection."""
 
         def call() -> Call:
             # Ranges count bytes of the file as it is stored, so it must not be compressed.
@@ -203,7 +198,7 @@ class Asking:
 
 
 class Following(Asking):
-    """The base of methods that wait until a job at the server has ended."""
+    """The base class for methods that wait for a job on the server to end."""
 
     def _follow(
         self,
@@ -211,11 +206,10 @@ class Following(Asking):
         describe: Callable[[T], tuple[str, bool]],
         timeout: float | None,
     ) -> Flow[T]:
-        """Ask for a job until it has ended, show its progress, and return it.
+        """Poll a job until it ends, show its progress, and return it.
 
-        ask: returns the job. describe: returns how far a job is, as a sentence that is shown, and
-        whether
-        it has ended. timeout: maximum seconds to wait; None: no limit. Raises TimedOut.
+        ask: returns the job. describe: returns (its progress as a sentence, whether it has ended).
+        timeout: maximum seconds to wait; None for no limit. Raises TimedOut.
         """
         begun, silence, pause = monotonic(), 0, 1.0
         with lines_shown(is_shown=self.progress) as tell:
@@ -243,10 +237,10 @@ class Following(Asking):
 
 
 def _is_temporary(failure: DynabenchError, requested_pause: float | None) -> bool:
-    """Return whether a refused request may succeed when it is sent again.
+    """Return whether a failed request may succeed if repeated.
 
-    requested_pause: the seconds to wait, if the answer says them. A 429 that does not say them is a
-    lasting rule, such as a quota. `in_progress` is about our own earlier try.
+    requested_pause: the seconds to wait, if the response gives them. A 429 without them is a
+    permanent rule, such as a quota. `in_progress` refers to our own earlier try.
     """
     if failure.status == httpx.codes.TOO_MANY_REQUESTS:
         return requested_pause is not None
@@ -254,7 +248,7 @@ def _is_temporary(failure: DynabenchError, requested_pause: float | None) -> boo
 
 
 def _data(response: httpx.Response) -> Any:
-    """Return the JSON of an answer; None where there is none. Raises ServerError."""
+    """Return the JSON of a response, or None without a body. Raises ServerError."""
     # Deletions and the like answer nothing.
     if response.status_code == httpx.codes.NO_CONTENT:
         return None

@@ -16,12 +16,15 @@ GOOD = ("accepted", "scored", "published")
 
 
 def _gpu_fields(gpus: int) -> dict[str, Any]:
-    """Return the fields of a submission that needs a GPU of the site; none where it does not."""
+    """Return the fields of a submission that needs one of the site's GPUs; none without GPUs."""
     return {"gpus": gpus} if gpus else {}
 
 
 class Models(Uploading, Following):
-    """The methods about models. team: the name of one's team for which a model is submitted."""
+    """The client's methods for models.
+
+    team: the name of your team, to submit a model for it.
+    """
 
     # Submitting. Each kind sends its own fields to one address (`_submit`), with a file or without.
 
@@ -35,12 +38,11 @@ class Models(Uploading, Following):
         gpus: int = 0,
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit a model's folder, or an archive of it; return the model's id.
+        """Submit a model folder, or an archive of one; return the model's id.
 
-        Of the folder, configuration, safetensors, tokenizer and card are sent. name: by default the
-        folder's with the time. gpus: 1, if the site has any. What an earlier try sent of the same
-        bytes is
-        not sent again. Raises FileNotFoundError, ValueError, Invalid, QuotaReached.
+        Of a folder, sends the configuration, safetensors, tokenizer and card. name: by default the
+        folder's with the time. gpus: 1 if the site has any. An earlier upload of the same bytes is
+        resumed. Raises FileNotFoundError, ValueError, Invalid, QuotaReached.
         """
         path = Path(model_path)
         fields: dict[str, Any] = {"team": team, **_gpu_fields(gpus)}
@@ -70,7 +72,7 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit training rows as JSON lines; return the id of the model that learns from them."""
+        """Submit training rows as JSON lines; return the id of the model trained on them."""
         file = Path(path)
         return self._submit(task, "rows", name or file, card, {"team": team}, file)
 
@@ -87,9 +89,8 @@ class Models(Uploading, Following):
     ) -> Flow[str]:
         """Submit an image; return the model's id.
 
-        image: a file of `docker save`, or `registry/name@sha256:…`. adapter: how it is asked:
-        `jsonl`,
-        `dynalab` or `dynabench2`. gpus: 1, if the site has any.
+        image: a file of `docker save`, or `registry/name@sha256:…`. adapter: the protocol of
+        the image: `jsonl`, `dynalab` or `dynabench2`. gpus: 1 if the site has any.
         """
         fields: dict[str, Any] = {"adapter": adapter, "team": team, **_gpu_fields(gpus)}
         path = Path(image)
@@ -126,10 +127,11 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit a language model that writes its answers on the server; return the model's id.
+        """Submit a language model that generates its answers on the server; return the model's id.
 
-        model: its folder, an archive of it, or a hub id with its full commit, `org/name@COMMIT`.
-        chat: prompt, template, examples; by default the task's own words. base: of an adapter.
+        model: its folder, an archive of it, or a hub id with its full commit,
+        `org/name@COMMIT`. chat: prompt, template and examples; by default those of the task.
+        base: the base model of an adapter.
         """
         fields: dict[str, Any] = {"chat": chat or {}, "base": base, "team": team}
         path = Path(model)
@@ -149,10 +151,10 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit the address of a model that answers over HTTPS; return the model's id.
+        """Submit the URL of a model that answers over HTTPS; return the model's id.
 
-        secret: a bearer token that it asks for; the server stores it encrypted and shows it to
-        nobody.
+        secret: the bearer token that it requires. The server stores it encrypted and never
+        shows it.
         """
         fields = {"source": url, "adapter": adapter, "secret": secret, "team": team}
         return self._submit(task, "endpoint", name, card, fields)
@@ -178,9 +180,9 @@ class Models(Uploading, Following):
 
     @method
     def estimate_chat(self, task: str, chat: types.Chat) -> Flow[types.Estimate]:
-        """Return what the evaluations of a chat model would cost on today's sets.
+        """Return the expected cost of evaluating a chat model on today's sets.
 
-        The model is not asked.
+        Sends nothing to the model.
         """
         return self._write("POST", f"/tasks/{task}/models/estimate/", dict(chat))
 
@@ -193,9 +195,9 @@ class Models(Uploading, Following):
         fields: dict[str, Any],
         file: Path | None = None,
     ) -> Flow[str]:
-        """Submit a model and return its id. name: a path gives an unused name.
+        """Submit a model and return its id. name: a path is replaced by an unused name.
 
-        The quota is asked for first, so that nobody packs, hashes or sends gigabytes in vain.
+        Checks the quota first, so that nobody packs, hashes or sends gigabytes in vain.
         """
         # Sent only where there is one: older servers know no teams.
         team = fields.pop("team")
@@ -215,7 +217,7 @@ class Models(Uploading, Following):
         return model["id"]
 
     def _check_quota(self, task: str, size: int, team: str) -> Flow[None]:
-        """Check that one may submit a model of this size today. Raises QuotaReached, ValueError."""
+        """Check that you may submit a model of this size today. Raises QuotaReached, ValueError."""
         quota = yield from self._quota(task, team)
         if not quota["left"]:
             who = "You have"
@@ -232,21 +234,21 @@ class Models(Uploading, Following):
             raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")
 
     def _quota(self, task: str, team: str) -> Flow[types.Quota]:
-        """Return the quota of a task, of oneself or a team."""
+        """Return your quota for a task, or a team's."""
         return self._get(f"/tasks/{task}/quota/", team=team or None)
 
     # Reading: models, their evaluations, and what they reached.
 
     @method
     def models(self, task: str | None = None) -> Flow[list[types.Model]]:
-        """Return a task's published models; without a task one's own."""
+        """Return a task's published models, or your own models without a task."""
         return self._all(f"/tasks/{task}/models/" if task else "/me/models/")
 
     @method
     def logs(self, model_id: str, run_id: str | None = None) -> Flow[str]:
-        """Return what a model wrote in an evaluation.
+        """Return the log of a model in an evaluation.
 
-        Without a run, what it wrote in the check when it arrived.
+        run_id: by default the check after the submission.
         """
         run = f"runs/{run_id}/" if run_id else ""
         address = f"/models/{model_id}/{run}"
@@ -257,7 +259,7 @@ class Models(Uploading, Following):
     def download_predictions(
         self, model_id: str, evaluation_set: str, to: str | Path = "."
     ) -> Flow[Path]:
-        """Download what a model answered on a set, as JSON lines; return the file's path."""
+        """Download a model's answers on a set as JSON lines; return the file's path."""
         target = Path(to) / f"{model_id}-{evaluation_set}.predictions.jsonl"
         yield from self._fetch(f"/models/{model_id}/predictions/{evaluation_set}/", target)
         return target
@@ -268,8 +270,8 @@ class Models(Uploading, Following):
     ) -> Flow[types.Results]:
         """Return a model's scores, ranks and Dynascore, once all its evaluations have ended.
 
-        In `scores`, `is_rounded` marks those on sealed sets, which are one of a few steps.
-        wait: False returns at once what there is. timeout: maximum seconds to wait. Raises
+        In `scores`, `is_rounded` marks scores on sealed sets, which are rounded to a few steps.
+        wait: False returns the results so far at once. timeout: maximum seconds to wait. Raises
         EvaluationFailed (with the end of the log), TimedOut.
         """
 
@@ -281,10 +283,7 @@ class Models(Uploading, Following):
 
     @method
     def quota(self, task: str, team: str = "") -> Flow[types.Quota]:
-        """Return how many models one may still submit to a task today.
-
-        For a team, also how many the team may.
-        """
+        """Return how many models you or your team may still submit to a task today."""
         return self._quota(task, team)
 
     # Changing a model's card, and joining a team.
@@ -296,18 +295,18 @@ class Models(Uploading, Following):
 
     @method
     def answer_invitation(self, invitation_id: int, accept: bool) -> Flow[None]:
-        """Join a team that invites one, or decline."""
+        """Accept or decline an invitation to a team."""
         answer = "accept" if accept else "decline"
         return self._write("POST", f"/me/invitations/{invitation_id}/{answer}/")
 
 
 def _describe_progress(results: types.Results) -> tuple[str, bool]:
-    """Return how far a model is, and whether all its evaluations have ended."""
+    """Return (a model's progress as a sentence, whether all its evaluations have ended)."""
     return results["sentence"], results["is_over"]
 
 
 def _check_results(results: types.Results) -> types.Results:
-    """Return the results of a model that did not fail. Raises EvaluationFailed."""
+    """Return the results, unless the model failed. Raises EvaluationFailed."""
     # Without `wait` a model may still be on its way.
     if not results["is_over"] or results["phase"] in GOOD:
         return results

@@ -11,7 +11,7 @@ Action = Literal["accept", "reject", "send-back", "undecide", "tag", "untag"]
 
 
 class Moderating(Asking):
-    """The methods for reviewers."""
+    """The client's methods for reviewers."""
 
     @method
     def review_examples(
@@ -19,10 +19,9 @@ class Moderating(Asking):
     ) -> Flow[list[types.Reviewed]]:
         """Return the examples that match all filters.
 
-        filters: such as `{"outcome": "fooled", "tag": "odd"}`. A field of the configuration is
-        `input.label`; also `context.`, `output.` (what models said), `metadata.` (of the author)
-        and
-        `judges.`. Raises Invalid.
+        filters: such as `{"outcome": "fooled", "tag": "odd"}`. Fields of the configuration have
+        a prefix, as in `input.label`: `input.`, `context.`, `output.` (models' answers),
+        `metadata.` (the author's) or `judges.`. Raises Invalid.
         """
         params = dict(filters or {})
         return self._all(f"/tasks/{task}/review/examples/", **params)
@@ -37,11 +36,10 @@ class Moderating(Asking):
         reason: str = "",
         tag: str = "",
     ) -> Flow[types.Act]:
-        """Do something with many examples: those with these ids, or all that match the filters.
+        """Change many examples: those with these ids, or all that match the filters.
 
-        reason: the author reads it; tag: to add or remove. Examples that were left out are in
-        `left`.
-        Raises Invalid, Refused (`changed`) where other examples match by then.
+        reason: shown to the author. tag: to add or remove. Skipped examples are in `left`. Raises
+        Invalid, Refused (`changed`) if other examples match by then.
         """
         body: dict[str, Any] = {"action": action, "reason": reason, "tag": tag}
         if filters is not None:
@@ -56,5 +54,5 @@ class Moderating(Asking):
 
     @method
     def reports(self, task: str, is_open: bool | None = None) -> Flow[list[types.Report]]:
-        """Return what people report about contexts; is_open=None: also resolved reports."""
+        """Return people's reports on contexts; is_open=None includes resolved ones."""
         return self._all(f"/tasks/{task}/reports/", open=is_open)

@@ -16,13 +16,13 @@ FORMATS = {name: name for name in ("jsonl", "csv", "tsv", "txt", *BINARY)} | {"n
 
 
 class Owning(Asking):
-    """The methods for owners and editors about contexts and configurations."""
+    """The client's methods for owners and editors, about contexts and configurations."""
 
     @method
     def compare_configs(self, task: str, older: int, newer: int | None = None) -> Flow[str]:
-        """Return the lines that differ between two versions; newer=None: the current one.
+        """Return the lines that differ between two versions of the configuration.
 
-        Raises NotFound.
+        newer: None for the current version. Raises NotFound.
         """
         address = f"/tasks/{task}/config/versions/{older}/compare/"
         compared: types.ComparedConfigs = yield from self._get(address, to=newer)
@@ -39,17 +39,15 @@ class Owning(Asking):
     ) -> Flow[types.ImportedContexts]:
         """Import the contexts of a file into a round; return what was imported.
 
-        The file's name ends in .jsonl, .csv, .tsv, .xlsx, .xls, .ods (the first sheet), .txt (one
-        context a
-        line, where the task asks for a single text) or .zip, in upper or lower case; all but a .zip
-        may be
-        packed (.jsonl.gz). Texts are UTF-8, or UTF-16 with its mark. A .zip holds one table, and
-        the
-        pictures and recordings that it names; at most 20 MB.
+        The file's name ends in .jsonl, .csv, .tsv, .xlsx, .xls, .ods (the first sheet), .txt
+        (one context per line, if the task asks for a single text) or .zip, in upper or lower
+        case; all but a .zip may be compressed (.jsonl.gz). Texts are UTF-8, or UTF-16 with a
+        byte order mark. A .zip contains one table, and the pictures and recordings that it
+        names; at most 20 MB.
 
-        dry_run: only return what would be imported. skip_bad: store the good lines; otherwise one
-        bad line
-        refuses all. Raises FileNotFoundError, ValueError, and Invalid with each bad line.
+        dry_run: only return what would be imported. skip_bad: store the good lines; otherwise
+        one bad line refuses all. Raises FileNotFoundError, ValueError, and Invalid with each
+        bad line.
         """
         format, text = _read_contexts(Path(path))
         body = {"format": format, "text": text, "dry_run": dry_run, "skip_bad": skip_bad}
@@ -57,7 +55,7 @@ class Owning(Asking):
 
 
 def _read_contexts(file: Path) -> tuple[str, str]:
-    """Return the format of a file of contexts and its text, of a binary one in base64.
+    """Return (format, text) of a file of contexts; a binary file's text is base64.
 
     Raises FileNotFoundError, ValueError.
     """

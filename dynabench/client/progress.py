@@ -14,7 +14,7 @@ def _say(text: str) -> None:
 
 
 def _amount(size: int) -> str:
-    """Return a size in MB or kB."""
+    """Return a size in MB or kB as text."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
 
 
@@ -22,9 +22,10 @@ def _amount(size: int) -> str:
 def bytes_shown(
     title: str, size: int, done: int, *, is_shown: bool
 ) -> Iterator[Callable[[int], object]]:
-    """Yield a function that shows how many of `size` bytes are there, from `done` on.
+    """Yield a function that shows the number of bytes transferred, out of `size`.
 
-    Before it is called nothing is shown, as a refused file has no bytes.
+    done: the number of bytes at the start. Shows nothing until it is called, because a refused file
+    transfers nothing.
     """
     # Closes the bar, if there is one, when the file has arrived.
     with ExitStack() as stack:
@@ -42,7 +43,7 @@ def bytes_shown(
 def _bar(title: str, size: int, done: int, is_shown: bool) -> Any:
     """Return a progress bar.
 
-    Where there is no terminal a hidden one, after a line with the size.
+    Without a terminal, prints one line with the size and returns a hidden bar.
     """
     is_terminal = sys.stderr.isatty()
     # A bar would fill a log with control characters.
@@ -61,9 +62,9 @@ def _bar(title: str, size: int, done: int, is_shown: bool) -> Any:
 
 @contextmanager
 def lines_shown(*, is_shown: bool) -> Iterator[Callable[[str], object]]:
-    """Yield a function to call with each line of progress.
+    """Yield a function to call with each progress message.
 
-    A terminal shows the newest line and the time so far; elsewhere each new line is printed.
+    A terminal shows the newest message and the elapsed time; elsewhere each new one is printed.
     """
     if not (is_shown and sys.stderr.isatty()):
         last_text: str | None = None

@@ -13,7 +13,7 @@ J = TypeVar("J", types.Release, types.WholeTraining)
 
 
 class Releasing(Uploading, Following):
-    """The methods about releases, trainings and the owners' evaluation sets."""
+    """The client's methods for releases, trainings and owners' evaluation sets."""
 
     # Data: a closed round becomes a version of a dataset, which can be undone until it is used.
 
@@ -28,9 +28,9 @@ class Releasing(Uploading, Following):
     ) -> Flow[types.Release]:
         """Release a closed round, or its next version, such as with `license="cc-by-4.0"`.
 
-        `undo_release` takes it back until somebody has used it. wait: until its files are there,
-        for at
-        most `timeout` seconds. Raises Invalid, Refused (also where making them failed), TimedOut.
+        `undo_release` undoes it until somebody has used it. wait: until its files exist, for at
+        most `timeout` seconds. Raises Invalid, Refused (also if creating them failed),
+        TimedOut.
         """
         address = f"/tasks/{task}/rounds/{round}/datasets/"
         release: types.Release = yield from self._write("POST", address, options)
@@ -52,9 +52,8 @@ class Releasing(Uploading, Following):
     ) -> Flow[types.WholeTraining]:
         """Return a training with its report, once it has ended.
 
-        wait: False returns at once how far it is. timeout: maximum seconds to wait. Raises Refused
-        where it
-        failed, TimedOut.
+        wait: False returns its state at once. timeout: maximum seconds to wait. Raises Refused
+        if it failed, TimedOut.
         """
 
         def ask() -> Flow[types.WholeTraining]:
@@ -68,9 +67,10 @@ class Releasing(Uploading, Following):
     def register_target(
         self, task: str, training_id: int, round: int, name: str | None = None
     ) -> Flow[types.WholeTraining]:
-        """Make a trained model a target of a round that has not been opened.
+        """Register a trained model as a target of a round that has not been opened.
 
-        round: the next number makes a draft. name: by default of task and round. Raises Refused.
+        round: the next unused number creates a draft round. name: by default made from task and
+        round. Raises Refused.
         """
         body: dict[str, Any] = {"round": round}
         if name:
@@ -83,7 +83,7 @@ class Releasing(Uploading, Following):
     def create_set(
         self, task: str, name: str, path: str | Path, **about: Unpack[types.AboutSet]
     ) -> Flow[types.EvaluationSet]:
-        """Make an evaluation set of a file: JSON lines (also .gz), CSV or Parquet.
+        """Create an evaluation set from a file: JSON lines (also .gz), CSV or Parquet.
 
         Raises FileNotFoundError, and Invalid with each wrong line.
         """
@@ -96,7 +96,10 @@ class Releasing(Uploading, Following):
 
     @method
     def add_set_version(self, task: str, name: str, path: str | Path) -> Flow[types.EvaluationSet]:
-        """Make the next version of an evaluation set of another file. Raises as `create_set`."""
+        """Create the next version of an evaluation set from another file.
+
+        Raises as `create_set`.
+        """
         body = {"upload": (yield from self._upload(Path(path)))}
         address = f"/tasks/{task}/evaluation-sets/{name}/versions/"
         evaluation_set: types.EvaluationSet = yield from self._write("POST", address, body)
@@ -104,13 +107,13 @@ class Releasing(Uploading, Following):
 
 
 def _describe_job(job: J) -> tuple[str, bool]:
-    """Return how far a job is, and whether it has ended."""
+    """Return (a job's progress as a sentence, whether it has ended)."""
     sentence = f"{job['message'] or job['state']} ({job['progress']:.0%})"
     return sentence, job["state"] not in ("queued", "running")
 
 
 def _check_done(job: J) -> J:
-    """Return a job that has done what it was for. Raises Refused."""
+    """Return the job if it succeeded. Raises Refused."""
     if job["state"] != "done":
         raise Refused(job["error"] or f"It is {job['state']}.", code=job["state"])
     return job

@@ -9,19 +9,17 @@ from dynabench.client.http import Asking
 
 
 class Tasks(Asking):
-    """The methods about tasks, rounds and data."""
+    """The client's methods for tasks, rounds and data."""
 
     @method
     def download_data(
         self, task: str, round: int, version: int | None = None, to: str | Path = "."
     ) -> Flow[Path]:
-        """Download a released round; return the folder with its files, which is made below `to`.
+        """Download a released round; return the folder with its files, which is created in `to`.
 
-        version: by default the newest. A download that broke off resumes; each file's SHA-256 is
-        checked,
-        and a file that is here is not downloaded again. `as_pandas` and `as_dataset` read the
-        folder.
-        Raises NotFound, Damaged.
+        version: by default the newest. An interrupted download resumes, each file's SHA-256 is
+        checked, and existing files are not downloaded again. `as_pandas` and `as_dataset` read
+        the folder. Raises NotFound, Damaged.
         """
         released: list[types.Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
         matching = [
@@ -44,9 +42,9 @@ class Tasks(Asking):
 
     @method
     def export(self, task: str, round: int, to: str | Path = ".") -> Flow[Path]:
-        """Download all of a round as it is now, as JSON lines; return the file's path.
+        """Download the current state of a round as JSON lines; return the file's path.
 
-        For members.
+        Members only.
         """
         target = Path(to) / f"{task}-round{round}.jsonl"
         yield from self._fetch(f"/tasks/{task}/rounds/{round}/export/", target)
@@ -54,7 +52,7 @@ class Tasks(Asking):
 
     @method
     def download_inputs(self, task: str, evaluation_set: str, to: str | Path = ".") -> Flow[Path]:
-        """Download a set's inputs, as JSON lines of `id` and `inputs`; return the file's path."""
+        """Download a set's inputs as JSON lines with `id` and `inputs`; return the file's path."""
         target = Path(to) / f"{task}-{evaluation_set}.inputs.jsonl"
         yield from self._fetch(f"/tasks/{task}/evaluation-sets/{evaluation_set}/inputs/", target)
         return target

@@ -14,20 +14,19 @@ from dynabench.client.progress import bytes_shown
 
 
 class Uploading(Asking):
-    """The base of methods that upload, and the methods about uploaded files."""
+    """The base class for methods that upload, with the methods for uploaded files."""
 
     def _upload(self, path: Path) -> Flow[str]:
-        """Upload a file, or a model's folder; return the upload's id.
+        """Upload a file or a model folder; return the upload's id.
 
-        An upload of the same bytes that broke off before is resumed. The server knows it by its
-        name,
-        which holds the digest, so nothing is stored here.
+        Resumes an interrupted upload of the same bytes. The server recognizes it by its name, which
+        contains the digest, so nothing is stored here.
         """
         with (yield Work(lambda: packed(path))) as file:
             return (yield from self._upload_open(packed_name(path), file))
 
     def _upload_open(self, file_name: str, file: IO[bytes]) -> Flow[str]:
-        """Upload an open file under a name; return the upload's id."""
+        """Upload an open file under this name; return the upload's id."""
         size = file.seek(0, os.SEEK_END)
         digest = yield Work(lambda: digest_in(file))
         ending = "".join(Path(file_name).suffixes[-2:])  # as .jsonl.gz
@@ -49,7 +48,7 @@ class Uploading(Asking):
     def _send_pieces(
         self, file: IO[bytes], upload: types.Upload, show: Callable[[int], object]
     ) -> Flow[None]:
-        """Send what the server lacks, piece by piece."""
+        """Send the bytes that the server lacks, piece by piece."""
         address, here = f"/uploads/{upload['id']}/", upload["received"]
         while here < upload["size"]:
             file.seek(here)

@@ -18,15 +18,17 @@ PAUSE = 2.0
 
 
 class Writing(Asking):
-    """The methods about examples. Those that a program writes are marked and have a split."""
+    """The client's methods for examples.
+
+    Examples written by programs are marked and have a split.
+    """
 
     @method
     def annotate(self, assignment_id: int, inputs: Mapping[str, Any]) -> Flow[types.Example]:
         """Write an example; return the targets' answers, and whether they were fooled.
 
-        inputs: values by the names of the task's input fields, without the goal. Waits until the
-        targets
-        have answered. Raises Invalid, Refused, TimedOut.
+        inputs: values by the names of the task's input fields, without the goal. Waits for the
+        targets' answers. Raises Invalid, Refused, TimedOut.
         """
         address = f"/assignments/{assignment_id}/examples/"
         # The example itself where the targets answered at once, else the attempt to store it.
@@ -44,11 +46,11 @@ class Writing(Asking):
 
     @method
     def say(self, assignment_id: int, text: str) -> Flow[types.Conversation]:
-        """Say a turn and wait for the answer; return the conversation, whose last turn it is.
+        """Send a message and return the conversation, which ends with the reply.
 
-        Mark an answer by its `place`: `annotate(assignment_id, {"talk": place, …})`. Raises
-        Invalid,
-        Refused (also where the model failed; the same may be said again), TimedOut.
+        To mark a reply, pass its `place`: `annotate(assignment_id, {"talk": place, …})`. Raises
+        Invalid, Refused (also if the model failed, in which case you may send the message
+        again), TimedOut.
         """
         address = f"/assignments/{assignment_id}/conversation/"
         conversation: types.Conversation = yield from self._write("POST", address, {"text": text})
@@ -66,10 +68,9 @@ class Writing(Asking):
     def upload_media(
         self, task: str, path: str | Path, alt: str = "", kind: Literal["image", "audio"] = "image"
     ) -> Flow[dict[str, Any]]:
-        """Store a picture or recording.
+        """Store a picture or recording; return the value that `annotate` takes for such a field.
 
-        Return the value that `annotate` takes for a field of its kind.
-        alt: what it shows, in words; pictures need it. Raises Invalid with what to change.
+        alt: a description, which pictures need. Raises Invalid with what to change.
         """
         data = base64.b64encode(Path(path).read_bytes()).decode()
         stored = yield from self._write(

@@ -14,9 +14,9 @@ from tasks.targets.failures import find_failures
 
 
 def owned_task(request: HttpRequest, code: str, may: PermissionCheck = can_review) -> Task:
-    """Return the task for reviewers, or for those who `may`.
+    """Return the task if the user passes the permission check `may`, by default that of reviewers.
 
-    Raises Http404 or PermissionDenied for everybody else, as `find_task` does.
+    Raises Http404 or PermissionDenied for other users, as `find_task` does.
     """
     # Arenas, too: their owners share the pages of members, the log and the configuration.
     return find_task(request, code, may, kinds=ALL_KINDS)
@@ -25,12 +25,18 @@ def owned_task(request: HttpRequest, code: str, may: PermissionCheck = can_revie
 def owned_round(
     request: HttpRequest, code: str, number: int, may: PermissionCheck = can_review
 ) -> Round:
-    """Return a round of a task that the person may enter as `owned_task` says."""
+    """Return the task's round with this number.
+
+    Checks permission and raises as `owned_task` does.
+    """
     return get_object_or_404(owned_task(request, code, may).rounds, number=number)
 
 
 def waiting_values(request: HttpRequest, task: Task) -> dict[str, Any]:
-    """Return what waits for the person on the pages of the task: open reports, failing targets."""
+    """Return what needs the person's attention: open reports, failing targets, other notices.
+
+    Empty for people who may not manage the task.
+    """
     if not can_manage(request.user, task):
         return {}
     open_reports = 0

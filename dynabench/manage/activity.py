@@ -35,15 +35,16 @@ CHALLENGE = gettext_noop("Challenge")
 
 @dataclass(frozen=True)
 class Activity:
-    """What people did in a round, as its dashboard shows it.
+    """The numbers of a round's dashboard.
 
-    waiting: examples that need votes. oldest: when the first of them was written.
-    people: who wrote or judged since 00:00 UTC. writing, judging: median seconds of the latest,
-    None where none was measured. days: (day, tries, fooled, catches), without empty days.
-    labels: (the author's label, tries, confirmed); empty where authors choose none.
-    slices: (which slice, its value, tries, confirmed), those with the fewest confirmed first.
-    agreement: (day, votes on examples with a consensus, those that say the same as it).
-    fooled_judged: tries that fooled and have a vote.
+    waiting: number of examples that need votes. oldest: when the first of them was written.
+    people: number of people who wrote or judged since 00:00 UTC.
+    writing, judging: median seconds of the latest examples and votes, None if none was timed.
+    days: (day, tries, fooled, catches), without empty days.
+    labels: (the author's label, tries, confirmed); empty if authors choose no label.
+    slices: (slice, its value, tries, confirmed), fewest confirmed first.
+    agreement: (day, votes on examples with a consensus, votes that match it).
+    fooled_judged: number of tries that fooled a model and have a vote.
     """
 
     waiting: int
@@ -60,7 +61,7 @@ class Activity:
 
 
 def round_activity(round: Round) -> Activity:
-    """Return a round's activity, counted now or a little ago.
+    """Return a round's activity, from the cache if it was counted recently.
 
     Nine queries, and one for each slice of the task.
     """
@@ -68,7 +69,10 @@ def round_activity(round: Round) -> Activity:
 
 
 def count_activity(round: Round) -> Activity:
-    """Count a round's activity now. Imported votes and examples are nobody's work of that day."""
+    """Count a round's activity now.
+
+    Imported examples and votes do not count as somebody's work on that day.
+    """
     examples = _written(round).filter(uid__isnull=True)
     votes = Validation.objects.filter(example__round=round, is_imported=False, by_program=False)
     queue = QueueItem.objects.filter(
@@ -177,7 +181,7 @@ def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
 
 
 def _challenges(round: Round) -> list[Any]:
-    """Return (name, challenge, tries, confirmed), also of challenges that nobody took up yet."""
+    """Return (title, challenge, tries, confirmed), including challenges without tries."""
     taken = (
         _written(round)
         .filter(challenge__isnull=False)
@@ -194,9 +198,9 @@ def _challenges(round: Round) -> list[Any]:
 
 
 def _thinnest(round: Round, name: str) -> Iterable[Any]:
-    """Return (value, tries, confirmed) of the values with the fewest confirmed examples.
+    """Return (value, tries, confirmed) for the values with the fewest confirmed examples.
 
-    A value of the contexts is there even if nobody has written about it yet.
+    Includes values of contexts without an example.
     """
     rows: Any = round.examples.all()
     value: Any = KeyTextTransform(name, "inputs")

@@ -43,7 +43,7 @@ class PeopleQuery(serializers.Serializer[Any]):
 
 
 class PersonSerializer(serializers.Serializer[Any]):
-    """The fields of both kinds of people."""
+    """The fields that authors and validators share."""
 
     annotator = serializers.CharField(help_text="A pseudonym.")
     median_seconds = serializers.FloatField(allow_null=True)
@@ -53,7 +53,10 @@ class PersonSerializer(serializers.Serializer[Any]):
 
 
 class AuthorSerializer(PersonSerializer):
-    """Somebody's examples that stand; docs/statistics.md, “People”, defines each number."""
+    """An author's examples, without retracted ones.
+
+    The section “People” of docs/statistics.md defines each number.
+    """
 
     labels_check = serializers.ChoiceField(
         CHECKS, help_text="Fail: look at their examples. Unknown counts against nobody."
@@ -71,7 +74,7 @@ class AuthorSerializer(PersonSerializer):
 
 
 class ValidatorSerializer(PersonSerializer):
-    """Somebody's votes on examples that stand."""
+    """A validator's votes on examples that were not retracted."""
 
     gold_check = serializers.ChoiceField(CHECKS)
     agreement_check = serializers.ChoiceField(CHECKS)
@@ -90,14 +93,17 @@ class ValidatorSerializer(PersonSerializer):
 
 
 class OfPeople(APIView):
-    """A table of people."""
+    """Base view for the lists of authors and validators."""
 
     reads_query = ("GET",)
     # A read that costs as much as an export, so it is limited as one.
     throttle, throttles_reads = "export", True  # every example or vote is passed over
 
     def rounds(self, code: str) -> Sequence[Round]:
-        """Return the rounds that the request asks for. Refuses everybody but reviewers."""
+        """Return the requested rounds of the task.
+
+        Raises Http404 or PermissionDenied unless the user is a reviewer.
+        """
         rounds = find_task(self.request, code, can_review).rounds.all()
         query = wanted(PeopleQuery, self.request)
         if query:
@@ -114,7 +120,7 @@ class Authors(OfPeople):
         responses=AuthorSerializer(many=True),
     )
     def get(self, request: Request, code: str) -> Response:
-        """List all authors by pseudonym, those first whose work needs a look; for reviewers."""
+        """List all authors by pseudonym, those whose work needs review first. Reviewers only."""
         body = []
         for author in authors_of(self.rounds(code)):
             body.append(_person_body(author, labels_check=labels_check(author)))
@@ -130,7 +136,7 @@ class Validators(OfPeople):
         responses=ValidatorSerializer(many=True),
     )
     def get(self, request: Request, code: str) -> Response:
-        """List all validators by pseudonym, those first whose work needs a look; for reviewers."""
+        """List all validators by pseudonym, those whose work needs review first. Reviewers only."""
         body = [
             _person_body(
                 validator, agreement_check=agreement_check(validator), skipped=skipped(validator)
@@ -141,7 +147,7 @@ class Validators(OfPeople):
 
 
 def _person_body(person: Person, **more: Any) -> dict[str, Any]:
-    """Return a person's numbers, and in `notes` why the undefined ones are null."""
+    """Return a person's numbers; `notes` says why undefined numbers are null."""
     values: dict[str, Any] = {}
     for field in fields(person):
         values[field.name] = getattr(person, field.name)
@@ -155,7 +161,7 @@ def _person_body(person: Person, **more: Any) -> dict[str, Any]:
 
 
 class CountsSerializer(serializers.Serializer[Any]):
-    """Examples that stand, and those that are verified."""
+    """The number of examples without retracted ones, and of verified examples."""
 
     tries = serializers.IntegerField()
     verified = serializers.IntegerField()
@@ -200,7 +206,10 @@ class ActivityView(APIView):
 
     @extend_schema(operation_id="activity_get", responses=ActivitySerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Show what the dashboard has besides the statistics; for members. Kept half a minute."""
+        """Show the numbers of the dashboard besides the statistics. Members only.
+
+        Cached for half a minute.
+        """
         task = find_task(request, code, can_read)
         now = round_activity(get_object_or_404(task.rounds, number=number))
         body = {
@@ -217,7 +226,7 @@ def _rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str,
 
 
 class OtherwiseSerializer(serializers.Serializer[Any]):
-    """An example of which the model says otherwise than the consensus."""
+    """An example on which the model disagrees with the consensus."""
 
     example = serializers.UUIDField(source="example.uuid")
     by_program = serializers.BooleanField(source="example.by_program")
@@ -227,7 +236,7 @@ class OtherwiseSerializer(serializers.Serializer[Any]):
 
 
 class BelievedSerializer(serializers.Serializer[Any]):
-    """What the model thinks of a validator."""
+    """The model's estimate of a validator."""
 
     validator = serializers.CharField(help_text="A pseudonym.")
     reliability = serializers.FloatField(help_text="The chance to name the true label.")
@@ -238,7 +247,7 @@ class BelievedSerializer(serializers.Serializer[Any]):
 
 
 class SecondOpinionSerializer(serializers.Serializer[Any]):
-    """Dawid and Skene's model of a round's votes."""
+    """The Dawid-Skene model of a round's votes."""
 
     reason = serializers.CharField(allow_null=True, help_text="Why there is none; null: it is.")
     labels = serializers.ListField(child=serializers.CharField())
@@ -249,13 +258,13 @@ class SecondOpinionSerializer(serializers.Serializer[Any]):
 
 
 class SecondOpinionView(APIView):
-    """The second opinion on a round."""
+    """The second opinion of a statistical model on a round."""
 
     throttle, throttles_reads = "export", True  # the model is fitted to all votes
 
     @extend_schema(operation_id="second_opinion_get", responses=SecondOpinionSerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Show whom the model believes, and where it says otherwise; for reviewers."""
+        """Show the model's estimate of each validator and its disagreements. Reviewers only."""
         task = find_task(request, code, can_review)
         round = get_object_or_404(task.rounds, number=number)
         return Response(SecondOpinionSerializer(_opinion(round)).data)

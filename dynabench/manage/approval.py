@@ -13,7 +13,7 @@ from tasks.permissions import can_own, needs_approval
 
 
 def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
-    """Return the form that asks for approval, with the listed communities where there are any."""
+    """Return the form for requesting approval, with a choice of community if the user sees any."""
     communities = listed_communities(request.user)
     if not communities:
         return ApprovalForm(data)
@@ -33,7 +33,7 @@ def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
 
 
 def approval_of(request: HttpRequest, task: Task) -> dict[str, Any]:
-    """Return the state of the task's request for approval; empty where it needs no approval.
+    """Return the state of the task's request for approval; empty if the task needs none.
 
     One query for a task that is not approved.
     """

@@ -25,7 +25,7 @@ from tasks.permissions import can_own, needs_approval
 
 
 class NewApprovalSerializer(serializers.Serializer[Any]):
-    """A request for approval: what those who decide want to know."""
+    """A request for approval with the information on which it is decided."""
 
     goal = request_field(
         ApprovalForm, "goal", help_text="What the task finds out, and what its data is for."
@@ -64,15 +64,16 @@ class Approval(APIView):
 
     @extend_schema(operation_id="approvals_get", responses=ApprovalSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """Show whether the task needs approval, and the state of its request; for owners."""
+        """Show whether the task needs approval, and the state of its request. Owners only."""
         task = find_task(request, code, can_own, kinds=ALL_KINDS)
         return Response(_approval_of(task))
 
     @write("approvals_create", NewApprovalSerializer, {201: ApprovalSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Ask that the task may open to others than its members; administrators are mailed.
+        """Ask for approval to open the task to non-members, and email administrators. Owners only.
 
-        409 says that it needs none (`approved`) or waits already (`waiting`). For owners.
+        Responds with 409 if the task needs no approval (`approved`) or a request is pending
+        (`waiting`).
         """
         task, owner = find_task(request, code, can_own, kinds=ALL_KINDS), person(request)
         values = read(NewApprovalSerializer, request)

@@ -37,7 +37,10 @@ A_PAGE = 20
 
 
 class ModelForm(SettingsForm):
-    """A model of an arena: at an address, or loaded by our model server; see docs/targets.md."""
+    """A form for a model in an arena: at a URL, or loaded by our model server.
+
+    See docs/targets.md.
+    """
 
     adapter = forms.ChoiceField(
         choices=[(name, name) for name in CONVERSING_ADAPTERS],
@@ -47,7 +50,7 @@ class ModelForm(SettingsForm):
 
 
 class ChatForm(BriefForm):
-    """A chat model: at an OpenAI-compatible address, or this site's own."""
+    """A form for a chat model: at an OpenAI-compatible URL, or this site's own."""
 
     name = forms.SlugField(
         label=_("Name"),
@@ -84,13 +87,13 @@ class ChatForm(BriefForm):
     )
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings of the target, besides its name."""
+        """Return the target's settings without its name."""
         values = self.cleaned_data
         return chat_settings({**values, "model": values["model"] or values["name"]})
 
 
 class GoldForm(forms.Form):
-    """A prompt with a good answer and a broken one."""
+    """A form for a gold pair: a prompt with a good and a broken answer."""
 
     prompt = forms.CharField(
         max_length=LONGEST_PROMPT, label=_("Message"), widget=forms.Textarea(attrs={"rows": 2})
@@ -145,7 +148,7 @@ def _models_page(
 
 
 def _voters_page(request: HttpRequest, task: Task, form: GoldForm | None = None) -> HttpResponse:
-    """Show voters and gold pairs. form: the one of a new pair, with its errors."""
+    """Show voters and gold pairs. form: the form for a new pair, with its errors."""
     page = list_page(request, voters_of(task))
     values = {
         "task": task,
@@ -178,7 +181,7 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpResponse:
-    """Add a model to the arena and return the redirect that follows. Raises Refused."""
+    """Add a model to the arena and return a redirect. Raises Refused."""
     target = services.add_model(task=task, actor=person(request), fields=fields)
     messages.success(request, gettext("The model is in. Battles may draw it now."))
     show_contact(request, target)
@@ -186,9 +189,9 @@ def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpR
 
 
 def _entered(request: HttpRequest, task: Task, form: ChatForm) -> HttpResponse | None:
-    """Add the chat model that the form describes and return the redirect that follows.
+    """Add the chat model that the form describes and return a redirect.
 
-    Returns None where the form has errors, which it then shows.
+    Returns None if the form is invalid; the form then shows the errors.
     """
     fields = checked_settings(task, person(request), form)
     if fields is not None:
@@ -199,13 +202,13 @@ def _entered(request: HttpRequest, task: Task, form: ChatForm) -> HttpResponse |
 
 @require_safe
 def arena_voters(request: HttpRequest, code: str) -> HttpResponse:
-    """Show who voted, and the gold pairs by which votes are checked."""
+    """Show the voters, and the gold pairs that check their votes."""
     return _voters_page(request, _arena(request, code, can_manage))
 
 
 @require_safe
 def arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the conversations that wait to be published."""
+    """Show the conversations that await publication."""
     task = _arena(request, code, can_review)
     # The oldest first, as each waits for one decision.
     waiting = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by("pk")
@@ -232,7 +235,7 @@ def arena_gold(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def arena_model(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Let battles draw a target, or stop drawing it."""
+    """Include a target in battles, or exclude it."""
     task = _arena(request, code)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     with as_message(request):
@@ -250,7 +253,7 @@ def arena_gold_pair(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_POST
 def arena_conversation(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Publish a conversation that waits, or withhold it."""
+    """Publish a conversation that awaits publication, or withhold it."""
     task = _arena(request, code, can_review)
     battle = get_object_or_404(task.battles.select_related("task"), pk=pk)
     with as_message(request):

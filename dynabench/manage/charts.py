@@ -34,7 +34,7 @@ def draw_funnel(now: Activity, numbers: Numbers) -> SafeString:
 
 
 def draw_days(now: Activity) -> SafeString:
-    """Draw tries, those that fooled a model and catches by day, from the first day to the last."""
+    """Draw tries, tries that fooled a model, and catches by day, without gaps between days."""
     counts = {day: (tries, fooled, catches) for day, tries, fooled, catches in now.days}
     tried, fooled_points, caught = [], [], []
     for day in _days(counts):
@@ -50,7 +50,7 @@ def draw_days(now: Activity) -> SafeString:
 
 
 def draw_agreement(now: Activity) -> SafeString:
-    """Draw how often votes say the same as the consensus, by the day of the vote."""
+    """Draw how often votes match the consensus, by the day of the vote."""
     counts = {day: (votes, same) for day, votes, same in now.agreement}
     line = []
     for day in _days(counts):
@@ -67,7 +67,7 @@ def draw_agreement(now: Activity) -> SafeString:
 
 
 def draw_labels(now: Activity) -> SafeString:
-    """Draw how tries and confirmed ones share the labels."""
+    """Draw how tries and confirmed tries are distributed over the labels."""
     if not now.labels:
         return SafeString()
     names, tries, confirmed = zip(*now.labels, strict=True)
@@ -75,9 +75,9 @@ def draw_labels(now: Activity) -> SafeString:
 
 
 def draw_slices(counted: Sequence[tuple[str, str, int, int]]) -> SafeString:
-    """Draw a heat grid of the slices that somebody has tried.
+    """Draw a heat map of the slices that have tries.
 
-    counted: (which slice, its value, tries, confirmed).
+    counted: (slice, its value, tries, confirmed).
     """
     tried = [row for row in counted if row[2]]
     if not tried:
@@ -92,13 +92,13 @@ def draw_slices(counted: Sequence[tuple[str, str, int, int]]) -> SafeString:
 
 
 def draw_costs(by_round: Mapping[int, float | None]) -> SafeString:
-    """Draw what a catch costs in each round, in whole money."""
+    """Draw the cost of a catch in each round, in whole currency units."""
     rounds = {_("Round %(number)d") % {"number": n}: cost for n, cost in by_round.items()}
     return bars(rounds, title=_("Cost of a catch by round"), shown="{:,.2f}".format)
 
 
 def _days(dates: Collection[date]) -> list[date]:
-    """Return all days from the first to the last."""
+    """Return every day from the first to the last of the dates."""
     first, last = min(dates, default=None), max(dates, default=None)
     if first is None or last is None:
         return []

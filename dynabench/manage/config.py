@@ -45,7 +45,7 @@ PAGE = "own/config.html"
 
 
 class ConfigForm(forms.Form):
-    """A configuration that is being edited. `base` is the digest of the text that it began as."""
+    """A form for editing a configuration. base: the digest of the text when editing began."""
 
     text = forms.CharField(
         strip=False, label=_("Configuration"),
@@ -56,7 +56,7 @@ class ConfigForm(forms.Form):
     base = forms.CharField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, data: Mapping[str, Any] | None = None, **options: Any) -> None:
-        """Read the base from the name of the text field, before the hidden field `base`."""
+        """Read the base from the name of the text field, or else from the hidden field `base`."""
         self.read: str = (options.get("initial") or {}).get("base", "")
         if data is not None:
             self.read = made_for(data, "text") or data.get("base", "")
@@ -67,7 +67,7 @@ class ConfigForm(forms.Form):
         super().__init__(data, **options)
 
     def add_prefix(self, field_name: str) -> str:
-        """Return the field's name in HTML. That of the text says what the text was made from."""
+        """Return the field's name in HTML. The name of the text field contains the base, if any."""
         is_carried = field_name == "text" and self.read
         if is_carried:
             return name_for(field_name, self.read)
@@ -75,14 +75,14 @@ class ConfigForm(forms.Form):
 
     @property
     def typed(self) -> str | None:
-        """Return the text as it was sent, or None if no text was sent."""
+        """Return the submitted text, or None if no text was submitted."""
         text: str | None = self.data.get(self.add_prefix("text"))
         if text is None:
             return None
         return with_lf(text)
 
     def over(self, base: str) -> "ConfigForm":
-        """Return the same text and its errors, in a form that saves over another base."""
+        """Return a form with the same text and errors that saves over another base."""
         # Bound to data of its own: `self` still says what it was made from.
         form = ConfigForm({"text": self.typed, "base": base})
         for field, errors in self.errors.items():
@@ -90,13 +90,16 @@ class ConfigForm(forms.Form):
         return form
 
     def clean_text(self) -> str:
-        """Return the text with the line ends of a file."""
+        """Return the text with LF line endings."""
         return with_lf(self.cleaned_data["text"])
 
 
 @dataclass(frozen=True)
 class ProblemLine:
-    """A problem with its line of the text. The first one of a line carries the anchor."""
+    """A problem with its line of the text.
+
+    is_first: whether it is the first problem of its line, which carries the anchor.
+    """
 
     problem: Problem
     line: str
@@ -104,17 +107,17 @@ class ProblemLine:
 
     @property
     def anchor(self) -> str:
-        """Return the anchor at which the guide explains the key."""
+        """Return the anchor of the guide's section on the key."""
         return anchor_of_key(self.problem.path)
 
     @property
     def caret(self) -> str:
-        """Return a caret below the problem's column of the line."""
+        """Return a caret that points at the problem's column."""
         return " " * (self.problem.column - 1) + "^"
 
 
 def problem_lines(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
-    """Return the problems with their lines, in the order of the text."""
+    """Return the problems with their lines, in text order."""
     lines = text.split("\n")
     listed: list[ProblemLine] = []
     seen: set[int] = set()
@@ -128,7 +131,7 @@ def problem_lines(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
 
 
 def count_words(problems: Sequence[Problem]) -> str:
-    """Return how many errors and warnings there are, in words.
+    """Return the number of errors and warnings as text.
 
     >>> count_words([])
     'No problems'
@@ -147,7 +150,7 @@ def count_words(problems: Sequence[Problem]) -> str:
 
 @require_http_methods(["GET", "POST"])
 def config(request: HttpRequest, code: str) -> HttpResponse:
-    """Edit the configuration; then see what would change; then save it."""
+    """Show the editor of the configuration, then a review of the changes; then save them."""
     task = owned_task(request, code, can_edit)
     step = request.POST.get("step", "review")
     form = ConfigForm(request.POST or None)
@@ -228,7 +231,7 @@ def _editor(
 
 @require_POST
 def config_check(request: HttpRequest, code: str) -> HttpResponse:
-    """Show what is wrong with the text. Nothing is stored."""
+    """Show the problems of the submitted text without storing it."""
     task = owned_task(request, code, can_edit)
     form = ConfigForm(request.POST)
     form.is_valid()  # fills its errors; a text with errors is what this page is for
@@ -238,7 +241,7 @@ def config_check(request: HttpRequest, code: str) -> HttpResponse:
 @xframe_options_sameorigin
 @require_http_methods(["GET", "POST"])
 def config_preview(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the write or the judge page by the stored text, or by the text that is being edited."""
+    """Show the write page or the judge page for the stored text or the text being edited."""
     task = owned_task(request, code, can_edit)
     typed = ConfigForm(request.POST).typed
     if typed is not None:

@@ -26,7 +26,7 @@ from tasks.permissions import can_edit
 
 
 class ConfigVersionSerializer(serializers.ModelSerializer[ConfigVersion]):
-    """When a text of the configuration was made, by whom, and what was written under it."""
+    """A version of a configuration: its date, its author and its number of examples."""
 
     actor = serializers.SerializerMethodField(
         help_text="A pseudonym; empty: the platform, a command or a deleted account."
@@ -72,7 +72,7 @@ class FullConfigVersionSerializer(ConfigVersionSerializer):
 
 
 class ComparedQuery(serializers.Serializer[Any]):
-    """With which version."""
+    """The version to compare with."""
 
     to = serializers.IntegerField(
         required=False, help_text="The number of the newer one; the one in force unless told."
@@ -80,7 +80,7 @@ class ComparedQuery(serializers.Serializer[Any]):
 
 
 class ComparedConfigsSerializer(serializers.Serializer[Any]):
-    """What differs between two versions."""
+    """The differences between two versions."""
 
     older = serializers.IntegerField()
     newer = serializers.IntegerField()
@@ -88,7 +88,7 @@ class ComparedConfigsSerializer(serializers.Serializer[Any]):
 
 
 class OfConfig(APIView):
-    """What editors do with a configuration's versions."""
+    """Base view of a configuration's versions. Editors only."""
 
     write_scope = ApiToken.Scope.OWN
 
@@ -102,13 +102,13 @@ class OfConfig(APIView):
         return get_object_or_404(rows, number=number)
 
     def told(self) -> dict[str, Any]:
-        """Return what the serializers need to know of the task."""
+        """Return the serializers' context: the task, and its number of examples by version."""
         return {"task": self.task, "written": written_under(self.task)}
 
 
 @extend_schema_view(get=extend_schema(operation_id="config_versions_list"))
 class ConfigVersions(OfConfig, generics.ListAPIView[ConfigVersion]):
-    """The versions, the newest first, for editors; none where the text was never changed."""
+    """The versions, newest first; none if the text was never changed. Editors only."""
 
     serializer_class = ConfigVersionSerializer
     pagination_class = NewestFirst
@@ -125,7 +125,7 @@ class ConfigVersions(OfConfig, generics.ListAPIView[ConfigVersion]):
 class ConfigVersionView(OfConfig):
     @extend_schema(operation_id="config_versions_get", responses=FullConfigVersionSerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Show a version with its text, for editors."""
+        """Show a version with its text. Editors only."""
         version = self.version(number)
         return Response(FullConfigVersionSerializer(version, context=self.told()).data)
 
@@ -139,7 +139,7 @@ class ComparedConfigsView(OfConfig):
         responses=ComparedConfigsSerializer,
     )
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Show what differs between this version and a newer one, for editors."""
+        """Show the differences between this version and a newer one. Editors only."""
         older = self.version(number)
         query = wanted(ComparedQuery, request)
         to = query.get("to", self.task.config_number)
@@ -153,7 +153,7 @@ class ComparedConfigsView(OfConfig):
 class ReturnView(OfConfig):
     @write("config_versions_return", ConfigChangeSerializer, ChangedConfigSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
-        """Bring a version's text back as the newest version, for editors; refused as a PUT is."""
+        """Restore a version's text as the newest version. Editors only; refused as a PUT is."""
         version = self.version(number)
         change = read(ConfigChangeSerializer, request)
         editor = person(request)

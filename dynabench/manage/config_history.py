@@ -22,7 +22,7 @@ from tasks.permissions import can_edit
 
 
 class CompareForm(forms.Form):
-    """Two versions by their numbers, the older one first."""
+    """A form for the numbers of two versions, the older one first."""
 
     older = forms.TypedChoiceField(coerce=int, label=pgettext_lazy("version", "From"))
     newer = forms.TypedChoiceField(coerce=int, label=pgettext_lazy("version", "To"))
@@ -42,7 +42,7 @@ class CompareForm(forms.Form):
 
 @require_safe
 def config_history(request: HttpRequest, code: str) -> HttpResponse:
-    """Show all versions, their authors and how many examples each has, and compare two of them."""
+    """Show all versions with their authors and numbers of examples, and compare two of them."""
     task = owned_task(request, code, can_edit)
     versions = list(task.config_versions.select_related("actor__annotator"))
     data: Any = request.GET
@@ -69,7 +69,7 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
-    """Download the configuration for Dynabench 1.0 or 2.0, or say why there is no such file."""
+    """Download the configuration for Dynabench 1.0 or 2.0, or explain why that is impossible."""
     task = owned_task(request, code, can_edit)
     version = VERSIONS[0]
     for offered in VERSIONS:
@@ -82,9 +82,9 @@ def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
-    """Return the numbers of the newest version and the one before; it alone is compared to itself.
+    """Return the numbers of the newest version and the one before, or of a single version twice.
 
-    versions: the newest first. Empty where there are none.
+    versions: newest first. Returns an empty dictionary without versions.
     """
     if not versions:
         return {}
@@ -93,7 +93,7 @@ def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
 
 
 def written_under(task: Task) -> dict[int | None, int]:
-    """Return how many examples were written under each version."""
+    """Return the number of examples written under each version."""
     # Imported examples were written under no version.
     rows = Example.objects.filter(round__task=task, config_number__isnull=False).order_by()
     return dict(rows.values_list("config_number").annotate(Count("pk")))

@@ -39,7 +39,7 @@ RATES = {
 
 @require_safe
 def dashboard(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the numbers of one round. htmx gets only the tiles, which it requests repeatedly."""
+    """Show the numbers of one round. Responds to htmx, which polls, with only the tiles."""
     task = owned_task(request, code, can_oversee)
     if task.config.kind == "arena":
         if can_manage(request.user, task):
@@ -61,7 +61,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
 def _around_tiles(
     request: HttpRequest, task: Task, rounds: list[Round], round: Round | None
 ) -> dict[str, Any]:
-    """Return what the whole page shows besides the tiles: what is missing, and what to do."""
+    """Return the template's values for everything around the tiles, such as what is missing."""
     values = waiting_values(request, task) | launch_list(request, task, rounds)
     values |= approval_of(request, task)
     values |= {"undecided": 0, "shortage": None, "step": None}
@@ -79,9 +79,9 @@ def _around_tiles(
 
 
 def _is_begun(task: Task, rounds: list[Round]) -> bool:
-    """Return whether the task is one of the begun ones, in which nobody can have written yet.
+    """Return whether the task is in preparation, so that nobody can have written in it.
 
-    The database is asked only where no round was opened.
+    Queries the database only if no round was opened.
     """
     # No query where a round was opened: then somebody may have written.
     planned = all(round.state in PLANNED_STATES for round in rounds)
@@ -89,16 +89,19 @@ def _is_begun(task: Task, rounds: list[Round]) -> bool:
 
 
 def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:
-    """Return whether nothing was written in the task.
+    """Return whether the task has no example.
 
-    The database is asked only where the shown round has no try.
+    Queries the database only if the shown round has no try.
     """
     tries = values.get("numbers", {}).get("collected")
     return not tries and not Example.objects.filter(round__in=rounds).exists()
 
 
 def _chosen(rounds: list[Round], number: str) -> Round | None:
-    """Return the round that the address names, else the live one, else the latest."""
+    """Return the round with this number, or else the open or paused one, or else the latest.
+
+    Returns None without rounds.
+    """
     named = [round for round in rounds if str(round.number) == number]
     live = [round for round in rounds if round.state in (Round.State.OPEN, Round.State.PAUSED)]
     candidates = named + live + rounds
@@ -106,9 +109,9 @@ def _chosen(rounds: list[Round], number: str) -> Round | None:
 
 
 def _values(round: Round) -> dict[str, Any]:
-    """Return the round's numbers for the template, all of them from one count.
+    """Return the round's numbers for the template, all from one count.
 
-    `kept` is missing while a large round is counted for the first time.
+    Only the round while a large one is counted for the first time.
     """
     counts = numbers_with("activity", round, count_activity)
     if not counts:
@@ -149,7 +152,10 @@ def _pays(round: Round) -> bool:
 
 
 def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
-    """Return what the round has cost, and each valid fooling example of it, in whole money."""
+    """Return (cost of the round, cost per valid fooling example) in whole currency units.
+
+    The second is None without such examples.
+    """
     fooling = numbers["verified_fooled"]
     if not isinstance(fooling, int):  # a round without models
         fooling = 0
@@ -163,7 +169,7 @@ def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
 def _costs(rounds: list[Round]) -> SafeString:
     """Draw the cost of a valid fooling example by round.
 
-    Returns nothing for fewer than two rounds that pay.
+    Returns an empty string for fewer than two rounds that pay.
     """
     # From the first round to the last, as charts are read.
     paid = [round for round in reversed(rounds) if _pays(round)]
@@ -179,9 +185,9 @@ def _costs(rounds: list[Round]) -> SafeString:
 
 
 def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:
-    """Return what the round has cost, in whole money; None where it pays nothing.
+    """Return the round's costs in whole currency units, or None if it pays nothing.
 
-    Pay an hour is what the base pay comes to at the median time.
+    The hourly pay is the base pay at the median time.
     """
     if not _pays(round):
         return None

@@ -53,7 +53,7 @@ class CommentForm(forms.Form):
         self.readers = readers
 
     def clean(self) -> dict[str, Any]:
-        """Put the name of the person to notify into the text; refuse names of non-readers."""
+        """Insert the name of the person to notify into the text; refuse names of non-readers."""
         data: dict[str, Any] = super().clean() or {}
         name = data.get("tell", "").strip().removeprefix("@")
         if name and name.casefold() not in self.readers:
@@ -72,7 +72,7 @@ def _example(task: Task, uuid: UUID) -> Example:
 
 @require_http_methods(["GET", "POST"])
 def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """Show an example and what members say about it. A POST adds a comment."""
+    """Show an example and its comments by members. A POST adds a comment."""
     task = find_task(request, code, can_read)
     # Whoever reads the task reads the answers, so nothing is hidden here.
     example, reader = _example(task, uuid), person(request)
@@ -107,7 +107,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
 def _warn_of_unknown_names(
     request: HttpRequest, text: str, readers: Mapping[str, Annotator]
 ) -> None:
-    """Warn about the names after @ that belong to no reader."""
+    """Warn about names after @ that do not belong to a reader."""
     # A name may be the end of a sentence.
     names = [name.rstrip(".") for name in re.findall(r"@([\w.-]+)", text)]
     unknown = [name for name in names if name.casefold() not in readers]
@@ -123,7 +123,7 @@ def _address(example: Example) -> str:
 
 @require_POST
 def comment(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Change, delete or report a comment, or let a reported one stand."""
+    """Change, delete or report a comment, or dismiss a report on it."""
     task = find_task(request, code, can_read)
     rows = Comment.objects.select_related("example__round")
     comment_row = get_object_or_404(rows, pk=pk, example__round__task=task)

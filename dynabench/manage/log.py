@@ -25,7 +25,7 @@ OF_REVIEWERS = ("gold", "consensus", "tag")
 
 @require_safe
 def log(request: HttpRequest, code: str) -> HttpResponse:
-    """Show all that was done in the task, the newest first."""
+    """Show the task's log, newest entries first."""
     task = owned_task(request, code, can_read)
     reviews = can_review(request.user, task)
     reviewed = [code] if reviews else []
@@ -43,16 +43,17 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def readable_entries(reads: Collection[str], reviews: Collection[str]) -> QuerySet[LogEntry]:
-    """Return the log entries of the tasks in `reads`, by code, for a person who reads these.
+    """Return the log entries that a person may read.
 
-    Entries that reveal an answer are included only for tasks in `reviews`.
+    reads: codes of the tasks that the person reads. reviews: codes of the tasks that the person
+    reviews; only their entries that reveal an answer are included.
     """
     open_to_readers = of_tasks(reads) & ~_of_kinds(OF_REVIEWERS)
     return LogEntry.objects.filter(of_tasks(reviews) | open_to_readers).exclude(_of_kinds(PERSONAL))
 
 
 def of_tasks(codes: Collection[str]) -> Q:
-    """Return the condition that an entry is of these tasks.
+    """Return the condition for entries of these tasks.
 
     Older entries name their task only at the beginning of `target`.
     """

@@ -29,9 +29,9 @@ from tasks.selectors import find_editable_tasks
 
 
 def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
-    """Return the template, or the task to copy, which only its editors may.
+    """Return the template, or the task to copy. Only editors of a task may copy it.
 
-    Raises Http404 for everything else.
+    Raises Http404 otherwise.
     """
     if not is_offered_new_tasks(request.user):
         raise Http404
@@ -44,7 +44,7 @@ def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
 
 @require_GET
 def gallery(request: HttpRequest) -> HttpResponse:
-    """Show what a new task may begin as."""
+    """Show the templates and tasks from which a new task can be made."""
     if not is_offered_new_tasks(request.user):
         raise Http404
     user = person(request)
@@ -64,7 +64,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def withdraw_request(request: HttpRequest, pk: int) -> HttpResponse:
-    """Withdraw the person's own request for approval while it waits."""
+    """Withdraw the person's own pending request for approval."""
     with as_message(request):
         # Other people's requests are not found.
         proposal = get_object_or_404(person(request).task_proposals.select_related("task"), pk=pk)
@@ -77,7 +77,7 @@ def withdraw_request(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
-    """Show what the template or the task is, and the form that makes the new task."""
+    """Show the template or the task to copy, and the form that creates the new task."""
     source = _find_source(request, kind, code)
     form = NewTaskForm(request.POST or None)
     if form.is_valid():
@@ -93,7 +93,7 @@ def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
 
 
 def _begin_draft(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
-    """Begin a draft of the source and return the redirect to its first step. Raises Refused."""
+    """Create a draft from the source and return a redirect to its first step. Raises Refused."""
     values = form.cleaned_data
     about = {"name": values["name"], "code": values["code"]}
     draft = begin_draft(owner=person(request), source=source, **about)
@@ -101,7 +101,7 @@ def _begin_draft(request: HttpRequest, source: Source, form: NewTaskForm) -> Htt
 
 
 def _make_task(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
-    """Make the task and return the redirect to its dashboard. Raises ConfigError, Refused."""
+    """Create the task and return a redirect to its dashboard. Raises ConfigError, Refused."""
     task = make_task(maker=person(request), source=source, **form.cleaned_data)
     messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
     return redirect("own:dashboard", task.code)
@@ -110,7 +110,7 @@ def _make_task(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpR
 @xframe_options_sameorigin
 @require_GET
 def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
-    """Show the write or the judge page of a template."""
+    """Show the write page or the judge page of a template."""
     source = _find_source(request, kind, code)
     # Tasks have a preview on their own pages, and an arena has neither page.
     if not isinstance(source, Template) or source.config.kind == "arena":
@@ -125,7 +125,7 @@ def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def delete_task(request: HttpRequest, code: str) -> HttpResponse:
-    """Ask whether to delete a task in which nobody wrote. A POST deletes it."""
+    """Ask for confirmation to delete a task without examples. A POST deletes it."""
     task = owned_task(request, code, can_own)
     if request.method == "POST":
         with as_message(request):

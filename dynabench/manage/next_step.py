@@ -14,17 +14,17 @@ State = Round.State
 
 
 class NextStep(NamedTuple):
-    """What to do next with a round, and the page on which it is done."""
+    """The next thing to do with a round, and the URL of its page."""
 
     words: str
     url: str
 
 
 def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | None:
-    """Return what follows in the round's life, or None.
+    """Return the next step in the round's life, or None.
 
-    None: nothing follows, the person may not do it, or nothing was opened yet, where the list of
-    what is missing leads on. rounds: all rounds of the task. No query.
+    None if nothing follows, if the person may not do it, or if no round was opened yet: then the
+    launch list guides. rounds: all rounds of the task. No query.
     """
     task = round.task
     # Releasing shows labels, so a blind owner is not led there.

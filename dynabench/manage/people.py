@@ -36,17 +36,20 @@ Person = AuthorStatistics | ValidatorStatistics
 
 
 def labels_check(author: AuthorStatistics) -> Check:
-    """Return FAIL if most decisions surely (95 %) contradict the author's labels."""
+    """Return FAIL if more than half of the decisions contradict the author's labels (95 %)."""
     return _half(author.label_flip, bad_if_high=True)
 
 
 def agreement_check(validator: ValidatorStatistics) -> Check:
-    """Return FAIL if most of the other people's votes on the same examples surely (95 %) differ."""
+    """Return FAIL if more than half of others' votes on the same examples differ (95 %)."""
     return _half(validator.reliability, bad_if_high=False)
 
 
 def _half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
-    """Return the side of one half on which an interval lies; UNKNOWN while it includes one half."""
+    """Return PASS or FAIL by the side of one half on which the interval lies.
+
+    Returns UNKNOWN if the interval includes one half or is undefined.
+    """
     if isinstance(share, Undefined) or share.low <= 0.5 <= share.high:
         return Check.UNKNOWN
     is_high = share.low > 0.5
@@ -56,7 +59,7 @@ def _half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
 
 
 def _need_of_author(author: AuthorStatistics) -> tuple[float, int]:
-    """Return the key that sorts authors: most surely contradicted first, then the most tries."""
+    """Return the sort key of authors: most surely contradicted first, then most tries."""
     flipped = author.label_flip
     surely_flipped = 0.0
     if not isinstance(flipped, Undefined):
@@ -65,7 +68,7 @@ def _need_of_author(author: AuthorStatistics) -> tuple[float, int]:
 
 
 def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, float, int]:
-    """Return the key that sorts validators, those first whose work needs a look.
+    """Return the sort key of validators, those whose work needs review first.
 
     Failed gold and votes without reading come first, then sure disagreement, then most votes.
     """
@@ -78,7 +81,7 @@ def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, floa
 
 
 class RoundFilter(ListFilter):
-    """The round whose people are shown, or all rounds."""
+    """A form for the round whose people are shown; empty for all rounds."""
 
     round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"))
 
@@ -93,7 +96,7 @@ class RoundFilter(ListFilter):
 
 @require_safe
 def annotators(request: HttpRequest, code: str) -> HttpResponse:
-    """Show authors and validators, those first whose work needs a look."""
+    """Show authors and validators, those whose work needs review first."""
     task = owned_task(request, code)
     filters = RoundFilter(request, task)
     author_page = list_page(request, authors_of(filters.rounds), name="authors")
@@ -110,12 +113,12 @@ def annotators(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _author_row(author: AuthorStatistics) -> tuple[Any, ...]:
-    """Return (pseudonym, check of the labels in words, all numbers)."""
+    """Return (pseudonym, result of the label check in words, all numbers)."""
     return shown_name(author.annotator), WORDS[labels_check(author)], author
 
 
 def _validator_row(validator: ValidatorStatistics) -> tuple[Any, ...]:
-    """Return (pseudonym, three checks in words, share of skipped examples, all numbers)."""
+    """Return (pseudonym, three check results in words, share of skipped examples, all numbers)."""
     return (
         shown_name(validator.annotator),
         WORDS[validator.gold_check],
@@ -128,7 +131,7 @@ def _validator_row(validator: ValidatorStatistics) -> tuple[Any, ...]:
 
 @require_safe
 def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
-    """Download all rows of one of the two tables as CSV. Unknown numbers are empty."""
+    """Download the table of authors or validators as CSV. Unknown numbers are empty."""
     task = owned_task(request, code)
     rounds = RoundFilter(request, task).rounds
     people: Sequence[Person]
@@ -145,7 +148,7 @@ def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
 
 
 def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
-    """Yield the paths to what a row holds; after a share come its interval and its n."""
+    """Yield the attribute path of each column; a rate is followed by its interval and its n."""
     for field in fields(kind):
         yield (field.name,)
         if Rate in get_args(field.type):
@@ -154,7 +157,7 @@ def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
 
 
 def _cell(person: Person, path: tuple[str, ...]) -> Any:
-    """Return a person's value at a path of `_columns`, as the file has it."""
+    """Return a person's value at a path of `_columns`, formatted for the file."""
     value = getattr(person, path[0])
     match value:
         case Undefined():
@@ -170,15 +173,15 @@ def _cell(person: Person, path: tuple[str, ...]) -> Any:
 
 
 def authors_of(rounds: Sequence[Round]) -> list[AuthorStatistics]:
-    """Return the authors of the rounds, those first whose labels were most surely contradicted."""
+    """Return the authors of the rounds, those with the most surely contradicted labels first."""
     return sorted(author_statistics(rounds), key=_need_of_author)
 
 
 def validators_of(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
-    """Return the validators of the rounds, those first whose work needs a look."""
+    """Return the validators of the rounds, those whose work needs review first."""
     return sorted(validator_statistics(rounds), key=_need_of_validator)
 
 
 def skipped(validator: ValidatorStatistics) -> Rate | Undefined:
-    """Return the share of examples that the validator skipped, of those answered or skipped."""
+    """Return the validator's share of skipped examples among those answered or skipped."""
     return rate(validator.skips, validator.votes + validator.skips)

@@ -32,7 +32,7 @@ A_PAGE = 20
 
 @require_http_methods(["GET", "POST"])
 def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Show the policy, and what another one in the address would change. A POST applies it."""
+    """Show the policy, and the effect of the policy in the query string. A POST applies it."""
     round = owned_round(request, code, number, can_edit)
     require_permission(request.user, round.task, can_read)  # it shows what votes would decide
     if request.method == "POST":
@@ -87,13 +87,13 @@ def _show(
 
 
 def _former(entry: LogEntry) -> tuple[LogEntry, str, str]:
-    """Return the entry of a policy that was applied, its words, and the query to see it."""
+    """Return (log entry of a former policy, the policy in words, the query string to show it)."""
     query = {name: value or "" for name, value in entry.data.items()}  # None: left empty
     return entry, in_words(Policy(**entry.data)), urlencode(query)
 
 
 def _previewed(round: Round, change: Preview) -> dict[str, Any]:
-    """Return the preview with words for the template."""
+    """Return the template's values for a preview."""
     names = {"vmer": "vMER", "fooled_of_decided": _("Share over decided")}
     names["verified_of_judged"] = _("Confirmed share")
     # Two queries for all shown examples.

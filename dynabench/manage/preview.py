@@ -22,7 +22,10 @@ from validation.models import JudgeLease
 
 
 def show_framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:
-    """Show one of the two pages in a frame of our own page; an empty `page` shows neither."""
+    """Show the write page or the judge page inside a frame of our own page.
+
+    Shows neither if `page` is empty.
+    """
     response = render(request, "own/preview.html", values)
     # Everything of the site is protected from frames but this one, in a frame of the site itself.
     response["Content-Security-Policy"] = policy(frame_ancestors=["'self'"])
@@ -58,9 +61,9 @@ def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
 
 
 def _context(task: Task) -> Context:
-    """Return the task's first context that has all fields, else one made up for the preview.
+    """Return the task's first context that has all fields, or else an unsaved one.
 
-    The made-up context takes its values from the configuration's examples, or from field names.
+    The unsaved context takes its values from the configuration's examples, or from field names.
     """
     config = task.config
     names = {component.name for component in config.context}

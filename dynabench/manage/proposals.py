@@ -19,9 +19,9 @@ from tasks.models import TaskProposal
 
 @require_GET
 def list_proposals(request: HttpRequest) -> HttpResponse:
-    """Show all that waits for administrators, the oldest first.
+    """Show all proposals that administrators must decide, oldest first.
 
-    A community's owners find what they decide on its own page.
+    A community's owners see theirs on the community's page.
     """
     if not request.user.is_superuser:
         raise Http404
@@ -36,7 +36,7 @@ def list_proposals(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def decide_proposal(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show one proposal and the form of its decision. A POST decides."""
+    """Show one proposal and the form for its decision. A POST decides."""
     rows = TaskProposal.objects.select_related("proposer__annotator", "task")
     proposal_row = get_object_or_404(rows.select_related("for_community__community"), pk=pk)
     # A 404, as for what does not exist: others do not learn of the request.

@@ -22,7 +22,7 @@ A_PAGE = 20
 
 
 class ReportFilter(ListFilter):
-    """The state of the reports that are shown."""
+    """A form for the state of the shown reports."""
 
     state = forms.ChoiceField(
         choices=[
@@ -38,7 +38,7 @@ class ReportFilter(ListFilter):
 
 @require_safe
 def reports(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the open reports, the newest first, or the resolved ones on request."""
+    """Show the open reports, newest first, or the resolved ones on request."""
     task = owned_task(request, code)
     filters = ReportFilter(request)
     is_open = filters.cleaned_data["state"] == "open"

@@ -17,7 +17,7 @@ ALL = ""
 
 
 class RoundForm(forms.Form):
-    """The round whose results are shown; all rounds unless one is chosen."""
+    """A form for the round whose results are shown; all rounds by default."""
 
     round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"), empty_value=None)
 
@@ -29,7 +29,7 @@ class RoundForm(forms.Form):
         self.fields["round"].choices = choices  # type: ignore[attr-defined]
 
     def chosen(self, rounds: list[Round]) -> list[Round]:
-        """Return the requested rounds; all where the address names no round of the task."""
+        """Return the requested rounds; all if the query names no round of the task."""
         number = None
         if self.is_valid():
             number = self.cleaned_data.get("round")
@@ -38,13 +38,13 @@ class RoundForm(forms.Form):
 
 @require_safe
 def results_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Show how often people decided for each label, and how often each model's answer is right."""
+    """Show how often people decided for each label, and how often each model was right."""
     task = owned_task(request, code, can_read)
     return render(request, "own/results.html", results_values(task, request.GET))
 
 
 def results_values(task: Task, sent: Any) -> dict[str, Any]:
-    """Return the values of the page. Three queries at most."""
+    """Return the values of the page. At most three queries."""
     rounds = list(task.rounds.order_by("number"))
     for round in rounds:
         round.task = task  # saves a query for each

@@ -28,7 +28,7 @@ from validation.judging.forms import DecisionForm
 
 
 class QueueFilter(ListFilter):
-    """The shown part of the queue."""
+    """A form for the part of the queue that is shown."""
 
     # Translators: button
     kind = forms.ChoiceField(choices=Kind.choices, initial=Kind.ALL, label=_("Show"))
@@ -41,14 +41,14 @@ class QueueFilter(ListFilter):
         super().__init__(request, round=choices)
 
     def examples(self, after: int, size: int = PAGE) -> ReviewPage:
-        """Return the examples behind the id `after`."""
+        """Return the page of examples after the id `after`."""
         number = self.cleaned_data["round"]
         rounds = [round for round in self.rounds if number in ("", round.number)]
         return to_review(rounds, Kind(self.cleaned_data["kind"]), after, size)
 
 
 class WithdrawalForm(forms.Form):
-    """The reason why an example is withdrawn."""
+    """A form for the reason of a withdrawal."""
 
     reason = forms.CharField(
         max_length=200,
@@ -60,7 +60,7 @@ class WithdrawalForm(forms.Form):
 
 @require_safe
 def review_queue(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the examples that need an expert's look, oldest first."""
+    """Show the examples that need an expert's decision, oldest first."""
     task = owned_task(request, code)
     filters = QueueFilter(request, task)
     review_page = filters.examples(read_after(request), size=PAGE)
@@ -119,12 +119,12 @@ def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
 
 @require_safe
 def review_next(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """Show the example behind this one, without deciding."""
+    """Show the next example without deciding this one."""
     return _go_on(request, _example(owned_task(request, code), uuid))
 
 
 def _go_on(request: HttpRequest, example: Example, message: str = "") -> HttpResponse:
-    """Show the next example of the queue; redirect where the address of the whole page changes."""
+    """Show the next example of the queue; redirect if the URL of the whole page changes."""
     task = example.round.task
     filters = QueueFilter(request, task)
     # By id, not by place: others decide at the same time.
@@ -152,7 +152,7 @@ def _address(task: Task, uuid: UUID, filters: QueueFilter) -> str:
 
 @require_POST
 def withdraw_decision(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """Let the votes decide again."""
+    """Withdraw the reviewer's decision, so that the votes decide again."""
 
     def change(example: Example) -> str:
         withdraw_override(example=example, owner=person(request))
@@ -180,7 +180,10 @@ def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
 def _changed(
     request: HttpRequest, code: str, uuid: UUID, change: Callable[[Example], str]
 ) -> HttpResponse:
-    """Change the example and show it again with the words of `change`, or with the refusal."""
+    """Change the example and show it again with a message or the refusal.
+
+    change: changes the example and returns the message.
+    """
     example = _example(owned_task(request, code), uuid)
     try:
         message = change(example)
@@ -195,7 +198,7 @@ def _changed(
 
 @require_http_methods(["GET", "POST"])
 def withdraw_page(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """Ask whether to withdraw an example, and why. A POST withdraws it."""
+    """Ask for confirmation to withdraw an example, and for a reason. A POST withdraws it."""
     example = _example(owned_task(request, code), uuid)
     form = WithdrawalForm(request.POST or None)
     if form.is_valid():

@@ -45,7 +45,7 @@ OWNER_WORDS = {
 
 @dataclass(frozen=True)
 class ExampleRow:
-    """An example as the table shows it."""
+    """A row of the table of examples."""
 
     example: Example
     text: str
@@ -59,7 +59,7 @@ class ExampleRow:
 
 
 class ActionForm(forms.Form):
-    """The person's action that just happened."""
+    """A form for the id of the person's last action."""
 
     # The id of an action as its log entry has it.
     run = forms.RegexField(r"^[0-9a-f]{32}$", required=False)
@@ -67,7 +67,7 @@ class ActionForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 def examples_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the examples that match the address. A POST acts on those that it names."""
+    """Show the examples that match the filters. A POST acts on the selected ones."""
     task = find_task(request, code, can_review)
     # From the address also for a POST, which so acts on what the person has seen.
     filters = FilterForm(task, request.GET)
@@ -88,7 +88,7 @@ def examples_page(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _chosen(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
-    """Return the ids of the examples that the form names. Raises Refused."""
+    """Return the ids of the examples selected in the form. Raises Refused."""
     # All that match, also on other pages, if they are still those that the page counted.
     if token := request.POST.get("everything"):
         return still_matched(filters.examples(), token)
@@ -96,7 +96,7 @@ def _chosen(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
 
 
 def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Done) -> HttpResponse:
-    """Redirect to the list, and say how many examples were changed and which were left alone."""
+    """Redirect to the list with a message: how many examples changed and how many did not."""
     if done.changed:
         message = ngettext(
             # Translators: action: the name of a button, such as Confirm
@@ -126,7 +126,7 @@ def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Do
 
 
 def _run_of(request: HttpRequest) -> str:
-    """Return the action that the address says has just happened; "" for none or another text."""
+    """Return the id of the last action in the query string; "" if absent or invalid."""
     form = ActionForm(request.GET)
     form.is_valid()
     return str(form.cleaned_data.get("run", ""))
@@ -199,7 +199,7 @@ def _row(task: Task, example: Example) -> ExampleRow:
 
 
 def state_of(example: Any, consensus: Consensus | None) -> str:
-    """Return the state of an example, one of those of the filter.
+    """Return the state of an example, one of the filter's states.
 
     example: annotated with `waits`, whether it waits for judges.
     """
@@ -219,6 +219,6 @@ def is_decided_by_owner(consensus: Consensus | None) -> bool:
 
 
 def state_words(state: str, is_by_owner: bool) -> str:
-    """Return a state in the words of the filter; where an owner decided, it says so."""
+    """Return a state in the words of the filter, noting a decision by an owner."""
     words = dict(STATE_WORDS) | (OWNER_WORDS if is_by_owner else {})
     return str(words[state])

@@ -35,30 +35,36 @@ class RoundCard:
 
     @property
     def steps(self) -> list[Step]:
-        """Return what can be done with the round. Its release, with a dataset, has another page."""
+        """Return the possible next steps of the round. Releasing it has a page of its own."""
         return list(list_next_steps(self.round).values())
 
     @property
     def is_planned(self) -> bool:
-        """Return whether opening it is the next step."""
+        """Return whether the round has not been opened yet."""
         return self.round.state in PLANNED_STATES
 
     @property
     def takes_other_targets(self) -> bool:
-        """Return whether a broken target may be replaced: it was opened and has no example."""
+        """Return whether a broken target may be replaced.
+
+        It may if the round was opened, has targets and has no example.
+        """
         # Before it opens its plan can be changed, targets too.
         fixed = self.round.opened_at is not None and self.round.state != State.RELEASED
         return fixed and self._is_empty and bool(self.round.round_targets.all())
 
     @property
     def takes_contexts(self) -> bool:
-        """Return whether people may still write about contexts that are imported now."""
+        """Return whether people may still write about newly imported contexts."""
         is_over = self.round.state in (State.CLOSED, State.RELEASED)
         return not (is_over or self.round.task.config.judges_rows)
 
     @property
     def can_go(self) -> bool:
-        """Return whether an owner may delete it: nobody writes in it, and nobody has."""
+        """Return whether an owner may delete the round.
+
+        It must be without examples and neither open, paused nor released.
+        """
         live = self.round.state in (State.OPEN, State.PAUSED)
         return self._is_empty and not live and self.round.state != State.RELEASED
 
@@ -68,7 +74,7 @@ class RoundCard:
 
 
 def round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
-    """Return the cards of a task's rounds, the newest first, or of the one with this number.
+    """Return the cards of a task's rounds, newest first, or only the card of round `number`.
 
     Eight queries, and one for each round that has just closed.
     """
@@ -105,7 +111,7 @@ def _votes(rounds: Sequence[Round]) -> dict[int, int]:
 
 
 def closing_words(round: Round) -> str:
-    """Return what closing the round now means, in words."""
+    """Return the consequences of closing the round now, as text."""
     now = timezone.now()
     # Whoever is writing when a round closes may finish within this time.
     until = find_grace_end(round, now)

@@ -39,7 +39,7 @@ ROUND_NOW: dict[str, str] = {
 
 @require_safe
 def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Show all rounds, what they have collected, and what can be done with them."""
+    """Show all rounds with their numbers and possible actions."""
     task = owned_task(request, code, can_oversee)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)  # so that the page never shows a round as open after its end
@@ -70,7 +70,7 @@ def round_create(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Change the plan of a round."""
+    """Show the form for a round's plan. A POST changes the plan."""
     round = owned_round(request, code, number, can_edit)
     form = RoundForm(request.POST or None, task=round.task, instance=round)
     if form.is_valid():
@@ -86,14 +86,14 @@ def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def _form_page(request: HttpRequest, form: RoundForm, values: dict[str, Any]) -> HttpResponse:
-    """Show the form. One that was sent and comes back was refused."""
+    """Show the form, with status 422 if it was submitted with errors."""
     status = 422 if form.is_bound else 200
     return render(request, "own/round_form.html", {**values, "form": form}, status=status)
 
 
 @require_http_methods(["GET", "POST"])
 def round_replace(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Replace a target of the round by another while nothing was collected."""
+    """Replace a target of a round that has no examples."""
     round = owned_round(request, code, number, can_edit)
     form = ReplaceForm(request.POST or None, round=round)
     status = 422 if form.is_bound else 200
@@ -110,7 +110,7 @@ def round_replace(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def round_delete(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Ask whether to delete a round in which nothing was written. A POST deletes it."""
+    """Ask for confirmation to delete a round without examples. A POST deletes it."""
     round = owned_round(request, code, number, can_own)
     if request.method == "POST":
         with as_message(request):
@@ -122,7 +122,7 @@ def round_delete(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def round_change(request: HttpRequest, code: str, number: int, action: str) -> HttpResponse:
-    """Ask whether to change the round's state. A POST changes it."""
+    """Ask for confirmation to change the round's state. A POST changes it."""
     state = find_state(action)
     if state is None:
         raise Http404
@@ -156,7 +156,7 @@ def round_stay(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
-    """Show the round's card as it is now, to htmx only the card."""
+    """Show the changed round's card. Responds to htmx with only the card."""
     # Read again: a worker may have changed it too, such as its opening.
     (card,) = round_cards(round.task, round.number)
     sentence = _(ROUND_NOW[card.round.state])

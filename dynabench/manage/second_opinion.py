@@ -21,7 +21,7 @@ A_PAGE = 50
 
 
 class Disagreement(NamedTuple):
-    """An example, by its id, for which the model is surer of another label than the consensus."""
+    """An example on which the model prefers another label than the consensus."""
 
     example: int
     consensus: str
@@ -31,7 +31,7 @@ class Disagreement(NamedTuple):
 
 @require_safe
 def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Show whom the model believes, and where it says otherwise than the consensus."""
+    """Show the model's estimates of validators, and its disagreements with the consensus."""
     round = owned_round(request, code, number)
     model = fitted(round)
     values: dict[str, Any] = {"task": round.task, "round": round}
@@ -56,7 +56,7 @@ def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse
 
 
 def disagreements(round: Round, model: SecondOpinion) -> list[Disagreement]:
-    """Return where the model says otherwise than the consensus, the surest first."""
+    """Return the examples on which the model disagrees with the consensus, surest first."""
     rows = []
     decided = Consensus.objects.filter(round=round, state=Consensus.State.DECIDED)
     # Many rows, of which few are shown: no instances, and not all at once.

@@ -27,19 +27,19 @@ VERDICTS = {
 
 
 def shown_texts(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
-    """Return what the author wrote, in one line, by the example's id. One query."""
+    """Return each example's input as one line of text, by the example's id. One query."""
     rows = Example.objects.filter(pk__in=list(examples)).values_list("pk", "inputs")
     return {pk: one_line(task.config, inputs) for pk, inputs in rows}
 
 
 def one_line(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """Return what an author wrote, in one line."""
+    """Return an author's input as one line of text."""
     return " | ".join(words for _title, words in _answers(config, config.input, inputs))
 
 
 @dataclass(frozen=True, slots=True)
 class ShownVote:
-    """A vote as owners read it; `notes` are (title, words) of all that was said besides."""
+    """A vote as owners see it. notes: (title, text) of the validator's further answers."""
 
     by: str
     answer: str
@@ -49,7 +49,7 @@ class ShownVote:
 
 
 def case_file(task: Task, example: Example) -> dict[str, Any]:
-    """Return everything about one example, for the template. Five queries."""
+    """Return everything about one example for the template. Five queries."""
     config = task.config
     # In the order in which they were cast.
     votes = example.validations.select_related("validator").order_by("pk")
@@ -78,7 +78,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
 
 
 def decision_words(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
-    """Return a label or verdict in words; empty where there is none."""
+    """Return a label or verdict as text; empty if there is none."""
     if choice.verdict:
         # A task may have its own words for a verdict.
         words = verdict_words(config, choice.verdict, example)
@@ -92,7 +92,7 @@ def decision_words(config: TaskConfig, choice: Choice | ExampleStatus, example: 
 def _answers(
     config: TaskConfig, components: Iterable[Component], values: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """Return (title, words) of the components that have a value."""
+    """Return (title, text) of the components that have a value."""
     answers = []
     for component in components:
         words = render_value(config, component.name, values.get(component.name))
@@ -102,7 +102,7 @@ def _answers(
 
 
 def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
-    """Return (target, its answer, whether that fooled it) of each target."""
+    """Return (target's name, its answer, whether the example fooled it) for each target."""
     words = {True: _("fooled"), False: _("not fooled"), None: _("not known whether fooled")}
     rows = []
     for output in example.target_outputs.select_related("target"):

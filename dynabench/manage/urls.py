@@ -37,7 +37,7 @@ app_name = "own"
 
 
 def desk(name: str) -> list[URLPattern]:
-    """Return the addresses of the pages on which the desk of that name reads and stores rows."""
+    """Return the URL patterns of the import pages of the desk with this name."""
     at, which = f"rounds/<int:number>/{name}/", {"desk": name}
     return [
         path(at, contexts.choose_file, which, name=name),

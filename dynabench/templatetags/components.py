@@ -35,7 +35,7 @@ DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
 
 @register.simple_tag
 def sign_in() -> dict[str, str]:
-    """Return the name of the organisation's provider, if there is one, and who has passwords."""
+    """Return the name of the organization's sign-in provider, if any, and who has passwords."""
     provider = ""
     if settings.OIDC_ISSUER:
         provider = settings.OIDC_NAME
@@ -44,9 +44,9 @@ def sign_in() -> dict[str, str]:
 
 @register.simple_block_tag(name="table")
 def scrolling_table(content: str, label: str, look: str = "") -> SafeString:
-    """Wrap a table so that it scrolls by itself on narrow screens.
+    """Wrap a table so that it scrolls sideways by itself on narrow screens.
 
-    `label` is its name, `look` its classes.
+    label: its accessible name. look: its CSS classes.
     """
     return render_to_string(
         "components/table.html", {"content": content, "label": label, "look": look}
@@ -55,7 +55,7 @@ def scrolling_table(content: str, label: str, look: str = "") -> SafeString:
 
 @register.simple_block_tag(takes_context=True)
 def shield(context: Context, content: str, is_sensitive: bool, label: str = "") -> str:
-    """Hide text of a sensitive task until the reader opens it, or asks for all of the page."""
+    """Hide text of a sensitive task until the reader opens it, or opens all on the page."""
     # Other texts stay as they are, without a box around them.
     if not is_sensitive:
         return content
@@ -67,7 +67,7 @@ def shield(context: Context, content: str, is_sensitive: bool, label: str = "") 
 
 @register.simple_block_tag(takes_context=True)
 def announce(context: Context, content: str) -> str:
-    """Say in the page's status line what htmx swapped."""
+    """Announce to screen readers what htmx swapped in, through the page's status line."""
     message = SafeString(content.strip())
     # A whole page is read from its beginning by screen readers.
     if not message or not context.get("is_part"):
@@ -77,7 +77,7 @@ def announce(context: Context, content: str) -> str:
 
 @register.filter("stop")
 def full_stop(text: str) -> str:
-    """Return the full stop of a sentence that this text ends; empty where it ends one itself."""
+    """Return a full stop, or an empty string if the text ends with a punctuation mark."""
     if text.endswith((".", "!", "?", "…")):
         return ""
     return "."
@@ -85,13 +85,16 @@ def full_stop(text: str) -> str:
 
 @register.simple_block_tag
 def problem(content: str) -> SafeString:
-    """Draw the box above a form that says why it was refused. It takes the focus."""
+    """Draw the box above a form that explains a refusal. The box takes the focus."""
     return render_to_string("components/problem.html", {"content": content})
 
 
 @register.simple_tag
 def error_summary(form: BaseForm | None, labels: bool = True) -> str:
-    """List the errors of `form`, each a link to its field, after the field's label if `labels`."""
+    """List the errors of the form, each linked to its field.
+
+    labels: whether each error begins with the field's label.
+    """
     if not form or not form.errors:
         return ""
     return render_to_string("components/error_summary.html", {"form": form, "labels": labels})
@@ -99,7 +102,7 @@ def error_summary(form: BaseForm | None, labels: bool = True) -> str:
 
 @register.simple_tag
 def error_word(*sources: Any) -> str:
-    """Return what a title begins with if one of the forms or messages is about an error."""
+    """Return the prefix of a page title if any of the forms or messages has an error."""
     for source in sources:
         errors = source
         if isinstance(source, BaseForm):
@@ -111,7 +114,7 @@ def error_word(*sources: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def door(context: Context, name: str, *args: Any) -> str:
-    """Return the address of a page that needs an account; strangers make one on the way."""
+    """Return the URL of a page that needs an account. Visitors without one sign up on the way."""
     url = reverse(name, args=args)
     if context["user"].is_authenticated:
         return url
@@ -120,9 +123,9 @@ def door(context: Context, name: str, *args: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def offers(context: Context, task: Task, what: str) -> bool:
-    """Return whether to lead the person to one of DOORS; strangers sign up on the way.
+    """Return whether to link to a page that the person may use. Visitors sign up on the way.
 
-    In a task that everybody sees no role is looked up for it.
+    what: a key of DOORS. In a public task, does not look up the person's role.
     """
     user: Person = context["user"]
     # On lists of many tasks a query for each would be too much; the page itself decides.
@@ -133,9 +136,9 @@ def offers(context: Context, task: Task, what: str) -> bool:
 
 @register.simple_tag(takes_context=True)
 def has_owner_pages(context: Context, task: Task) -> bool:
-    """Return whether the owners' pages open for the person, blind owners among them.
+    """Return whether the person may open the owners' pages, as blind owners also may.
 
-    No query: on pages that have not looked up the person's role they are not offered.
+    No query. False on pages that have not looked up the person's role.
     """
     user: Person = context["user"]
     # Superusers have no rows of roles.
@@ -145,9 +148,10 @@ def has_owner_pages(context: Context, task: Task) -> bool:
 
 @register.simple_tag(takes_context=True)
 def account(context: Context, who: User | None, otherwise: str = "") -> str:
-    """Name an account that did something in the task of the page. No query, its role is known.
+    """Return the name of an account that did something in the page's task.
 
-    otherwise: what to say where there is none. `who` comes with its annotator.
+    otherwise: the text without an account. who: selected with its annotator. No query, because the
+    reader's role is known.
     """
     if who is None and otherwise:
         return otherwise
@@ -156,7 +160,7 @@ def account(context: Context, who: User | None, otherwise: str = "") -> str:
 
 @register.filter
 def code_marked(text: str) -> SafeString:
-    """Mark what is between backticks as code, and escape all of the text.
+    """Mark text between backticks as code, and escape the whole text.
 
     >>> code_marked("`<b>` & so")
     '<code>&lt;b&gt;</code> &amp; so'
@@ -166,7 +170,7 @@ def code_marked(text: str) -> SafeString:
 
 @register.filter
 def submit_words(task: Task) -> str:
-    """Return the text of the button that leads to submitting."""
+    """Return the text of the button to the submission page."""
     if task.config.training_rows:
         return gettext("Submit training data")
     return gettext("Submit a model")
@@ -174,16 +178,16 @@ def submit_words(task: Task) -> str:
 
 @register.filter
 def task_class(task: Task) -> str:
-    """Return the class that gives a task its colour, one of six."""
+    """Return the CSS class of a task's colour, one of six."""
     # By its id, so that a task keeps its colour.
     return f"task-{task.pk % 6 + 1}"
 
 
 @register.simple_tag
 def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "") -> SafeString:
-    """Return the attributes of a form that htmx sends, one request at a time.
+    """Return the attributes of a form that htmx submits, one request at a time.
 
-    The form works without htmx too.
+    The form also works without htmx.
     """
     # Two clicks in a row send one request.
     sent = format_html('method="post" action="{0}" hx-post="{0}" hx-sync="this:drop"', url)
@@ -196,16 +200,19 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
 
 @register.simple_tag
 def vote_dots(given: int, wanted: int) -> SafeString:
-    """Draw a dot for each vote, full or still wanted; the words next to it say the same."""
+    """Draw a dot for each required vote, filled for those given.
+
+    The text next to the dots says the same.
+    """
     dots = "●" * given + "○" * wanted
     return format_html('<span class="dots" aria-hidden="true">{}</span>', dots)
 
 
 @register.simple_tag
 def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
-    """Show a time for people and programs.
+    """Return a time as HTML for people and programs.
 
-    A style with hours ends in UTC; site.js makes it local.
+    A style with hours ends in UTC; site.js converts it to local time.
     """
     if "H" not in style:
         return format_html('<time datetime="{}">{}</time>', date(when, "c"), date(when, style))
@@ -218,7 +225,7 @@ def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
 
 @register.simple_tag
 def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
-    """Draw a tab; `here` is the last part of the name of the page's own view."""
+    """Draw a tab. here: the last part of the name of the current page's view."""
     is_here = view.rpartition(":")[2] == here
     current = ""
     if is_here:
@@ -228,7 +235,7 @@ def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def admin_row(context: Context, row: Model) -> SafeString:
-    """Link a row in the admin; empty for those who do not read labels, who may not enter it."""
+    """Link to a row in the admin; empty for people who may not read labels."""
     if not can_read(context["user"], context["task"]):
         return SafeString("")
     about = row._meta
@@ -239,6 +246,6 @@ def admin_row(context: Context, row: Model) -> SafeString:
 
 @register.simple_tag(name="nothing")
 def empty_place(title: str, words: str = "", url: str = "", action: str = "") -> SafeString:
-    """Show what will be in an empty place, and a button to `url`, if any."""
+    """Show what will appear in an empty place, with a button to `url`, if any."""
     values = {"title": title, "words": words, "url": url, "action": action}
     return render_to_string("components/empty.html", values)

@@ -26,10 +26,10 @@ MOST = 256
 
 
 class KeptNode(Node):
-    """A piece of a template, kept by its values.
+    """A part of a template whose output is cached by its values.
 
-    values: hashable, and of few combinations. filled: values that differ each time, which the piece
-    may only print: it is kept with a marker in the place of each.
+    values: must be hashable and have few combinations. filled: values that differ each time, which
+    the part may only print. The cached output has a marker in the place of each.
     """
 
     def __init__(self, nodelist: NodeList, values: Values, filled: Values) -> None:
@@ -42,7 +42,7 @@ class KeptNode(Node):
         self._kept: dict[Any, str] = {}
 
     def render(self, context: Context) -> SafeString:
-        """Return the piece with the values of this time filled in."""
+        """Return the cached output with the current values of `filled` inserted."""
         values = {name: value.resolve(context) for name, value in self._values.items()}
         # With their classes: a text that is safe markup equals the same text that is not.
         key = get_language(), *((type(value), value) for value in values.values())
@@ -59,7 +59,7 @@ class KeptNode(Node):
 
 @register.tag
 def kept(parser: Parser, token: Token) -> KeptNode:
-    """Keep what stands before `endkept`."""
+    """Parse `{% kept %}…{% endkept %}`, which caches the output of the block."""
     bits = token.split_contents()[1:]
     values = token_kwargs(bits, parser)
     if bits and bits.pop(0) != "filled":

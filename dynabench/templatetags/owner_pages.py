@@ -54,16 +54,16 @@ OPENS: Mapping[str, PermissionCheck] = {
 
 @register.simple_tag(takes_context=True)
 def opens(context: Context, view: str) -> bool:
-    """Return whether this page of the task opens for its reader.
+    """Return whether the reader may open this owners' page of the task.
 
-    No query once their role is known.
+    No query once the reader's role is known.
     """
     return OPENS[view](context["user"], context["task"])
 
 
 @register.simple_tag(takes_context=True)
 def owner_tab(context: Context, view: str, label: str, here: str) -> SafeString:
-    """Draw an owners' tab; empty where the page does not open for its reader."""
+    """Draw an owners' tab; empty if the reader may not open the page."""
     task: Task = context["task"]
     if not OPENS[view](context["user"], task):
         return SafeString("")
@@ -73,5 +73,5 @@ def owner_tab(context: Context, view: str, label: str, here: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def is_blind(context: Context) -> bool:
-    """Return whether the reader owns the task of the page and judges it blind, which hides much."""
+    """Return whether the reader owns the page's task and judges it blind, which hides much."""
     return is_blind_owner(context["user"], context["task"])

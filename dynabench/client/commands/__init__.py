@@ -44,9 +44,9 @@ FIRST = "Try: dynabench login, dynabench init nli, dynabench test nli-model/mode
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the arguments name.
+    """Run a command and return its exit code.
 
-    Returns the exit code: 0: done, 1: refused or failed, 2: usage, 3: no access.
+    0: done, 1: refused or failed, 2: wrong usage, 3: no access.
     """
     args = make_parser().parse_args(arguments)
     try:
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _describe(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
-    """Return the message of an error, with its cure, and the exit code."""
+    """Return (message that explains the error and its remedy, exit code)."""
     match error:
         case CommandError():
             return str(error), error.code
@@ -90,7 +90,7 @@ def _describe(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands and their arguments."""
+    """Return the parser for all commands and their arguments."""
     parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in (account, init, test, models, results, communities, data, owning, worker):
@@ -99,7 +99,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _as_data(message: str, error: Exception | None) -> dict[str, Any]:
-    """Return a failure as the API writes errors; with the report of a check, the log of a model."""
+    """Return an error in the API's format, with the report of a check or the log of a model."""
     problem: dict[str, Any] = {"code": "", "message": message, "fields": {}}
     report: dict[str, Any] = {}
     if isinstance(error, DynabenchError):
@@ -112,7 +112,7 @@ def _as_data(message: str, error: Exception | None) -> dict[str, Any]:
 
 
 def _fail(args: argparse.Namespace, message: str, code: int, error: Exception | None = None) -> int:
-    """Print what went wrong on standard error; with --json on standard output, too.
+    """Print an error on standard error, and with --json on standard output too.
 
     Returns the exit code.
     """

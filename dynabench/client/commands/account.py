@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
 
 
 def login(args: argparse.Namespace) -> int:
-    """Store a key once the server has accepted it."""
+    """Store a key after the server has accepted it."""
     server = server_of(args)
     key = (args.key or _read_key(server)).strip()
     if not key:
@@ -46,7 +46,7 @@ def login(args: argparse.Namespace) -> int:
 
 
 def _read_key(server: str) -> str:
-    """Return the key that somebody types, or the first line of standard input."""
+    """Return the key that the user types, or the first line of standard input."""
     # From a pipe, such as a password manager's.
     if not sys.stdin.isatty():
         return sys.stdin.readline()
@@ -54,7 +54,10 @@ def _read_key(server: str) -> str:
 
 
 def logout(args: argparse.Namespace) -> int:
-    """Delete a server's stored key; the token lives on until it ends or is revoked."""
+    """Delete the stored key of a server.
+
+    The token itself stays valid until it expires or is revoked.
+    """
     server = server_of(args)
     was_there = forget_key(server)
     if was_there:
@@ -69,14 +72,14 @@ def logout(args: argparse.Namespace) -> int:
 
 
 def whoami(args: argparse.Namespace) -> int:
-    """Ask the server whose key this is, and print it."""
+    """Print which account the key belongs to."""
     me, server = client_for(args).me(), server_of(args)
     tell(args, {"server": server, **me}, _describe_account(server, me))
     return 0
 
 
 def _describe_account(server: str, me: types.Me) -> str:
-    """Return whose key it is, what the token may do and when it ends."""
+    """Return a text with the account, the token's permissions and its expiry date."""
     token = me["token"]
     assert token  # a key was sent
     ends = datetime.fromisoformat(token["expires_at"])

@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
 
 
 def communities(args: argparse.Namespace) -> int:
-    """Print the list of communities, or the board of one."""
+    """Print the list of communities, or the leaderboard of one."""
     client = client_for(args)
     if not args.community:
         listed = client.communities()
@@ -47,7 +47,7 @@ def communities(args: argparse.Namespace) -> int:
 
 
 def _board(board: types.CommunityBoard) -> str:
-    """Return the board of a community as a table."""
+    """Return the leaderboard of a community as a table."""
     tasks = [column["task"] for column in board["columns"]]
     rows = []
     for line in board["lines"]:

@@ -20,9 +20,9 @@ def add(commands: Any) -> None:
 
 
 def data(args: argparse.Namespace) -> int:
-    """Download a round or a set's inputs, or list what there is.
+    """Download a round or the inputs of a set, or list what can be downloaded.
 
-    A download that broke off before resumes where it was.
+    An interrupted download resumes.
     """
     client = client_for(args)
     # Before a download that may take long, so that a wrong folder fails at once.

@@ -28,11 +28,11 @@ def add(commands: Any) -> None:
 
 
 def init(args: argparse.Namespace) -> int:
-    """Write the files and, if the libraries are installed, make the model.
+    """Write the files of an example and, if the libraries are installed, create its model.
 
-    1. Ask the server what a model of the task must be, and for the inputs of its check.
-    2. Write the example's files with the task's names in them.
-    3. Make the model of a folder.
+    1. Ask the server for the task's requirements and for the inputs of its check.
+    2. Write the example's files, adapted to the task.
+    3. Create the model of a model folder.
     """
     check = client_for(args).check_inputs(args.task)
     if args.image:
@@ -55,7 +55,7 @@ def init(args: argparse.Namespace) -> int:
 
 
 def _refuse_unknown(task: str, model: JsonObject, kind: str) -> None:
-    """Check that there is an example for such models. Raises CommandError."""
+    """Raise CommandError if there is no example for such models."""
     if kind == "folder" and model["kind"] is None:
         raise CommandError(
             f"Models for {task} are submitted as images, as a folder of weights cannot answer "
@@ -69,7 +69,7 @@ def _refuse_unknown(task: str, model: JsonObject, kind: str) -> None:
 
 
 def _write_files(task: str, check: JsonObject, examples: Path, folder: Path) -> None:
-    """Write all files; those of the examples with the task's names in them."""
+    """Write all files, with the task's names inserted into those of the examples."""
     for path in examples.iterdir():
         if path.is_file():
             # The examples are files that run as they are; only the README has places to fill in.
@@ -91,7 +91,7 @@ def _write_files(task: str, check: JsonObject, examples: Path, folder: Path) -> 
 
 
 def _example_answer(model: JsonObject, inputs: JsonObject) -> dict[str, Any]:
-    """Return an answer that has the right shape; whether it is right does not matter."""
+    """Return an answer of the right shape, whatever its content."""
     labels = model["labels"]
     if labels:
         prob = dict.fromkeys(labels, 0.0) | {labels[0]: 1.0}
@@ -102,7 +102,7 @@ def _example_answer(model: JsonObject, inputs: JsonObject) -> dict[str, Any]:
 
 
 def _rules_of_answers(model: JsonObject) -> str:
-    """Return what the README says about the answers of the task."""
+    """Return the README's text about the task's answers."""
     if model["labels"]:
         return (
             f"- The labels are {', '.join(model['labels'])}. A folder names them in `id2label` of "
@@ -114,7 +114,7 @@ def _rules_of_answers(model: JsonObject) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that ends in a line break."""
+    """Write a file and end it with a line break."""
     path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
 
 
@@ -124,7 +124,7 @@ def _json_lines(rows: list[dict[str, Any]]) -> str:
 
 
 def _make_model(folder: Path) -> bool:
-    """Make the model and return True; False where torch or transformers is not installed.
+    """Create the model and return True, or return False without torch or transformers.
 
     Raises CommandError.
     """
@@ -142,7 +142,7 @@ def _make_model(folder: Path) -> bool:
 
 
 def _next_step(task: str, folder: Path, kind: str, has_model: bool) -> str:
-    """Return what to do next, as a command."""
+    """Return the next command to run."""
     if kind == "image":
         return f"Next: python {folder / 'predict.py'} {folder / 'examples.jsonl'}"
     if has_model:

@@ -29,7 +29,7 @@ NO_LOG = "Nothing was written to the log."
 
 
 class Named(types.Card, total=False):
-    """The card of a submission of any kind, and the team that it is for."""
+    """The common fields of every submission: the model's card, and the team's name."""
 
     team: str
 
@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
 
 
 def _add_submit(commands: Any) -> None:
-    """Add the command `submit`, with an option for each kind of submission."""
+    """Add the command `submit` with one option per kind of submission."""
     parser = command(commands, "submit", submit_model, "submit a model and wait for its scores")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
@@ -116,7 +116,7 @@ def _add_chat(group: Any) -> None:
 
 
 def submit_model(args: argparse.Namespace) -> int:
-    """Submit a model, wait for its scores unless --no-wait is given, and publish it if asked to."""
+    """Submit a model, wait for its scores unless --no-wait is given, and publish it on request."""
     if args.community:
         return communities.submit_to_community(args)
     # Publishing needs a score, for which this command would have to wait.
@@ -150,7 +150,7 @@ def submit_model(args: argparse.Namespace) -> int:
 
 
 def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
-    """Submit a model's folder, after a look at what the server would refuse."""
+    """Submit a model folder after checking it for what the server would refuse."""
     # Before the upload, which may be large.
     look_through(client, args.task, args.folder)
     gpus = int(args.gpu)
@@ -158,7 +158,7 @@ def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> s
 
 
 def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
-    """Submit an image; refuse a name that is neither a file nor in a registry."""
+    """Submit an image. Refuses a name that is neither a file nor in a registry."""
     if not Path(args.image).is_file() and "@sha256:" not in args.image:
         # A name that looks like a file's is a typing error, no image.
         if Path(args.image).suffix in (".tar", ".gz", ".tgz", ".zip"):
@@ -198,7 +198,7 @@ def _llm(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
 
 
 def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
-    """Submit the address of a model that runs."""
+    """Submit the URL of a running model."""
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
     secret = _secret(args)
@@ -206,7 +206,10 @@ def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) ->
 
 
 def _secret(args: argparse.Namespace) -> str:
-    """Return the secret that --secret-env names; empty without one. Raises CommandError."""
+    """Return the secret in the variable of --secret-env; empty without that option.
+
+    Raises CommandError.
+    """
     # From a variable: an argument would be seen in the list of processes and in the shell's
     # history.
     secret = os.environ.get(args.secret_env) if args.secret_env else ""
@@ -224,7 +227,7 @@ def _chat(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str
 
 
 def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
-    """Print what the evaluations of a chat model will cost."""
+    """Print the expected cost of evaluating a chat model."""
     if not args.chat:
         raise CommandError("--estimate is for --chat.", USAGE)
     estimate = client.estimate_chat(args.task, _server_settings(args))
@@ -241,14 +244,14 @@ def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
 
 
 def _server_settings(args: argparse.Namespace) -> types.Chat:
-    """Return the settings of a chat model, which must have its name on the server."""
+    """Return the settings of a chat model. Raises CommandError without its name on the server."""
     if not args.model:
         raise CommandError("Give the model's name on the server with --model.", USAGE)
     return _settings(args)
 
 
 def _settings(args: argparse.Namespace) -> types.Chat:
-    """Return how the model is asked, as far as the command says."""
+    """Return the settings of a chat model that the command line gives."""
     settings = {name: getattr(args, name) for name in CHAT if getattr(args, name) is not None}
     if args.prompt:
         settings["instructions"] = _text_of(args.prompt)
@@ -284,7 +287,7 @@ SUBMIT: dict[str, Submit] = {
 
 
 def status(args: argparse.Namespace) -> int:
-    """Print one model and its evaluations, or all of one's models."""
+    """Print one model and its evaluations, or all your models."""
     client = client_for(args)
     if args.model:
         model, runs = client.model(str(args.model)), client.runs(str(args.model))
@@ -301,7 +304,7 @@ def status(args: argparse.Namespace) -> int:
 
 
 def _describe_model(model: types.Model, runs: list[types.Run]) -> str:
-    """Return where a model is, and a table of its evaluations."""
+    """Return the state of a model, and a table of its evaluations."""
     lines = [f"{model['name']} ({model['task']}): {model['sentence']}"]
     if model["error"]:
         lines.append(model["error"])
@@ -317,7 +320,7 @@ def _run_title(run: types.Run) -> str:
 
 
 def logs(args: argparse.Namespace) -> int:
-    """Print the log of one evaluation; without one all logs, each under a line that names it."""
+    """Print the log of one evaluation, or all logs, each below a line with its name."""
     client, model = client_for(args), str(args.model)
     if args.run:
         log = client.logs(model, str(args.run))
@@ -334,7 +337,7 @@ def logs(args: argparse.Namespace) -> int:
 
 
 def publish(args: argparse.Namespace) -> int:
-    """Show a model to everybody."""
+    """Publish a model."""
     client = client_for(args)
     model = client.publish(str(args.model))
     tell(args, model, f"{model['name']} is published: {client.server}/m/{model['id']}/")
@@ -342,14 +345,14 @@ def publish(args: argparse.Namespace) -> int:
 
 
 def unpublish(args: argparse.Namespace) -> int:
-    """Show a model to its owner and the task's owners only."""
+    """Hide a model from everybody but its owner and the task's owners."""
     model = client_for(args).unpublish(str(args.model))
     tell(args, model, f"{model['name']} is not published any more.")
     return 0
 
 
 def withdraw(args: argparse.Namespace) -> int:
-    """Withdraw a model for good, once that was confirmed."""
+    """Withdraw a model permanently after confirmation."""
     client, id = client_for(args), str(args.model)
     if not args.yes:
         note(f"Withdraw {client.model(id)['name']} for good? Its files, name and card go. (y/n)")

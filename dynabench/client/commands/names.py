@@ -15,9 +15,9 @@ STATUS = "`dynabench status` lists yours."
 
 
 def unknown_name(args: argparse.Namespace) -> str:
-    """Return a sentence about the first name that the server does not know.
+    """Return a sentence about the first name that the server does not know, or an empty string.
 
-    Empty where it knows all. Asks the server for what there is.
+    Asks the server for the existing names.
     """
     try:
         return next(_unknown_names(args, client_for(args)), "")
@@ -29,7 +29,7 @@ def unknown_name(args: argparse.Namespace) -> str:
 def _unknown_names(args: argparse.Namespace, client: DynabenchClient) -> Iterator[str]:
     """Yield a sentence about each name that the server does not know.
 
-    The outermost name first: an unknown task has no rounds to ask for.
+    The task comes before its rounds, because an unknown task has no rounds to check.
     """
     options = vars(args)
     if community := options.get("community"):
@@ -50,7 +50,7 @@ def _unknown_names(args: argparse.Namespace, client: DynabenchClient) -> Iterato
 
 
 def _has_model(client: DynabenchClient, model: UUID) -> bool:
-    """Return whether the server shows us a model of this id."""
+    """Return whether the server shows us a model with this id."""
     try:
         client.model(str(model))
     except NotFound:
@@ -59,13 +59,13 @@ def _has_model(client: DynabenchClient, model: UUID) -> bool:
 
 
 def _name_missing(kind: str, name: str, names: list[str]) -> Iterator[str]:
-    """Yield a sentence where a name is not one of those that there are."""
+    """Yield a sentence if the name is not among the existing ones."""
     if name not in names:
         yield f"There is no {kind} {name!r} here, or it is not for you. {_others(name, names)}"
 
 
 def _others(name: str, names: Iterable[str]) -> str:
-    """Return the names that there are, those that look most alike first."""
+    """Return the existing names as text, the most similar ones first."""
     all_names = sorted(names)
     # With a cutoff of 0 the list is filled up with names that are less alike.
     near = get_close_matches(name, all_names, MOST, 0.0)

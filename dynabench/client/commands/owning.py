@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 
 def _add_round(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a round."""
+    """Add the arguments for a task and a round."""
     parser.add_argument("task", help="the task's code, such as nli")
     parser.add_argument("round", type=int, help="its number")
 
@@ -64,7 +64,7 @@ def rounds(args: argparse.Namespace) -> int:
 
 
 def duties(args: argparse.Namespace) -> int:
-    """Print one's own assignments, or those of a task's members, as a table."""
+    """Print your own assignments, or those of a task's members, as a table."""
     client = client_for(args)
     listed: Any
     if args.task:
@@ -91,7 +91,7 @@ def duties(args: argparse.Namespace) -> int:
 
 
 def change(args: argparse.Namespace) -> int:
-    """Set a round's state; or release it and wait; or undo its release."""
+    """Set a round's state, release the round and wait, or undo its release."""
     client = client_for(args)
     if args.state:
         round = client.set_round_state(args.task, args.round, args.state)
@@ -119,9 +119,9 @@ def change(args: argparse.Namespace) -> int:
 
 
 def contexts(args: argparse.Namespace) -> int:
-    """Import a file of contexts, or print what it would bring.
+    """Import a file of contexts, or print what the import would do.
 
-    Returns 1 where it has bad lines and was not stored.
+    Returns 1 if the file has bad lines and was not stored.
     """
     try:
         imported = client_for(args).import_contexts(
@@ -140,7 +140,7 @@ def contexts(args: argparse.Namespace) -> int:
 
 
 def _describe_import(imported: types.ImportedContexts, *, is_dry: bool) -> str:
-    """Return how many contexts are new, there already or bad, and the first bad lines."""
+    """Return the number of new, existing and bad contexts, and the first bad lines."""
     new = f"New: {imported['new']}" if is_dry else f"Stored: {imported['stored']}"
     duplicates, bad = imported["duplicate_count"], imported["error_count"]
     lines = [f"{new}. There already: {duplicates}. Bad lines: {bad}."]

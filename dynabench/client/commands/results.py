@@ -58,7 +58,7 @@ def add(commands: Any) -> None:
 
 
 def _weights(text: str) -> dict[str, float]:
-    """Return the weights of an option such as `accuracy=4,throughput=1`.
+    """Parse the weights in an option such as `accuracy=4,throughput=1`.
 
     Raises ArgumentTypeError.
     """
@@ -73,14 +73,14 @@ def _weights(text: str) -> dict[str, float]:
 
 
 def results(args: argparse.Namespace) -> int:
-    """Print what a model reached so far; with --wait once all evaluations are over."""
+    """Print a model's results so far; with --wait after all evaluations have ended."""
     reached = client_for(args).get_results(str(args.model), wait=args.wait)
     tell(args, reached, describe_results(reached))
     return 0
 
 
 def describe_results(results: Numbers) -> str:
-    """Return a model's numbers, and why some are missing, in words."""
+    """Return a model's numbers as text, with the reasons for missing ones."""
     lines = [f"{results['name']} ({results['task']}): {results['sentence']}"]
     # As a board's cell has it, so that both are shown alike.
     score = {"value": results["dynascore"]}
@@ -111,7 +111,7 @@ def describe_results(results: Numbers) -> str:
 
 
 def _result(metric: str, number: Numbers) -> tuple[str, str | None]:
-    """Return a number of a model's results and its interval, in the units of boards."""
+    """Return (number, interval or None) of a metric, formatted as on leaderboards."""
     # Boards show no interval of times and memory.
     if UNITS.get(metric) in AS_MEASURED:
         return f"{number['value']:.4g}", None
@@ -123,20 +123,20 @@ def _result(metric: str, number: Numbers) -> tuple[str, str | None]:
 
 
 def _sealed_notes(names: Iterable[str]) -> Iterator[str]:
-    """Yield a note for each of these sets that scores on it are rounded."""
+    """Yield a note for each of these sets, whose scores are rounded."""
     for name in names:
         yield f"Note: {name} is sealed (its answers are secret), so its scores are rounded."
 
 
 def _interval(number: Numbers) -> str | None:
-    """Return the bounds of an interval as text; None where there is none."""
+    """Return the bounds of an interval as text, or None if there is none."""
     if number["low"] is None:
         return None
     return f"{number['low']:.2f} to {number['high']:.2f}"
 
 
 def leaderboard(args: argparse.Namespace) -> int:
-    """Print the rows of a board, as its page has them, and notes on them."""
+    """Print the rows of a leaderboard as on its page, with notes on them."""
     try:
         board = client_for(args).leaderboard(
             args.task, weights=args.weights, datasets=args.datasets, mode=args.mode, mine=args.mine
@@ -163,7 +163,7 @@ def leaderboard(args: argparse.Namespace) -> int:
 
 
 def _provisional_notes(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a note for each set behind the scores whose round was still judged."""
+    """Yield a note for each set whose round was still being judged."""
     for each in sets:
         # Servers of before send neither of these keys.
         if each.get("is_provisional") and each.get("counts", True):
@@ -174,7 +174,7 @@ def _provisional_notes(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
-    """Return a metric's name with its unit; of a language model as judge with its agreement."""
+    """Return a metric's name with its unit; for an LLM judge, with its agreement."""
     if name != "llm_judge" or not judge:
         return f"{name} ({UNITS.get(name, '%')})"
     agreement = judge["agreement"]
@@ -185,7 +185,7 @@ def _metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
 
 
 def compare_models(args: argparse.Namespace) -> int:
-    """Print two models on each set, and which differences are more than chance."""
+    """Print two models on each set, and which differences are larger than chance."""
     compared = client_for(args).compare(*map(str, args.models))
     name_a, name_b = compared["a"]["model"], compared["b"]["model"]
     better = {"a": name_a, "b": name_b, "": "not clear", "untested": "not tested"}
@@ -220,12 +220,12 @@ def compare_models(args: argparse.Namespace) -> int:
 
 
 def _p(value: float | None) -> str | None:
-    """Return a p-value with two digits; None where there is none."""
+    """Return a p-value with two digits, or None if there is none."""
     return None if value is None else f"{value:.2g}"
 
 
 def _range_notes(rows: Iterable[Numbers]) -> Iterator[str]:
-    """Yield a note for each score that is a range, with what was not measured."""
+    """Yield a note for each score that is a range, naming what was not measured."""
     for row in rows:
         if row["dynascore"]["value"] is None and _score(row["dynascore"]):
             missing = ", ".join(row["missing"])
@@ -233,7 +233,7 @@ def _range_notes(rows: Iterable[Numbers]) -> Iterator[str]:
 
 
 def _score(cell: Numbers) -> str | None:
-    """Return a score, or the range from its worst case to its best; None: unknown."""
+    """Return a score, or its range from worst to best case; None if unknown."""
     least, most = cell.get("least"), cell.get("most")
     if cell["value"] is None and least is not None and most is not None:
         return f"{least:.2f} to {most:.2f}"
@@ -241,7 +241,7 @@ def _score(cell: Numbers) -> str | None:
 
 
 def _number(cell: Numbers | None) -> str | None:
-    """Return the value of a cell with two decimals; None: unknown."""
+    """Return the value of a cell with two decimals; None if unknown."""
     if cell is None or cell["value"] is None:
         return None
     return f"{cell['value']:.2f}"

@@ -17,9 +17,9 @@ RETRIES = 3
 
 
 class CommandError(Exception):
-    """A failure of a command; the message says why, and how to put it right.
+    """Raised when a command fails; the message gives the reason and the remedy.
 
-    data: the report of what failed, for --json.
+    data: a report of the failure, for --json.
     """
 
     def __init__(self, message: str, code: int = FAILED, data: Any = None) -> None:
@@ -30,7 +30,7 @@ class CommandError(Exception):
 def command(
     commands: Any, name: str, do: Callable[[argparse.Namespace], int], help: str
 ) -> argparse.ArgumentParser:
-    """Add a command with the arguments that all commands have, and return its parser."""
+    """Add a command with the arguments common to all commands, and return its parser."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
     parser.add_argument(
         "--server",
@@ -44,7 +44,7 @@ def command(
 
 
 def model_id(text: str) -> UUID:
-    """Return a model's id of the command line. Raises ArgumentTypeError."""
+    """Parse a model's id from the command line. Raises ArgumentTypeError."""
     try:
         return UUID(text)
     except ValueError:
@@ -53,7 +53,7 @@ def model_id(text: str) -> UUID:
 
 
 def server_of(args: argparse.Namespace) -> str:
-    """Return the server's address. Raises CommandError."""
+    """Return the server's URL. Raises CommandError."""
     try:
         return server_url(args.server)
     except ValueError as error:
@@ -61,12 +61,12 @@ def server_of(args: argparse.Namespace) -> str:
 
 
 def client_for(args: argparse.Namespace, key: str | None = None) -> DynabenchClient:
-    """Return a client of the server, with this key or the stored one."""
+    """Return a client for the server with this key, by default the stored one."""
     return DynabenchClient(key, server_of(args), retries=RETRIES)
 
 
 def tell(args: argparse.Namespace, data: Any, text: str) -> None:
-    """Print a result on standard output: as JSON where that is asked for, else in words."""
+    """Print a result on standard output: the data as JSON with --json, otherwise the text."""
     if args.json:
         # The server's own data and nothing else, so that programs can read it.
         print(json.dumps(data, ensure_ascii=False, indent=1))
@@ -75,12 +75,12 @@ def tell(args: argparse.Namespace, data: Any, text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a note on standard error, apart from the result."""
+    """Print a note on standard error, so that it does not mix with the result."""
     print(text, file=sys.stderr, flush=True)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return columns as wide as what is in them; an unknown value is a dash."""
+    """Return a table with aligned columns. An unknown value is shown as a dash."""
     lines = [list(heads)]
     for row in rows:
         lines.append(["-" if value in (None, "") else str(value) for value in row])

@@ -53,13 +53,13 @@ def add(commands: Any) -> None:
 
 
 def test(args: argparse.Namespace) -> int:
-    """Let the model answer the server's five examples, and print what the server would say.
+    """Run the server's check on a model and print its verdict.
 
     1. Refuse what this machine cannot check.
-    2. Fetch the task's configuration and the examples.
-    3. Run the server's own check on a copy of what would be submitted.
+    2. Fetch the task's configuration and the five examples of the check.
+    3. Run the check on a copy of what would be submitted.
 
-    Of a file of predictions each line is compared with its set (`_test_predictions`).
+    For a file of predictions, compares each line with its set (`_test_predictions`).
     """
     # A wheel that was built outside of a checkout lacks the server's modules.
     if not (server_modules() / "evaluation/isolation/inference/precheck.py").is_file():
@@ -116,7 +116,7 @@ def _test_predictions(args: argparse.Namespace) -> int:
 
 
 def _refusal(report: dict[str, Any]) -> CommandError:
-    """Return the error for a report of what would not be accepted; print the model's log."""
+    """Return the error for a negative report; print the model's log."""
     if report["log"]:
         note(f"The end of the model's log:\n{report['log'].rstrip()}")
     # This machine failed, so nothing is known about the model.
@@ -125,7 +125,7 @@ def _refusal(report: dict[str, Any]) -> CommandError:
 
 
 def _refuse_unfit_machine(args: argparse.Namespace) -> None:
-    """Check that this machine has what the check needs. Raises CommandError."""
+    """Raise CommandError if this machine lacks something that the check needs."""
     is_folder = Path(args.model).is_dir()
     in_docker = args.runner == "docker" or not is_folder
     # Without Docker the sandbox needs Linux' own limits.
@@ -141,7 +141,7 @@ def _refuse_unfit_machine(args: argparse.Namespace) -> None:
 
 
 def _refuse_missing(lead: str, needed: Sequence[str]) -> None:
-    """Check that packages are installed. Raises CommandError. lead: how its sentence begins."""
+    """Raise CommandError if packages are missing. lead: the beginning of its message."""
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise CommandError(f"{lead} lacks {', '.join(missing)} on this machine. {INSTALL}", USAGE)
@@ -151,7 +151,7 @@ def _refuse_missing(lead: str, needed: Sequence[str]) -> None:
 def _copy_of_submitted(model: str) -> Iterator[str]:
     """Yield the path of a copy of the files that `dynabench submit` would send.
 
-    The name of an image is yielded unchanged.
+    An image name is yielded unchanged.
     """
     folder = Path(model)
     if not folder.is_dir():
@@ -173,7 +173,7 @@ def _copy_of_submitted(model: str) -> Iterator[str]:
 
 
 def _refuse_dockerfile(folder: Path) -> None:
-    """Refuse a folder from which Docker makes an image. Raises CommandError."""
+    """Raise CommandError if the folder contains a Dockerfile."""
     if (folder / "Dockerfile").exists():
         raise CommandError(
             f"{folder} makes an image. Build it and test that: docker build -t name:1 {folder}; "
@@ -183,9 +183,9 @@ def _refuse_dockerfile(folder: Path) -> None:
 
 
 def look_through(client: DynabenchClient, task: str, model: str) -> None:
-    """Refuse a folder that the server would refuse without running it, if this machine can tell.
+    """Raise CommandError if the server would refuse the folder without running the model.
 
-    `test` does the same before it asks the model anything. Raises CommandError.
+    Does nothing if this machine cannot tell. `test` makes the same check first.
     """
     if not Path(model).is_dir():
         return
@@ -206,9 +206,9 @@ def look_through(client: DynabenchClient, task: str, model: str) -> None:
 
 
 def _check(*arguments: str) -> dict[str, Any]:
-    """Return the report of the server's check, which runs in a separate process.
+    """Run the server's check in a separate process and return its report.
 
-    Raises CommandError where it made none.
+    Raises CommandError if it wrote no report.
     """
     note("Checking it as the server does …")
     root = server_modules()
@@ -231,13 +231,13 @@ def _check(*arguments: str) -> dict[str, Any]:
 
 
 def server_modules() -> Path:
-    """Return where the server's modules are: in the wheel, or in the whole checkout."""
+    """Return the folder of the server's modules, in the wheel or in a checkout."""
     carried = Path(__file__).parents[2] / "_server"
     return carried if carried.is_dir() else Path(__file__).parents[3]
 
 
 def _describe_acceptance(model: str, report: dict[str, Any]) -> str:
-    """Return what the model answered, and the time and memory that it used."""
+    """Return a text with the model's answers, and the time and memory that it used."""
     lines = [f"{model} would be accepted: it answered {len(report['answers'])} examples."]
     lines += [f"  {number}  {_answer(each)}" for number, each in enumerate(report["answers"], 1)]
     lines += [f"Note: {warning}" for warning in report["warnings"]]
@@ -250,7 +250,7 @@ def _describe_acceptance(model: str, report: dict[str, Any]) -> str:
 
 
 def _answer(answer: dict[str, Any]) -> str:
-    """Return an answer with its probability, where the model gave one."""
+    """Return an answer as text, with its probability if the model gave one."""
     value, prob = answer["answer"], answer["prob"] or {}
     if isinstance(value, str) and value in prob:
         return f"{value}  ({prob[value]:.2f})"

@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
 
 
 def work(args: argparse.Namespace) -> int:
-    """Take one lease after another, and evaluate what each is for."""
+    """Lease runs one after the other and evaluate each."""
     if not (server_modules() / "evaluation/isolation/inference/leased.py").is_file():
         raise CommandError("This client was built without the server's sandbox.", USAGE)
     key = None
@@ -57,11 +57,11 @@ def work(args: argparse.Namespace) -> int:
 
 
 def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
-    """Evaluate a run under its lease and send the answers; print a note where the lease is lost.
+    """Evaluate a leased run and send the answers; print a note if the lease is lost.
 
     1. Download the model and the inputs.
     2. Run the model in the sandbox (`_run`).
-    3. Send its answers, if it has any, and how it ended.
+    3. Send its answers, if any, and how it ended.
     """
     token = str(lease["token"])
     note(f"Run {lease['run']}: {lease['examples']} examples of {lease['evaluation_set']}.")
@@ -84,7 +84,7 @@ def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
 
 @contextmanager
 def _lease_kept(client: DynabenchClient, token: str) -> Iterator[None]:
-    """Keep the lease while large files are downloaded and uploaded."""
+    """Renew the lease during the block, in which large files are downloaded or uploaded."""
     over = threading.Event()
 
     def keep() -> None:
@@ -101,7 +101,7 @@ def _lease_kept(client: DynabenchClient, token: str) -> Iterator[None]:
 
 
 def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) -> Any:
-    """Run the model in a process of its own, keep the lease meanwhile, and return the report."""
+    """Run the model in a separate process, renewing the lease, and return the report."""
     config = folder / "task.yaml"
     config.write_text(lease["config_text"], encoding="utf-8")
     command = [
@@ -139,7 +139,7 @@ def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) 
 
 @contextmanager
 def _process(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process for the server's sandbox, and end it with the block."""
+    """Yield a process for the server's sandbox, which ends with the block."""
     root = server_modules()
     environment = dict(os.environ)
     # A model that leaves its sandbox must find no key.

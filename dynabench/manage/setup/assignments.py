@@ -22,7 +22,7 @@ A_PAGE = 20
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Show all assignments with people's progress, and the form for another one."""
+    """Show all assignments with people's progress, and the form for a new one."""
     task = owned_task(request, code, can_edit)
     sent = request.POST if request.method == "POST" else None
     form = AssignmentForm(sent, task=task, owns=can_own(request.user, task))
@@ -47,7 +47,7 @@ def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def assignment_page(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Change how much one assignment asks for, or until when."""
+    """Show one assignment. A POST changes its amount or deadline."""
     task = owned_task(request, code, can_edit)
     standing = task.duties.standing().select_related("person__annotator", "round")
     assignment = get_object_or_404(standing, pk=pk)
@@ -72,7 +72,7 @@ def assignment_page(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_POST
 def assignment_end(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """End an assignment. What was done stays."""
+    """End an assignment. Completed work is kept."""
     task = owned_task(request, code, can_edit)
     with as_message(request):
         assignment = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)

@@ -32,9 +32,9 @@ COPIED = ("adapter", "source", "revision", "options", "serving")
 
 
 def served_models(task: Task, user: User) -> list[TargetModel]:
-    """Return the models of other tasks that this site serves and that fit the task.
+    """Return the models that this site serves for other tasks and that fit this task.
 
-    Only those of which the person may know.
+    Leaves out models that the user may not copy.
     """
     # Served by this site: no address, no secret of somebody else's.
     rows = TargetModel.objects.filter(url="", secret_env="").exclude(source="").exclude(task=task)
@@ -49,22 +49,22 @@ def served_models(task: Task, user: User) -> list[TargetModel]:
 
 
 def _shape(config: TaskConfig) -> tuple[Any, ...]:
-    """Return what a model reads and answers."""
+    """Return the inputs and outputs of a model for the task, in a form that can be compared."""
     answer = config.component(config.answer_field)
     # A set of labels: two tasks may list the same ones in another order.
     return config.model_fields, answer.name, answer.type, frozenset(answer.values)
 
 
 class BriefForm(forms.Form):
-    """A target with few settings: a field `name`, and fields from which `settings` are derived."""
+    """A base form for a target: a field `name`, and fields from which `settings` are derived."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings of the target, besides its name."""
+        """Return the target's settings without its name."""
         return {}
 
 
 class ChoiceForm(BriefForm):
-    """A target that does not exist yet, with the `settings` of `TargetSettings`."""
+    """A form for a new target that derives its settings from few fields."""
 
     name = forms.SlugField(
         label=gettext_lazy("Name"),
@@ -78,13 +78,13 @@ class ChoiceForm(BriefForm):
         self.arrange()
 
     def arrange(self) -> None:
-        """Fit the fields to the task."""
+        """Adapt the fields to the task."""
 
 
 def chat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a chat model at the given address, or of this site's own.
+    """Return the settings of a chat model at the given URL, or of this site's own.
 
-    said: `url`, `secret`, `model` (its name at the address) and `instructions`, which may be empty.
+    values: `url`, `secret`, `model` (its name at the URL) and `instructions`, which may be empty.
     """
     options = {}
     if values["instructions"]:
@@ -97,7 +97,7 @@ def chat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ServedForm(ChoiceForm):
-    """A model that this site serves for another task."""
+    """A form for a model that this site serves for another task."""
 
     model = forms.ChoiceField(label=gettext_lazy("Model"))
 
@@ -115,7 +115,7 @@ class ServedForm(ChoiceForm):
 
 
 class DescribedForm(ChoiceForm):
-    """A language model with instructions in plain words."""
+    """A form for a language model with instructions in plain words."""
 
     instructions = forms.CharField(
         label=gettext_lazy("What the model shall decide"),
@@ -157,7 +157,7 @@ class DescribedForm(ChoiceForm):
 
 
 class HubForm(ChoiceForm):
-    """A model of the hub, at one commit."""
+    """A form for a model on the hub, at one commit."""
 
     source = forms.RegexField(
         r"^[\w.-]+/[\w.-]+$",
@@ -180,7 +180,7 @@ class HubForm(ChoiceForm):
 
 
 def _free_name(task: Task) -> str:
-    """Return the first of CODE, CODE-2, CODE-3, … that no target has as its name."""
+    """Return the first of CODE, CODE-2, CODE-3, … that no target of the task uses as its name."""
     taken = set(TargetModel.objects.values_list("name", flat=True))
     name, number = task.code, 1
     while name in taken:
@@ -198,7 +198,7 @@ KINDS: dict[str, type[ChoiceForm]] = {
 
 @require_http_methods(["GET", "POST"])
 def target_choose(request: HttpRequest, code: str) -> HttpResponse:
-    """Choose where a target comes from; its page then sends it three texts."""
+    """Show the sources of a target. A POST adds the target and redirects to its tests."""
     task, who = owned_task(request, code, can_edit), person(request)
     sent = request.POST.get("kind", "")
     offered: dict[str, ChoiceForm] = {}
@@ -218,7 +218,7 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _untrainable(config: TaskConfig) -> str:
-    """Return why no model of the task can be trained here, and what to change; empty if one can."""
+    """Return why no model can be trained here for the task; empty if one can."""
     try:
         shape_of(config)
     except Untrainable as error:
@@ -227,9 +227,9 @@ def _untrainable(config: TaskConfig) -> str:
 
 
 def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] | None:
-    """Return a form's settings, checked like a typed target's.
+    """Return a form's settings, validated like those of `TargetSettings`.
 
-    Returns None where they have errors, which the form then shows.
+    Returns None if they have errors; the form then shows the errors.
     """
     values = {"name": form.cleaned_data["name"], "options": {}, "serving": {}, **form.settings()}
     typed = {}
@@ -246,7 +246,7 @@ def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] |
 
 
 def _add_chosen(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
-    """Add the target and return it. Returns None where the form has errors, which it then shows."""
+    """Add the target and return it. Returns None if the form is invalid and shows the errors."""
     fields = checked_settings(task, who, form)
     if fields is None:
         return None

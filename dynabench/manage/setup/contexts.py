@@ -49,10 +49,10 @@ from validation.imports.judged import judged_fields, preview_rows, store_rows
 
 @dataclass(frozen=True)
 class Desk:
-    """One of the pages that import rows: their fields, their preview and how they are stored.
+    """An import page for rows: its fields, its preview, and the function that stores the rows.
 
-    store: returns how many rows are new. done: the message after that. over: states of a round in
-    which nothing is imported. after: the page of the task that follows.
+    store: returns the number of new rows. done: the message after storing. over: states of a round
+    in which nothing is imported. after: the page of the task to show next.
     """
 
     fields: Callable[[TaskConfig], Fields]
@@ -107,7 +107,7 @@ DESKS = {
 @takes(MAX_ARCHIVE_BYTES + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
 def choose_file(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
-    """Choose a file, then see what it would bring; nothing is stored."""
+    """Show the upload form; after an upload, show a preview of its rows. Stores no rows."""
     round = owned_round(request, code, number, can_edit)
     form = UploadForm(request.POST or None, request.FILES or None)
     preview: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def choose_file(request: HttpRequest, code: str, number: int, desk: str) -> Http
 
 @require_POST
 def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
-    """See what a data set of the hub would bring; nothing is stored."""
+    """Show a preview of the rows of a data set on the hub. Stores no rows."""
     round = owned_round(request, code, number, can_edit)
     form = HubForm(request.POST)
     preview: dict[str, Any] = {}
@@ -140,7 +140,7 @@ def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> Ht
 
 @require_POST
 def match_columns(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
-    """See what the rows would bring if their columns filled other fields; nothing is stored."""
+    """Show a preview of the rows with another assignment of columns to fields. Stores no rows."""
     round = owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):
         upload, summary = _read_again(request, round, desk)
@@ -153,7 +153,7 @@ def match_columns(request: HttpRequest, code: str, number: int, desk: str) -> Ht
 
 @require_POST
 def store_rows_seen(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
-    """Store the good rows that the person has seen."""
+    """Store the valid rows of the preview."""
     round = owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):
         upload, summary = _read_again(request, round, desk)
@@ -175,7 +175,7 @@ def store_rows_seen(request: HttpRequest, code: str, number: int, desk: str) -> 
 
 @require_POST
 def contexts_undo(request: HttpRequest, code: str, number: int, pk: int) -> HttpResponse:
-    """Remove the contexts of one file while nobody was given any of them."""
+    """Remove the contexts of one import while none of them has been shown to people."""
     round = owned_round(request, code, number, can_edit)
     batch = get_object_or_404(round.batches.select_related("round__task"), pk=pk)
     with as_message(request):
@@ -193,7 +193,7 @@ def _shown(
     name: str,
     terms: Terms = UNKNOWN_TERMS,
 ) -> dict[str, Any]:
-    """Return what the file brings, with the field that each column seems to fill.
+    """Return the preview of a file, with a guessed field for each column.
 
     Keeps the file until the person stores it.
     """
@@ -212,7 +212,7 @@ def _shown(
 
 
 def _read_again(request: HttpRequest, round: Round, desk: str) -> tuple[StoredUpload, Summary]:
-    """Return the upload of the ticket, and what it brings with the columns that were sent.
+    """Return the upload of the ticket, and its preview with the submitted columns.
 
     Raises UploadGone, FileError.
     """

@@ -19,12 +19,12 @@ from tasks.targets.services import remove_generator, set_generator
 
 
 class GeneratorSettings(SecretForm, GeneratorForm):
-    """The settings of a generator."""
+    """A form for the settings of a generator."""
 
 
 @require_http_methods(["GET", "POST"])
 def generator(request: HttpRequest, code: str) -> HttpResponse:
-    """Give the task a generator, change the one it has, or take it away."""
+    """Show the settings of the task's generator. A POST creates, changes or removes it."""
     task = owned_task(request, code, can_edit)
     who = person(request)
     existing = Generator.objects.filter(task=task).first()

@@ -36,9 +36,9 @@ TOO_MANY = gettext_noop("You have sent many tests. Go on in an hour.")
 
 @require_http_methods(["GET", "POST"])
 def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Show what a target answered lately. Editors send it three texts, outside any transaction.
+    """Show a target's recent answers. Editors can send it three texts, outside any transaction.
 
-    htmx sends each text by a request of its own, so that every answer is shown once it is there.
+    htmx sends one request per text, so that each answer appears when it arrives.
     """
     may = can_edit if request.method == "POST" else can_manage
     task = owned_task(request, code, may)
@@ -59,7 +59,10 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 
 def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
-    """Return the rounds that use the target, and a planned one that could. One query."""
+    """Return (the rounds that use the target, one planned round that could use it or None).
+
+    One query.
+    """
     entries = RoundTarget.objects.filter(round=OuterRef("pk"), target=target)
     rounds = target.task.rounds.annotate(uses=Exists(entries)).order_by("number")
     using: list[Round] = []
@@ -73,7 +76,7 @@ def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
 
 
 def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
-    """Send all three texts at once and return the rows of their answers."""
+    """Send all three texts and return the rows of their answers."""
     if is_used_up("test", person(request).pk):
         messages.error(request, _(TOO_MANY))
         return {}
@@ -85,7 +88,7 @@ def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
 
 
 def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
-    """Send one text and return the row of its answer, and which text is next. Raises Http404."""
+    """Send one text and return the row of its answer, and the next text. Raises Http404."""
     known_numbers = {str(number): number for number in range(TEXT_COUNT)}
     number = known_numbers.get(request.GET["text"], TEXT_COUNT)  # TEXT_COUNT: behind the last one
     following = _following(target, number)
@@ -103,7 +106,7 @@ def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
 
 
 def _following(target: TargetModel, number: int) -> dict[str, Any] | None:
-    """Return the text of this number that tests send, or None where there are no more."""
+    """Return the test text with this number, or None after the last one."""
     texts = build_samples(target.task)
     if number >= len(texts):
         return None
@@ -116,7 +119,7 @@ def _texts(config: TaskConfig, inputs: Any) -> dict[str, Any]:
 
 
 def _row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
-    """Return one of the three texts with its answer, or why there is none."""
+    """Return a test text with its answer, or with the reason why there is none."""
     texts = _texts(config, inputs)
     if isinstance(answer, NoAnswer):
         return {**texts, "failure": str(answer), "detail": answer.more}

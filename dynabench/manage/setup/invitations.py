@@ -35,7 +35,7 @@ MOST_ADDRESSES = 30
 
 
 class MailForm(InvitationForm):
-    """Invitations by mail."""
+    """A form for invitations by email."""
 
     addresses = forms.CharField(
         label=gettext_lazy("E-mail addresses"),
@@ -45,7 +45,7 @@ class MailForm(InvitationForm):
     field_order = ("addresses", "role", "days")
 
     def clean_addresses(self) -> list[str]:
-        """Return the addresses. The error names those that are not valid."""
+        """Return the addresses. The error names the invalid ones."""
         addresses: list[str] = self.cleaned_data["addresses"].replace(",", " ").split()
         if len(addresses) > MOST_ADDRESSES:
             message = _("Invite at most %(most)d people at a time.")
@@ -58,7 +58,7 @@ class MailForm(InvitationForm):
 
 
 class LinkForm(InvitationForm):
-    """An invitation link for many people."""
+    """A form for an invitation link for several people."""
 
     role = forms.ChoiceField(
         label=gettext_lazy("Role"),
@@ -73,7 +73,7 @@ class LinkForm(InvitationForm):
     def __init__(self, *args: Any, left: int | None, **kwargs: Any) -> None:
         """Limit how many people may use the link.
 
-        left: how many more people may become members; None: any number.
+        left: how many more people may become members; None for no limit.
         """
         super().__init__(*args, **kwargs)
         most = self.fields["most"]
@@ -91,7 +91,10 @@ class LinkForm(InvitationForm):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitations(request: HttpRequest, code: str) -> HttpResponse:
-    """Show all invitations with who accepted them, and forms for more. A link is shown once."""
+    """Show all invitations and who accepted them, with forms for new ones.
+
+    A link is shown only once.
+    """
     task = owned_task(request, code, can_own)
     mail_data = request.POST if "mail" in request.POST else None
     link_data = request.POST if "link" in request.POST else None
@@ -113,9 +116,9 @@ def invitations(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _send_mails(request: HttpRequest, task: Task, form: MailForm) -> bool:
-    """Send the invitations and return whether that was possible.
+    """Send the invitations. Return False if they were refused.
 
-    A person may name only some addresses an hour, because anybody could be mailed.
+    Each person may name only a limited number of addresses per hour, to prevent spam.
     """
     with as_form_error(form):
         user, values = person(request), form.cleaned_data
@@ -130,7 +133,7 @@ def _send_mails(request: HttpRequest, task: Task, form: MailForm) -> bool:
 
 @require_POST
 def invitation_revoke(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """End an invitation. People who accepted it stay members."""
+    """Revoke an invitation. People who accepted it stay members."""
     task = owned_task(request, code, can_own)
     with as_message(request):
         revoke_invitation(

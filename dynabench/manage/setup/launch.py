@@ -33,7 +33,7 @@ CONFIG = ("instructions", "examples")
 
 
 class MissingThing(NamedTuple):
-    """One missing thing: its words, the page where to add it, and whether it is required."""
+    """A missing part of a task, with the page where it is added and whether it is required."""
 
     gap: str
     words: str
@@ -44,7 +44,7 @@ class MissingThing(NamedTuple):
 def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[str, Any]:
     """Return the values of own/setup/_launch.html.
 
-    Empty once a round was opened, for an arena, and for people who may not edit the task.
+    Empty if a round was opened, for an arena, and for people who may not edit the task.
     """
     is_arena = task.config.kind == "arena"
     was_opened = any(round.state not in PLANNED_STATES for round in rounds)

@@ -29,7 +29,7 @@ from validation.judging.blind_services import begin_blind, end_blind
 
 
 def _seen_form(task: Task, data: Any = None) -> SeenForm:
-    """Return the form of who sees the task, without the choice that needs approval first."""
+    """Return the form for the task's visibility, without the choice that requires approval."""
     now = {"is_visible": task.is_visible, "allow_try_out": task.allow_try_out}
     form = SeenForm(data, initial=now)
     if needs_approval(task):
@@ -40,7 +40,7 @@ def _seen_form(task: Task, data: Any = None) -> SeenForm:
 
 @require_http_methods(["GET", "POST"])
 def access(request: HttpRequest, code: str) -> HttpResponse:
-    """Show who sees the task and its members. A POST changes who sees it."""
+    """Show the task's visibility and its members. A POST changes the visibility."""
     may = can_manage if request.method == "GET" else can_own
     task = owned_task(request, code, may)
     # Two unticked boxes are sent as nothing, so an empty POST is a form that was sent.
@@ -56,7 +56,7 @@ def access(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def member_add(request: HttpRequest, code: str) -> HttpResponse:
-    """Give a person a role, which counts once they have confirmed their address."""
+    """Give a person a role, which takes effect once they have confirmed their email address."""
     task = owned_task(request, code, can_own)
     form = MemberForm(request.POST)
     if form.is_valid():
@@ -72,7 +72,7 @@ def member_add(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
-    """Ask that the task may open to others than its members."""
+    """Ask for approval to open the task to non-members."""
     task = owned_task(request, code, can_own)
     form = approval_form(request, request.POST)
     if form.is_valid():
@@ -87,7 +87,10 @@ def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Give a member another role, or take the member out. The last owner stays one."""
+    """Change a member's role, or remove the member.
+
+    The last owner can be neither removed nor given another role.
+    """
     task = owned_task(request, code, can_own)
     member = get_object_or_404(task.members.colleagues().select_related("user"), pk=pk)
     form = RoleForm(request.POST)
@@ -107,7 +110,7 @@ def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_POST
 def blind(request: HttpRequest, code: str) -> HttpResponse:
-    """Begin to judge the task blindly, or end that; for its owners."""
+    """Start or stop the owner's blind judging of the task. Owners only."""
     task, owner = owned_task(request, code, can_own), person(request)
     with as_message(request):
         if "on" in request.POST:

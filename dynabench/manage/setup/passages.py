@@ -24,7 +24,7 @@ A_PAGE = 50
 
 
 class ContextFilter(ListFilter):
-    """The only context that is shown, by its id."""
+    """A form for the id of the only context to show."""
 
     context = forms.IntegerField(
         # Translators: noun: the text that people write about
@@ -37,7 +37,10 @@ class ContextFilter(ListFilter):
 
 @require_http_methods(["GET", "POST"])
 def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Show all contexts, the newest first. Editors retire or restore the selected ones."""
+    """Show all contexts, newest first.
+
+    A POST by an editor retires or restores the selected ones.
+    """
     if request.method == "POST":
         return _changed(request, owned_round(request, code, number, can_edit))
     round = owned_round(request, code, number, can_oversee)
@@ -57,12 +60,15 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def _is_id(text: str) -> bool:
-    """Return whether a text can be an id. A longer number would not fit the database's column."""
+    """Return whether a text can be an id.
+
+    A longer number would not fit into the database column.
+    """
     return text.isdecimal() and len(text) < 19
 
 
 def _count_uses(rows: QuerySet[Context]) -> QuerySet[Context]:
-    """Annotate each context with how often it was given to people, and with its examples."""
+    """Annotate each context with the number of times it was assigned, and of its examples."""
 
     # A subquery for each: two joins would multiply the rows of one by those of the other.
     def number(relation: str) -> Subquery:

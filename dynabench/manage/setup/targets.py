@@ -55,7 +55,7 @@ WORDS = {
 
 
 class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The settings of a model at an address, with its secret, that the person may set."""
+    """A form for the settings of a model at a URL, limited to those that the person may change."""
 
     secret = forms.CharField(
         label=gettext_lazy("Secret of the address"),
@@ -88,7 +88,7 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
         return values
 
     def settings_in(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the settings of these names, and the secret where it is given or deleted."""
+        """Return the named settings, and the secret if it is entered or deleted."""
         values = self.cleaned_data
         chosen = {}
         for name in names:
@@ -102,7 +102,7 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class TargetSettings(SecretForm, SettingsForm):
-    """The settings of a target."""
+    """A form for the settings of a target."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -112,7 +112,7 @@ class TargetSettings(SecretForm, SettingsForm):
 
 
 def limit_settings(form: SecretForm, user: User) -> None:
-    """Leave out what the person may not set, and name the rest."""
+    """Remove the fields that the person may not change, and label the others."""
     existing = form.instance if form.instance.pk else None
     # Such as a variable with a secret, which only administrators tie to an address.
     for name in list_fixed_settings(user, existing):
@@ -149,7 +149,7 @@ def target_add(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def show_registered(request: HttpRequest, target: TargetModel) -> None:
-    """Use a new target in a planned round that has none, and show where and what it answered."""
+    """Use a new target in a planned round without one, and show the round and the test's result."""
     round = add_where_missing(target=target, actor=person(request))
     if round:
         message = _("The target %(name)s is registered. Round %(number)d uses it.")
@@ -164,7 +164,7 @@ def show_registered(request: HttpRequest, target: TargetModel) -> None:
 
 @require_http_methods(["GET", "POST"])
 def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Change a target's settings."""
+    """Show the form for a target's settings. A POST changes them."""
     task = owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     who = person(request)
@@ -185,7 +185,7 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def target_delete(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Ask whether to delete a target that nothing uses. A POST deletes it."""
+    """Ask for confirmation to delete an unused target. A POST deletes it."""
     task = owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets, pk=pk)
     if request.method == "POST":
@@ -198,7 +198,7 @@ def target_delete(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Send one input to the target, outside any transaction, and show what comes back."""
+    """Send one input to the target, outside any transaction, and show the answer."""
     task = owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     form = InputForm(target, request.POST or None)

@@ -33,7 +33,7 @@ TOOLS_FIRST = list(TITLES) + sorted(LAYOUTS - TITLES.keys())
 
 
 class ToolForm(forms.Form):
-    """A file of another tool, and how to read it."""
+    """A form for a file of another tool and the way to read it."""
 
     layout = forms.ChoiceField(
         label=gettext_lazy("Where the file is from"),
@@ -63,13 +63,13 @@ class ToolForm(forms.Form):
 
     @property
     def reading(self) -> Wanted:
-        """Return what is read of the file."""
+        """Return the file's layout, the question to read, and whether people judge its examples."""
         values = self.cleaned_data
         return Wanted(values["layout"], values["question"], values["judge"])
 
 
 class StoreForm(ToolForm):
-    """The same choices for a file that was uploaded before."""
+    """A form with the same choices for a file that was uploaded before."""
 
     file = None  # type: ignore[assignment]
     ticket = forms.CharField()
@@ -78,7 +78,7 @@ class StoreForm(ToolForm):
 @takes(MAX_BYTES + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
 def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Choose a file, then see what it brings; nothing is stored."""
+    """Show the upload form; after an upload, show a preview. Stores no examples."""
     round = owned_round(request, code, number, can_edit)
     form = ToolForm()
     if request.method == "POST":
@@ -101,7 +101,7 @@ def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 @require_POST
 def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Store what the person has seen."""
+    """Store the examples of the preview."""
     round = owned_round(request, code, number, can_edit)
     form = StoreForm(request.POST)
     with as_message(request, UploadGone, FileError):

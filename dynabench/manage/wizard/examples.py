@@ -34,7 +34,7 @@ NEW = "new"
 
 
 class ExampleForm(forms.Form):
-    """An example: the fields of the context and of the input, and why it is good or bad."""
+    """A form for an example: its context and input fields, and why it is good or bad."""
 
     def __init__(self, config: TaskConfig, example: Data, sent: Any = None) -> None:
         super().__init__(sent)
@@ -66,7 +66,10 @@ class ExampleForm(forms.Form):
         self.fields[name] = field
 
     def write(self, data: Data, kind: str, key: str) -> None:
-        """Store the example in the place of that one, or as the last. Raises Refused."""
+        """Store the example in `data`, replacing the one with this key; a new one is appended.
+
+        kind: good or bad. Raises Refused if the replaced example no longer exists.
+        """
         example: Data = {"context": {}, "input": {}, "reason": self.cleaned_data["reason"]}
         for section in PARTS:
             for component in getattr(self.config, section):
@@ -97,7 +100,7 @@ class ExampleForm(forms.Form):
 
 
 def _config_of(data: Data) -> TaskConfig:
-    """Return the draft's configuration without its examples. Raises Http404 while it has errors."""
+    """Return the draft's configuration without its examples. Raises Http404 if it has errors."""
     try:
         # Examples that do not fit the fields any more must not stop the form that corrects them.
         return load_config(format_data(build_preview({**data, "examples": {}})))
@@ -106,7 +109,7 @@ def _config_of(data: Data) -> TaskConfig:
 
 
 def can_be_typed(config: TaskConfig) -> bool:
-    """Return whether examples can be written here: no field is a file or a conversation."""
+    """Return whether a form can hold the task's examples: no field is a file or a conversation."""
     for section in PARTS:
         for component in getattr(config, section):
             if component.is_media or component.type == "chat":
@@ -115,7 +118,7 @@ def can_be_typed(config: TaskConfig) -> bool:
 
 
 def listed_examples(data: Data) -> dict[str, Any]:
-    """Return the examples there are, and whether more can be written here."""
+    """Return the draft's examples, and whether the form can hold more of them."""
     try:
         is_typed = can_be_typed(_config_of(data))
     except Http404:
@@ -128,12 +131,15 @@ def listed_examples(data: Data) -> dict[str, Any]:
 
 
 def _key(example: Data) -> str:
-    """Return the name of an example in addresses: a digest, so that it never means another one."""
+    """Return a digest that identifies the example in URLs.
+
+    Unlike an index, it never refers to another example later.
+    """
     return sha256(json.dumps(example, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _place(examples: Sequence[Data], key: str) -> int | None:
-    """Return the place of the example that a key names, or None."""
+    """Return the index of the example with this key, or None."""
     for index, example in enumerate(examples):
         if _key(example) == key:
             return index
@@ -141,7 +147,7 @@ def _place(examples: Sequence[Data], key: str) -> int | None:
 
 
 def _words(example: Data) -> str:
-    """Return the beginning of an example's texts."""
+    """Return the beginning of an example's first text."""
     for section in ("input", "context"):
         for value in (example.get(section) or {}).values():
             if isinstance(value, str):
@@ -151,7 +157,7 @@ def _words(example: Data) -> str:
 
 @require_http_methods(["GET", "POST"])
 def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
-    """Write an example, or change it, or take it away."""
+    """Show the form for one example. A POST previews, stores or removes the example."""
     draft = own_draft(request, pk)
     data = parse_data(draft.text)
     config, examples = _config_of(data), get_value(data, ("examples", kind), ())

@@ -98,21 +98,27 @@ LAST = ("required", "is_answer", "when", "judges_see", "judges_label", "place", 
 
 
 def places_for(kind: str) -> list[str]:
-    """Return the places where fields of a type may be; one without a type only repeats an input."""
+    """Return the places that a field of this type may be in.
+
+    Returns none without a type: such a field only repeats an input.
+    """
     if not kind:
         return []
     return [place for place in PLACE_WORDS if _section(place) in FIELD_TYPES[kind].places]
 
 
 def _section(place: str) -> str:
-    """Return what a type of field calls a place: both kinds of questions are metadata."""
+    """Return the name that field types use for a place.
+
+    Questions to authors and questions to judges are both metadata.
+    """
     if place in ("create", "validate"):
         return "metadata"
     return place
 
 
 def type_choices(place: str = "") -> list[tuple[str, Any]]:
-    """Return the types that work in a place, or all, in words."""
+    """Return the types that a field in this place may have, or all types, with titles."""
     fitting = list(FIELD_TYPES)
     if place:
         fitting = list_types_for(_section(place))
@@ -122,7 +128,7 @@ def type_choices(place: str = "") -> list[tuple[str, Any]]:
 
 
 class AddForm(forms.Form):
-    """A further field: its other settings have a page of their own."""
+    """A form that adds a field. The field's other settings have a page of their own."""
 
     label = forms.CharField(label=gettext_lazy("Label"), max_length=200)
     type = forms.ChoiceField(label=gettext_lazy("Kind"))
@@ -144,7 +150,7 @@ class AddForm(forms.Form):
         return values
 
     def write(self, data: Data) -> None:
-        """Add the field, as the last one of its place."""
+        """Append the field to its place in `data`."""
         values = self.cleaned_data
         kind, place = FIELD_TYPES[values["type"]], values["place"]
         new_field = {
@@ -160,7 +166,7 @@ class AddForm(forms.Form):
 
 
 def conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
-    """Return the conditions under which a field of this place may be asked, as JSON, with words."""
+    """Return (condition as JSON, words) for the conditions under which this field may be asked."""
     choices: list[tuple[dict[str, str], Any]] = []
     if place == "validate":
         verdicts = {"correct": _("judged correct"), "incorrect": _("judged incorrect")}
@@ -181,7 +187,7 @@ def conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
 
 
 def _fields_before(data: Data, place: str, index: int) -> Iterator[Data]:
-    """Yield the fields with one label that people have filled in before this field is asked."""
+    """Yield the single-label fields that people have filled in before this field is asked."""
     earlier = {
         "input": ("input",),
         "create": ("input", "create"),
@@ -197,14 +203,14 @@ def _fields_before(data: Data, place: str, index: int) -> Iterator[Data]:
 
 
 def _value(label: Any) -> str:
-    """Return the value of a label, which is written alone or with more about it."""
+    """Return the value of a label, which is a string or a dictionary with further keys."""
     if isinstance(label, dict):
         return str(label["value"])
     return str(label)
 
 
 class FieldForm(forms.Form):
-    """The settings of a field, but for its labels and tags."""
+    """A form for the settings of a field, except its labels and tags."""
 
     was = forms.CharField(widget=forms.HiddenInput, required=False)
     label = forms.CharField(label=gettext_lazy("Label"), max_length=200, required=False)
@@ -301,14 +307,14 @@ class FieldForm(forms.Form):
 
     @property
     def rows(self) -> str:
-        """Return the key that has a row for each of its values: labels, tags or none."""
+        """Return the key with one row per value: `labels`, `tags` or neither."""
         for key in ("labels", "tags"):
             if key in self.kind.keys:
                 return key
         return ""
 
     def write(self, data: Data) -> None:
-        """Write the settings into the field that stands there now. Raises LookupError."""
+        """Write the settings into the field that is now at this place. Raises LookupError."""
         values, field = self.cleaned_data, get_fields(data, self.at)[self.index]
         # Another window moved or removed it: this place has another field now.
         if field.get("name", "") != values["was"]:
@@ -334,7 +340,7 @@ class FieldForm(forms.Form):
         tidy_data(data)
 
     def _write_keys(self, field: Data) -> None:
-        """Write the keys of all types and those of this one; None takes a key away."""
+        """Write the keys of all types and those of this type; None removes a key."""
         values = self.cleaned_data
         for key in ["label", "help", *KEY_FIELDS]:
             if key in values:
@@ -353,7 +359,7 @@ class FieldForm(forms.Form):
             set_value(field, ("when",), condition)
 
     def _write_for_judges(self, field: Data) -> None:
-        """Write what judges see of the field; in another place that says nothing."""
+        """Write what judges see of the field, if the setting applies to its place."""
         values = self.cleaned_data
         judges_see = judges_label = None
         if values["place"] == self.at:
@@ -366,7 +372,7 @@ class FieldForm(forms.Form):
 def _is_alone(data: Data, name: str) -> bool:
     """Return whether one field has the name, or only an input and its output.
 
-    What refers to a name that two fields have by mistake stays with the other when one is renamed.
+    If two fields share a name by mistake, references stay with the other one on a rename.
     """
     homes = []
     for place in PLACE_PATHS:
@@ -377,14 +383,14 @@ def _is_alone(data: Data, name: str) -> bool:
 
 
 def _first(fields: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields that come before LAST, in their order on the page."""
+    """Return the names of the fields before those of LAST, in page order."""
     begin = ["was", "label", "type", "help"]
     placed = {*begin, *LAST}
     return begin + [name for name in fields if name not in placed]
 
 
 def _answer_too(data: Data, name: str, is_output: bool) -> None:
-    """Let an input be an output too, or not."""
+    """Add the input to the outputs or remove it from them, as `is_output` says."""
     outputs = get_fields(data, "output")
     there = [output for output in outputs if output.get("name") == name]
     if is_output and not there:
@@ -397,7 +403,7 @@ LONGEST_LABEL = 100
 
 
 class LabelForm(forms.Form):
-    """One label, or one tag, which has only a value and a colour."""
+    """A form for one label, or for one tag, which has only a value and a colour."""
 
     value = forms.CharField(label=gettext_lazy("Label"), max_length=LONGEST_LABEL, required=False)
     colour = forms.ChoiceField(
@@ -417,7 +423,7 @@ LABELS = forms.formset_factory(LabelForm, extra=2, max_num=200)
 
 
 def label_rows(field: Data, key: str, sent: Any = None) -> Any:
-    """Return the formset of a field's labels or tags, or None where it has none."""
+    """Return the formset for a field's labels or tags, or None if the field has none."""
     if not key:
         return None
     colours = field.get("colours") or {}
@@ -437,7 +443,7 @@ def label_rows(field: Data, key: str, sent: Any = None) -> Any:
 
 
 def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
-    """Write the rows that have a value, then pasted lines that are new; an emptied one is gone."""
+    """Write the rows that have a value, then the new ones of the pasted lines."""
     labels_kept = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
     values = {row["value"] for row in labels_kept}
     # Once each, in their order.
@@ -459,10 +465,10 @@ def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
 
 
 def field_title(field: Data) -> str:
-    """Return what people read above a field."""
+    """Return a field's title on pages."""
     return str(field.get("label") or field.get("name") or "")
 
 
 def type_words(field: Data) -> str:
-    """Return the kind of a field in words; empty where an input says it."""
+    """Return the title of a field's type; empty for a field without a type."""
     return str(TYPES.get(get_value(field, ("type",), ""), ""))

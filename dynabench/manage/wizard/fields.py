@@ -54,7 +54,7 @@ STALE = gettext_noop("The fields were changed in another window. Look at them ag
 def _listed(data: Data, focus: str) -> list[dict[str, Any]]:
     """Return the fields by place.
 
-    focus: the button that takes the focus, such as `input-1-up`.
+    focus: the button that gets the focus, such as `input-1-up`.
     """
     listed = []
     for place, words in PLACE_WORDS.items():
@@ -80,17 +80,14 @@ def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
 
 
 def _input_title(data: Data, output: Data) -> str:
-    """Return what people read above the input of an output's name."""
+    """Return the title of the input with the output's name, or else the output's own title."""
     inputs = {field.get("name"): field_title(field) for field in get_fields(data, "input")}
     return inputs.get(output.get("name"), "") or field_title(output)
 
 
 @require_http_methods(["GET", "POST"])
 def fields_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show all fields, and the form that adds one.
-
-    A field typed there is also added on the way to another step.
-    """
+    """Show all fields, and a form that adds one. Going to another step also adds a typed field."""
     draft = own_draft(request, pk)
     if "fields" not in list_steps(parse_data(draft.text)):
         raise Http404
@@ -121,7 +118,7 @@ def fields_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def fields_change(request: HttpRequest, pk: int) -> HttpResponse:
-    """Move a field or take it away: `do` is up, down, remove or move, then place and index."""
+    """Move or remove a field. `do` is up, down, remove or move, then place and index."""
     draft = own_draft(request, pk)
     focus = ""
     with as_message(request, ConfigError):
@@ -130,7 +127,7 @@ def fields_change(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _move(draft: TaskDraft, words: list[str]) -> str:
-    """Change the draft and return the button that then takes the focus.
+    """Change the draft and return the button that gets the focus.
 
     words: up, down, remove or move; place and index of the field; for move the new place and index.
     Raises Refused, ConfigError.
@@ -162,7 +159,7 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
 
 @require_http_methods(["GET", "POST"])
 def field_page(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse:
-    """Show a field's settings, with its labels and their colours. A POST stores them."""
+    """Show a field's settings with its labels and colours. A POST stores them."""
     draft = own_draft(request, pk)
     data = parse_data(draft.text)
     current = field_at(data, place, index)
@@ -197,7 +194,7 @@ def field_page(request: HttpRequest, pk: int, place: str, index: int) -> HttpRes
 
 
 def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
-    """Write the labels, then the field: another kind of field may have no labels."""
+    """Write the labels, then the field, because another type may not have labels."""
     if rows is not None:
         pasted = form.cleaned_data.get("pasted", "")
         write_labels(get_fields(data, form.at)[form.index], form.rows, rows, pasted)
@@ -207,7 +204,7 @@ def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
 def _store_field(
     request: HttpRequest, draft: TaskDraft, form: FieldForm, rows: Any
 ) -> HttpResponse:
-    """Store a field and return the redirect that follows: to its own page where its kind is new.
+    """Store a field and return a redirect: to the field's own page if its type changed.
 
     Raises Refused.
     """

@@ -46,14 +46,14 @@ BRACED = re.compile(r"\{(\w+)\}")
 
 
 def metric_title(metric: str) -> str:
-    """Return what pages call a metric. A custom metric goes by its name."""
+    """Return the title of a metric on pages; the name for a custom metric."""
     if metric in SCORED:
         return SCORED[metric].title
     return metric
 
 
 class GoalForm(StepForm):
-    """The task's name and goal."""
+    """A form for the task's name and goal."""
 
     PATHS = {
         "name": ("name",),
@@ -106,7 +106,7 @@ class GoalForm(StepForm):
                 )
 
     def clean(self) -> dict[str, Any]:
-        """Refuse braces that stand for no field, as no preview could fill them."""
+        """Refuse placeholders in braces that name no field, because no preview could fill them."""
         values: dict[str, Any] = super().clean() or {}
         for name in BRACED.findall(values.get("goal_text") or ""):
             if name != values.get("goal_field"):
@@ -116,7 +116,7 @@ class GoalForm(StepForm):
 
 
 class AnswerForm(StepForm):
-    """The rule that says when the model is fooled, and the metrics."""
+    """A form for the metrics and the rule that decides when a model is fooled."""
 
     PATHS = {
         "rule": ("verdict", "type"),
@@ -248,7 +248,7 @@ class AnswerForm(StepForm):
         )
 
     def _put_question(self, rule: Data, kind: str) -> None:
-        """Write what the author is asked, which asks only where nothing is marked."""
+        """Write the question to the author and its answers into the rule."""
         values = self.cleaned_data
         if kind == "ask_user" and values.get("marked_is_wrong"):
             rule["marked_is_wrong"] = True
@@ -258,7 +258,7 @@ class AnswerForm(StepForm):
 
 
 class WordsForm(StepForm):
-    """Instructions and the content warning, which people read before they write."""
+    """A form for the instructions and the content warning, which people read before they write."""
 
     PATHS = {"instructions": ("instructions",), "warning": ("content_warning", "text")}
     instructions = forms.CharField(
@@ -294,7 +294,7 @@ class WordsForm(StepForm):
         self.initial["help_lines"] = "\n".join(lines)
 
     def clean_help_lines(self) -> list[dict[str, str]]:
-        """Return region and text of each line."""
+        """Return the region and text of each line."""
         places = []
         for number, line in enumerate(self.cleaned_data["help_lines"].splitlines(), 1):
             before, _colon, after = line.partition(":")
@@ -307,7 +307,7 @@ class WordsForm(StepForm):
         return places
 
     def clean(self) -> dict[str, Any]:
-        """Refuse places of help without a warning, of which they are a part."""
+        """Refuse helplines without a content warning, because they are part of it."""
         values: dict[str, Any] = super().clean() or {}
         if values.get("help_lines") and not values.get("warning"):
             self.add_error("warning", _("Say here of what people are warned who may need help."))
@@ -321,7 +321,7 @@ class WordsForm(StepForm):
 
 
 class JudgingForm(StepForm):
-    """How examples are judged."""
+    """A form for how examples are judged."""
 
     PATHS = {
         "mode": ("validation", "mode"),
@@ -410,7 +410,7 @@ class JudgingForm(StepForm):
 
 
 class LimitsForm(StepForm):
-    """Caps, and help with writing."""
+    """A form for limits and writing aids."""
 
     PATHS = {
         "tries_per_context": ("limits", "tries_per_context"),

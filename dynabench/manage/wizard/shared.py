@@ -53,7 +53,7 @@ STEP_WORDS = {
 
 
 class Mend(NamedTuple):
-    """A problem, and the page of the step or field where it is fixed."""
+    """A problem, with the step and the URL of the page where it is fixed."""
 
     problem: Problem
     step: str
@@ -61,9 +61,9 @@ class Mend(NamedTuple):
 
 
 def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
-    """Return a draft of the person.
+    """Return one of the person's drafts.
 
-    Raises Http404, also where they may no longer edit the draft's task.
+    Raises Http404, also if they may no longer edit the draft's task.
     """
     drafts = person(request).task_drafts.select_related("task", "owner")
     draft = get_object_or_404(drafts, pk=pk)
@@ -73,7 +73,10 @@ def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
 
 
 def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
-    """Return what to fix or consider in the configuration that a draft comes to."""
+    """Return the errors and warnings of the configuration that the draft would become.
+
+    text: its text, by default made from the draft.
+    """
     # The text with what every configuration has, as it would be stored.
     text = text or draft_text(draft)
     if draft.task:  # some parts may not change any more
@@ -87,7 +90,7 @@ def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
 
 
 def field_at(data: Data, place: str, index: int) -> Data | None:
-    """Return the field at an index of a place, or None where there is none."""
+    """Return the field at an index of a place, or None."""
     if place not in PLACE_PATHS:
         return None
     fields = get_fields(data, place)
@@ -101,14 +104,17 @@ NO_OUTPUT_FIX = gettext_noop("open a field that people fill in, and tick that th
 
 
 def _in_words(problem: Problem) -> Problem:
-    """Return a missing output in the words of the steps, without YAML; other problems unchanged."""
+    """Return a missing output reworded for the wizard, without YAML; other problems unchanged."""
     if problem.path != "output" or problem.severity != "error":
         return problem
     return replace(problem, path="", message=NO_OUTPUT, fix=NO_OUTPUT_FIX)
 
 
 def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
-    """Return the problems of a step, once its data has begun, or those of one path in it."""
+    """Return a step's problems, or only those whose path begins with `path`.
+
+    Returns none while the step has no data.
+    """
     # Nobody is told of errors in what they have not filled in yet.
     if not is_begun(parse_data(draft.text), step):
         return []
@@ -117,7 +123,7 @@ def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
 
 
 def _page(draft: TaskDraft, path: str) -> str:
-    """Return the address of the page on which a problem at this path is fixed."""
+    """Return the URL of the page where a problem at this path is fixed."""
     field_place, data = parse_field_path(path), parse_data(draft.text)
     if field_place:
         place, index = field_place
@@ -128,7 +134,7 @@ def _page(draft: TaskDraft, path: str) -> str:
 
 
 def go_on(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
-    """Redirect to the step that the person goes to once this one is stored."""
+    """Redirect to the step that the person chose, by default the one after `step`."""
     steps = list_steps(parse_data(draft.text))
     next_step = request.POST.get("go", "")
     if next_step == "later":
@@ -141,7 +147,7 @@ def go_on(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
 
 
 def leave_draft(task: Task | None) -> HttpResponse:
-    """Redirect to the page on which the person began the draft."""
+    """Redirect to the page on which the person started the draft."""
     if task:
         return redirect("own:config", task.code)
     return redirect("new")
@@ -156,7 +162,10 @@ def show_step(
     template: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Show the page of a step, with all steps around it and what the steps do not show."""
+    """Show the page of a step, with links to all steps.
+
+    The page lists the settings that no step shows.
+    """
     data = parse_data(draft.text)
     steps = [(name, STEP_WORDS[name]) for name in list_steps(data)]
     around = {
@@ -173,7 +182,7 @@ def show_step(
 
 
 def preview_page(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
-    """Show the write or the judge page by the data, with the task's contexts where it has some."""
+    """Show the write page or the judge page for the data, with the task's contexts if any."""
     text = format_data(build_preview(data))
     parsed, problems = check_config(text)
     # Without a page: the template then shows only the problems.
@@ -191,7 +200,7 @@ def preview_page(request: HttpRequest, draft: TaskDraft, data: Data, page: str) 
 
 
 def is_preview(request: HttpRequest) -> bool:
-    """Return whether a form was sent to be previewed, which never stores anything."""
+    """Return whether the form was sent for a preview, which never stores anything."""
     return "page" in request.POST
 
 
@@ -202,9 +211,9 @@ def show_preview(
     form: BaseForm | None = None,
     write: Callable[[Data], object] | None = None,
 ) -> HttpResponse:
-    """Show the preview with what was typed, as far as it can be read. Nothing is stored.
+    """Show a preview with the values typed so far. Nothing is stored.
 
-    form, write: the form and what puts it into the draft's data. A form with errors is left out.
+    write: puts the form's values into the draft's data. An invalid form is left out.
     """
     data = parse_data(draft.text)
     if form is not None and write is not None and form.is_valid():

@@ -25,7 +25,7 @@ NONE = ("", gettext_lazy("None"))
 
 
 def default_of(path: Path) -> Any:
-    """Return the value that counts where a configuration has none."""
+    """Return the default of a setting, or None."""
     section = PARTS.get(path[:-1])
     if section is None:
         return None
@@ -38,7 +38,7 @@ def text_area(rows: int) -> forms.Textarea:
 
 
 def require_both(form: forms.Form, *pair: str) -> None:
-    """Refuse one of two answers without the other."""
+    """Add an error if only one of two fields is filled in."""
     values = form.cleaned_data
     for name, other in (pair, pair[::-1]):
         if values.get(other) and not values.get(name):
@@ -46,7 +46,7 @@ def require_both(form: forms.Form, *pair: str) -> None:
 
 
 class StepForm(forms.Form):
-    """The form of a step. `PATHS` says where each field's value is in the draft's data."""
+    """A base form for a step. `PATHS` says where each field's value is in the draft's data."""
 
     PATHS: ClassVar[Mapping[str, Path]] = {}
 
@@ -60,10 +60,13 @@ class StepForm(forms.Form):
         self.arrange(full)
 
     def arrange(self, data: Data) -> None:
-        """Fit the fields to the data."""
+        """Adapt the fields to the data."""
 
     def choose(self, name: str, options: Sequence[str], none: Any = NONE) -> None:
-        """Let a field offer these, and what it holds."""
+        """Set a field's choices.
+
+        They are `none`, the options, and the current value if it is not among them.
+        """
         current = self.initial.get(name)
         choices = [none]
         choices += [(option, option) for option in options]
@@ -73,7 +76,7 @@ class StepForm(forms.Form):
         field.choices = choices
 
     def write(self, data: Data) -> None:
-        """Write what was filled in, without what holds anyway."""
+        """Write the submitted values to `data`, without those that equal the default."""
         for name, path in self.PATHS.items():
             if name in self.fields:
                 value = self.cleaned_data[name]

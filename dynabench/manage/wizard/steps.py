@@ -49,7 +49,7 @@ from tasks.permissions import can_edit, can_make_tasks
 
 @require_POST
 def draft_new(request: HttpRequest) -> HttpResponse:
-    """Begin a draft of a new task with nothing."""
+    """Create an empty draft of a new task."""
     with as_message(request):
         draft = begin_draft(owner=person(request), source=None)
         return redirect("draft-step", draft.pk, "goal")
@@ -58,7 +58,7 @@ def draft_new(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def draft_change(request: HttpRequest, code: str) -> HttpResponse:
-    """Begin a draft of a task's next configuration, or go on with the person's own."""
+    """Create a draft of a task's next configuration, or continue the person's own."""
     task = owned_task(request, code, can_edit)
     draft = begin_change(task=task, owner=person(request))
     return redirect("draft-step", draft.pk, "goal")
@@ -66,7 +66,7 @@ def draft_change(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
-    """Show a step that is one form. A POST stores it and goes on."""
+    """Show a step that is one form. A POST stores the form and shows the next step."""
     draft = own_draft(request, pk)
     data = parse_data(draft.text)
     # An arena has fewer steps.
@@ -90,14 +90,14 @@ def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
 @xframe_options_sameorigin
 @require_safe
 def draft_preview(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the write or the judge page by the draft."""
+    """Show the write page or the judge page for the draft."""
     draft = own_draft(request, pk)
     return preview_page(request, draft, parse_data(draft.text), request.GET.get("page", "write"))
 
 
 @require_http_methods(["GET", "POST"])
 def finish_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show what is missing, the text, and the form that makes the draft a task."""
+    """Show the draft's problems, its text, and the form that creates the task."""
     draft = own_draft(request, pk)
     if is_preview(request):
         return show_preview(request, draft)
@@ -121,7 +121,7 @@ def finish_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _name_as_typed(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
-    """Return the draft with the name and code that were typed, if they could be the task's."""
+    """Return the draft with the typed name and code, if they are valid for the task."""
     form.is_valid()  # leaves out of `cleaned_data` what could not be the task's
     name = form.cleaned_data.get("name") or draft.name
     code = form.cleaned_data.get("code") or draft.code
@@ -129,7 +129,7 @@ def _name_as_typed(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
 
 
 def _finish_draft(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> HttpResponse:
-    """Make the task and return the redirect to its dashboard. Raises ConfigError, Refused."""
+    """Create the task and return a redirect to its dashboard. Raises ConfigError, Refused."""
     values = form.cleaned_data
     draft = _name_as_typed(draft, form)
     task = finish_draft(draft=draft, code=values["code"])
@@ -139,7 +139,7 @@ def _finish_draft(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> 
 
 @require_http_methods(["GET", "POST"])
 def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the draft's text, to edit by hand. One with errors is shown again and not stored."""
+    """Show the draft's text for editing. A text with errors is shown again and not stored."""
     draft = own_draft(request, pk)
     text = draft_text(draft)
     now = hash_text(text)

@@ -52,17 +52,17 @@ TEXT = "The text of example {} is nobody's but the task's."
 
 
 class Breach(Exception):
-    """An expectation that does not hold. The message shows what was seen."""
+    """Raised when a hostile model got further than it may. The message shows what was seen."""
 
 
 def expect_that(holds: object, seen: object) -> None:
-    """Raise Breach, with what was seen, unless something holds."""
+    """Raise Breach with `seen` as its message unless `holds` is true."""
     if not holds:
         raise Breach(str(seen))
 
 
 class Seen(NamedTuple):
-    """The end and the answers of a run, by the rule about missing answers of every evaluation."""
+    """The ending and the answers of a run, with missing answers treated as in every evaluation."""
 
     ending: Ending
     answers: CollectedAnswers
@@ -70,7 +70,7 @@ class Seen(NamedTuple):
 
     @property
     def labels(self) -> list[str | None]:
-        """Return the answers in the order of the examples; None for a missing one."""
+        """Return the answers in the order of the examples; None for a missing answer."""
         labels: list[str | None] = []
         for answer in self.answers.in_order():
             labels.append(answer.value if answer else None)
@@ -78,7 +78,10 @@ class Seen(NamedTuple):
 
 
 class Bench:
-    """A session of hostile runs. `folder` takes its files; `close` removes everything else."""
+    """A session of hostile runs.
+
+    folder: where it keeps its files. `close` removes everything outside the folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.token = folder, uuid.uuid4().hex[:8]
@@ -89,9 +92,10 @@ class Bench:
         self.is_gvisor = DockerRunner("").name == "docker-runsc"
 
     def build(self, *instructions: str) -> str:
-        """Build an image of hostile models with more lines in its Dockerfile, and return its id.
+        """Build an image for hostile models and return its id.
 
-        Raises LookupError where neither of our images is there to build on.
+        instructions: further lines of its Dockerfile. Raises LookupError if none of our images
+        exists to build on.
         """
         base = next(filter(has_image, (BASE_IMAGE, RUNTIME_IMAGE)), None)
         if base is None:
@@ -106,7 +110,7 @@ class Bench:
         return str(image.id)
 
     def close(self) -> None:
-        """Remove the images, and the containers that a breach may have left."""
+        """Remove the images, and any containers that a breach left behind."""
         # Containers first: an image that one uses cannot be removed.
         for name in self.left():
             remove_container(name)
@@ -116,17 +120,17 @@ class Bench:
                 client.images.remove(image.id, force=True)
 
     def key(self) -> str:
-        """Return a key for a run of this session."""
+        """Return a new run key that belongs to this session."""
         return f"hostile-{self.token}-{uuid.uuid4().hex[:8]}"
 
     def left(self) -> list[str]:
-        """Return the containers of this session that are still there."""
+        """Return the containers of this session that still exist."""
         return [ours.name for ours in list_ours(f"hostile-{self.token}-")]
 
     def inputs(self, script: str) -> Path:
-        """Write a file of examples, the first with the script, and return its path.
+        """Write a file of examples, the first of which contains the script, and return its path.
 
-        Right answers lie in the same folder, where no model may read them.
+        The right answers are in the same folder, where no model may read them.
         """
         # Runs go on at the same time, so each has a folder of its own.
         folder = self.folder / uuid.uuid4().hex
@@ -149,7 +153,7 @@ class Bench:
         limits: Limits = LIMITS,
         beat: Beat = lambda: None,
     ) -> Seen:
-        """Run a script as a model. What `beat` raises passes through."""
+        """Run a script as a model. Exceptions of `beat` propagate."""
         answers = CollectedAnswers("label", LABELS, [f"e{number}" for number in range(SIZE)])
         ending = DockerRunner(key or self.key()).run(
             Runnable(image=image or self.image, labels=LABELS),

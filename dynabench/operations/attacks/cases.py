@@ -17,15 +17,16 @@ TABLE = Path(__file__).with_name("cases.yaml")
 
 @dataclass(frozen=True)
 class Case:
-    """One hostile model.
+    """A hostile model and the result that the sandbox must give.
 
-    script: Python, run inside the sandbox with the tools of `bench.BOOT`; image: more lines of its
-    Dockerfile. outcomes: one of them must come; in_gvisor: also right there, where a child's end is
-    the end of all, and files in memory are counted and not limited. log: one of these stands in the
-    log; sentence: stands in what the submitter is shown; holds: a function of `checks` that raises
-    Breach when something else is wrong. neighbour: a good model beside it succeeds.
-    Cases that are no single run have a `check` instead, a function that returns what it saw and
-    raises Breach. elsewhere: the test of what cannot be shown here.
+    script: Python, run inside the sandbox with the tools of `bench.BOOT`. image: further lines of
+    its Dockerfile. outcomes: the permitted outcomes. in_gvisor: further outcomes permitted in
+    gVisor, where the end of a child ends everything and files in memory are counted, not limited.
+    log: texts of which the log must contain one. sentence: text that the submitter must be shown.
+    holds: a function of `checks` that raises Breach if something else is wrong. neighbour: whether
+    a good model that runs at the same time must succeed. check: instead of a run, a function of
+    `checks` that returns what it saw or raises Breach. elsewhere: the test that covers what cannot
+    be shown here.
     """
 
     number: int
@@ -44,7 +45,7 @@ class Case:
     elsewhere: str = ""
 
     def run(self, bench: Bench) -> str:
-        """Run the case and return what was seen. Raises Breach."""
+        """Run the case and return a description of the result. Raises Breach."""
         if self.check:
             return str(getattr(checks, self.check)(bench))
         good = None
@@ -73,7 +74,7 @@ class Case:
 
 
 def _case(limits: dict[str, int] | None = None, **fields: Any) -> Case:
-    """Return the case of an entry of the table, with tuples for its lists."""
+    """Return the case of a table entry, with tuples for its lists."""
     for name, value in fields.items():
         if isinstance(value, list):
             fields[name] = tuple(value)

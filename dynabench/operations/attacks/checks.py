@@ -41,12 +41,12 @@ SLOW = "import time\ntime.sleep(60)"
 
 
 def warns_of_memory(seen: Seen) -> None:
-    """Expect a warning about the memory of a child that was ended."""
+    """Check that there is a warning about the memory of a child process that was killed."""
     expect_that(any("memory" in warning for warning in seen.ending.warnings), seen.ending)
 
 
 def log_is_cut(seen: Seen) -> None:
-    """Expect a bounded log whose first line says that it was cut."""
+    """Check that the log is bounded and that its first line says so."""
     log = seen.ending.log
     # With room for the line that says so.
     expect_that(len(log) < LIMITS.log_bytes + 100, len(log))
@@ -54,7 +54,7 @@ def log_is_cut(seen: Seen) -> None:
 
 
 def log_is_redacted(seen: Seen) -> None:
-    """Expect the examples in the owners' log, and none of them in the submitter's."""
+    """Check that the owners' log contains the examples and the submitter's log does not."""
     redacted_log = redacted(seen.ending.log, texts=seen.texts)
     expect_that(seen.texts[-1] in seen.ending.log, seen.ending.log)
     expect_that(MARK in redacted_log, redacted_log)
@@ -62,28 +62,28 @@ def log_is_redacted(seen: Seen) -> None:
 
 
 def log_is_inert(seen: Seen) -> None:
-    """Expect a log that neither a terminal nor a page obeys."""
+    """Check that the log contains nothing that a terminal or a page would interpret."""
     page = Engine().from_string("<pre>{{ log }}</pre>").render(Context({"log": seen.ending.log}))
     expect_that("\x1b" not in page and "\u202e" not in page, page)
     expect_that("<script>" not in page and "{{ settings }}" in page, page)
 
 
 def digits_are_few(seen: Seen) -> None:
-    """Expect few digits, so that a probability cannot carry much."""
+    """Check that probabilities have few digits, so that they cannot smuggle out data."""
     prob = next(answer for answer in seen.answers.in_order() if answer).prob
     expect_that(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
 
 
 def _runs(bench: Bench, script: str, image: str) -> None:
-    """Expect that a model in an image answers everything and says nothing else."""
+    """Check that a model in this image answers every example and logs nothing."""
     seen = bench.run(f"{script}\n{GOOD}", image=image)
     expect_that(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
 
 
 def volume(bench: Bench) -> str:
-    """Check that an image's volumes are refused, and read-only when it runs all the same.
+    """Check that an image with volumes is refused, and that its volumes are read-only if it runs.
 
-    Docker would mount a disk of the host there, writable.
+    Docker would otherwise mount a writable disk of the host there.
     """
     image = bench.build("VOLUME /data /more")
     reasons = check_image(inspect_image(image))
@@ -94,7 +94,7 @@ def volume(bench: Bench) -> str:
 
 
 def ids_are_fresh(bench: Bench) -> str:
-    """Check that two runs of one set share neither an id nor the order."""
+    """Check that two runs of one set share no id and have different orders."""
     rows = [{"text": str(number)} for number in range(1000)]
     runs = [Sent(bench.folder / f"sent-{number}") for number in range(2)]
     for run in runs:
@@ -112,7 +112,7 @@ def _rows_of(run: Sent) -> list[dict[str, Any]]:
 
 
 def by_chance(bench: Bench) -> str:
-    """Check that runs are kept apart, so that they can be compared."""
+    """Check that a model that answers at random gives different answers in two runs."""
     script = "import random\nfor example in examples: answer(example, random.choice(['yes', 'no']))"
     first, second = bench.run(script), bench.run(script)
     expect_that(
@@ -124,7 +124,7 @@ def by_chance(bench: Bench) -> str:
 
 
 def times_are_not_kept(bench: Bench) -> str:
-    """Check that nothing of time is kept of an answer, and only sums of a run."""
+    """Check that no times are stored per answer, but only sums per run."""
     names = {field.name for field in dataclasses.fields(Answer)}
     expect_that(names == {"value", "prob", "logprob", "tokens"}, names)
     sums = [field.name for field in dataclasses.fields(Usage) if "seconds" in field.name]
@@ -152,7 +152,7 @@ def archives(bench: Bench) -> str:
 
 
 def moved_tag(bench: Bench) -> str:
-    """Check that a run names an image by its id, and that a tag is not pulled."""
+    """Check that a run identifies an image by its id, and that a tag is not pulled."""
     checked = bench.build("ENV VERSION=checked")
     other = bench.build("ENV VERSION=other")
     tag = f"dynabench-hostile:{bench.token}"
@@ -170,7 +170,7 @@ def moved_tag(bench: Bench) -> str:
 
 
 def odd_images(bench: Bench) -> str:
-    """Check images that were made by hand, because nobody here can build them."""
+    """Check handmade images, of another architecture or size, which cannot be built here."""
     archive = bench.folder / "odd.tar"
     archive.write_bytes(_image_archive({"architecture": "s390x", "os": "linux", "config": {}}))
     id = load_image(archive)
@@ -186,7 +186,7 @@ def odd_images(bench: Bench) -> str:
 
 
 def _image_archive(config: dict[str, Any]) -> bytes:
-    """Return an archive as `docker save` writes it, of an image with one empty layer."""
+    """Return an archive in the format of `docker save` for an image with one empty layer."""
     layer = io.BytesIO()
     tarfile.open(fileobj=layer, mode="w").close()
     digest = hashlib.sha256(layer.getvalue()).hexdigest()
@@ -209,7 +209,7 @@ def _image_archive(config: dict[str, Any]) -> bytes:
 
 
 def spoofed(bench: Bench) -> str:
-    """Check that an image's label does not make a container ours, and that ours overrides it."""
+    """Check that an image's label does not make a container ours, and that our label wins."""
     stolen, own = bench.key(), bench.key()
     image = bench.build(f"LABEL {LABEL}={stolen}")
     with closing(connect()) as client:
@@ -249,7 +249,7 @@ def _worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
 
 
 def killed_worker(bench: Bench) -> str:
-    """Check that what a killed worker leaves is found by its name, and removed."""
+    """Check that a container left by a killed worker is found by its name and removed."""
     key = bench.key()
     with _worker(key, bench.image, str(bench.inputs(SLOW))) as worker:
         assert worker.stdout is not None
@@ -267,11 +267,11 @@ def killed_worker(bench: Bench) -> str:
 
 
 class _CancelledError(Exception):
-    """Somebody cancelled the run."""
+    """Raised when somebody cancelled the run."""
 
 
 def cancelled(bench: Bench) -> str:
-    """Check that what `beat` raises ends the model and passes through."""
+    """Check that an exception of `beat` ends the model and propagates."""
     # At the third beat, when the model runs.
     beats = iter(range(3))
 
@@ -286,7 +286,7 @@ def cancelled(bench: Bench) -> str:
 
 
 def engine_down(bench: Bench) -> str:
-    """Check how a run ends where no engine answers at the address."""
+    """Check the outcome of a run when no engine answers at the URL."""
     nowhere = f"unix://{bench.folder}/nowhere.sock"
     with _worker(bench.key(), bench.image, "examples", DOCKER_HOST=nowhere) as worker:
         output, _ = worker.communicate()
@@ -295,7 +295,7 @@ def engine_down(bench: Bench) -> str:
 
 
 def private_endpoints(bench: Bench) -> str:
-    """Check that addresses of the machine, its network and its cloud are refused."""
+    """Check that addresses of the machine, its network and its cloud provider are refused."""
     hosts = ("127.0.0.1", "169.254.169.254", "10.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104
     for host in hosts:
         config = EndpointConfig(url=f"http://{host}/", fields=("text",), output="label")
@@ -309,9 +309,9 @@ def private_endpoints(bench: Bench) -> str:
 
 
 def ahead(bench: Bench) -> str:
-    """Check the throughput of a model that works ahead of its answers.
+    """Check the throughput of a model that computes answers before it gives them.
 
-    It takes 100 processor seconds until the first answer, then gives 40 answers in one more.
+    It takes 100 processor seconds until the first answer, then gives 40 answers in one second.
     """
     pace = Pace(start=0.0)
     pace.sampled(Sample(99.0, MIB), 99.0)

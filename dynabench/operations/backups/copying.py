@@ -23,7 +23,7 @@ LENGTH = struct.Struct(">I")
 
 
 def dump_rows(cursor: Any) -> Iterator[bytes]:
-    """Yield the rows of all tables, as the cursor's transaction sees them, in frames."""
+    """Yield the rows of all tables in frames, as seen by the cursor's transaction."""
     for model in stored_models():
         names = [str(field.column) for field in columns(model)]
         head = {"table": model._meta.db_table, "columns": names, "last": _last(cursor, model)}
@@ -35,7 +35,7 @@ def dump_rows(cursor: Any) -> Iterator[bytes]:
 
 
 def load_rows(cursor: Any, file: IO[bytes]) -> None:
-    """Put the rows into tables that are empty; see `emptied`. Raises BackupError."""
+    """Load the frames of `dump_rows` into empty tables (`empty_tables`). Raises BackupError."""
     models = {model._meta.db_table: model for model in stored_models()}
     while (head := _next(file)) is not None:
         about = json.loads(head)
@@ -48,7 +48,10 @@ def load_rows(cursor: Any, file: IO[bytes]) -> None:
 
 @contextmanager
 def empty_tables() -> Iterator[Any]:
-    """Yield a cursor in a transaction in which all tables are empty and take rows in any order."""
+    """Yield a cursor in a transaction in which all tables are empty.
+
+    Rows can be inserted in any order. Foreign keys are checked at the end.
+    """
     tables = ", ".join(f'"{model._meta.db_table}"' for model in stored_models())
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {tables}")  # what migrations make there
@@ -60,7 +63,7 @@ def empty_tables() -> Iterator[Any]:
 
 
 def set_last(cursor: Any, model: type[Model], last: int) -> None:
-    """Set the table's sequence, so that no id is given twice, not even that of a deleted row."""
+    """Set the table's sequence to `last`, so that ids of deleted rows are never reused."""
     if last:
         table, column = _key(model)
         query = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
@@ -68,7 +71,7 @@ def set_last(cursor: Any, model: type[Model], last: int) -> None:
 
 
 def _last(cursor: Any, model: type[Model]) -> int:
-    """Return the highest id that the table ever gave; 0 if none, or if it gives no ids."""
+    """Return the highest id that the table's sequence has issued; 0 without one."""
     if not isinstance(model._meta.pk, AutoField | BigAutoField):
         return 0
     cursor.execute("SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, %s))", _key(model))
@@ -80,13 +83,13 @@ def _key(model: type[Model]) -> list[str]:
 
 
 def _target(model: type[Model], names: list[str]) -> str:
-    """Return the table and its columns, named: the order of columns may differ between sites."""
+    """Return the table with its column names, because sites may order columns differently."""
     quoted = ", ".join(f'"{name}"' for name in names)
     return f'"{model._meta.db_table}" ({quoted})'
 
 
 def _frame(data: bytes) -> Iterator[bytes]:
-    """Yield a length and as many bytes."""
+    """Yield the length of the data, then the data."""
     yield LENGTH.pack(len(data))
     yield data
 

@@ -26,9 +26,9 @@ PEOPLE_AND_TASKS = ("accounts_user", "tasks_task")
 
 @dataclass
 class Snapshot:
-    """One moment of the database.
+    """A consistent snapshot of the database.
 
-    files: the names of all stored files that rows name. dump: the bytes of the database.
+    files: the names of all stored files that rows refer to. dump: the database in bytes.
     """
 
     files: list[str]
@@ -36,7 +36,7 @@ class Snapshot:
 
 
 def is_empty_database() -> bool:
-    """Return whether the database has neither people nor tasks; it may have empty tables."""
+    """Return whether the database has neither people nor tasks. It may have empty tables."""
     tables = connection.introspection.table_names()
     with connection.cursor() as cursor:
         for table in PEOPLE_AND_TASKS:
@@ -48,7 +48,7 @@ def is_empty_database() -> bool:
 
 
 def last_migrations() -> dict[str, list[str]]:
-    """Return the last migrations of this code by application."""
+    """Return the last migrations of this version by application."""
     names: dict[str, list[str]] = {}
     for app, name in sorted(MigrationLoader(None).graph.leaf_nodes()):
         names.setdefault(app, []).append(name)
@@ -56,7 +56,7 @@ def last_migrations() -> dict[str, list[str]]:
 
 
 def named_files() -> list[str]:
-    """Return the names of the files that rows name now."""
+    """Return the names of the files that rows refer to now."""
     with connection.cursor() as cursor:
 
         def fetch(query: str) -> Iterable[tuple[str]]:
@@ -80,7 +80,7 @@ def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
 
 @contextmanager
 def take_snapshot() -> Iterator[Snapshot]:
-    """Yield a snapshot of the database while people write. Nobody waits for it."""
+    """Yield a snapshot of the database without blocking writers."""
     take = _postgres_snapshot
     if connection.vendor == "sqlite":
         take = _sqlite_snapshot
@@ -110,7 +110,10 @@ def _postgres_snapshot() -> Iterator[Snapshot]:
 
 
 def load_dump(path: Path) -> None:
-    """Make the dump at `path` the site's database, quiet, at once or not at all."""
+    """Replace the site's database with the dump at `path`, atomically.
+
+    Runs `quiet.statements` in it.
+    """
     if connection.vendor == "sqlite":
         _load_sqlite(path)
     else:

@@ -2,4 +2,4 @@
 
 
 class BackupError(Exception):
-    """A failure whose message tells the person at the command line why, and what to do."""
+    """Raised when a backup or restoration fails. The message gives the reason and the remedy."""

@@ -9,7 +9,7 @@ FORMAT = 1
 
 @dataclass
 class Manifest:
-    """The list of all that a backup has. Times in ISO 8601, sizes in bytes, digests SHA-256."""
+    """The contents of a backup. Times are in ISO 8601, sizes in bytes, digests SHA-256."""
 
     site: str
     made_at: str
@@ -23,17 +23,17 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """Return the bytes of all files."""
+        """Return the total size of all files in bytes."""
         return sum(size for size, _ in self.files.values())
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
-    """Return the manifest as it is stored."""
+    """Return the manifest in its stored form."""
     return json.dumps(asdict(manifest), indent=1).encode()
 
 
 def read_manifest(text: bytes) -> Manifest:
-    """Return the manifest that was stored. Raises ValueError."""
+    """Parse a stored manifest. Raises ValueError."""
     values: dict[str, Any] = json.loads(text)
     if values.get("format") != FORMAT:
         raise ValueError(f"its format is {values.get('format')!r}, not {FORMAT}")
@@ -45,5 +45,5 @@ def read_manifest(text: bytes) -> Manifest:
 
 
 def _leaves(name: str) -> bool:
-    """Return whether a file of that name may be written outside of its folder."""
+    """Return whether a file with this name might be written outside its folder."""
     return not {"", ".", ".."}.isdisjoint(name.split("/"))

@@ -23,10 +23,11 @@ LEFT = {"django_migrations", "tasks_taskgroup", "tasks_taskgroup_tasks"}
 
 
 def move(path: Path, tell: Callable[[str], object]) -> None:
-    """Copy all rows of the file into this site's PostgreSQL, which has no people and no tasks.
+    """Copy all rows of the SQLite file into this site's PostgreSQL database.
 
-    tell: takes a line about each table. Nobody writes to the file then: it is locked. One
-    transaction; counts and digests of all tables are compared before it ends. Raises BackupError.
+    The database must have neither people nor tasks. The file is locked against writes. One
+    transaction, which compares counts and digests of all tables before it commits.
+    tell: called with a line about each table. Raises BackupError.
     """
     if connection.vendor != "postgresql":
         raise BackupError("DATABASE_URL names no PostgreSQL: set it to the new database.")
@@ -49,7 +50,7 @@ def move(path: Path, tell: Callable[[str], object]) -> None:
 
 @contextmanager
 def _old(path: Path) -> Iterator[None]:
-    """Make the file a second database, in a transaction that lets nobody else write."""
+    """Register the file as a second database, in a transaction that locks out other writers."""
     connections.settings[OLD] = connections.configure_settings({
         "default": database(f"sqlite:///{path}")
     })["default"]  # fmt: skip
@@ -100,6 +101,6 @@ def _compare(model: type[Model], tell: Callable[[str], object]) -> None:
 
 
 def _last_ids(path: Path) -> dict[str, int]:
-    """Return the highest id that each table ever gave, those of deleted rows too."""
+    """Return the highest id that each table has issued, including ids of deleted rows."""
     with closing(sqlite3.connect(path)) as old:
         return dict(old.execute("SELECT name, seq FROM sqlite_sequence").fetchall())

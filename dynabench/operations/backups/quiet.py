@@ -35,7 +35,7 @@ DELETE FROM account_emailconfirmation;
 
 
 def statements(now: datetime) -> str:
-    """Return all statements, to be run in one transaction."""
+    """Return all SQL statements, to be run in one transaction."""
     return f"""{STATEMENTS}
 UPDATE accounts_apitoken SET reminded_at = CURRENT_TIMESTAMP
   WHERE reminded_at IS NULL AND expires_at < '{now + TOKEN_WARNING:%Y-%m-%d %H:%M:%S}';

@@ -24,9 +24,9 @@ LOOKED_AT = ("database", "secrets")
 
 
 def rehearse(where: str, *, without_log: bool) -> list[str]:
-    """Restore a backup into a scratch site, look at it, and remove it; return what was said.
+    """Restore a backup into a scratch site, check it, remove it, and return the output's lines.
 
-    The site stays as it is. Needs as much room as the backup takes unpacked. Raises BackupError.
+    The site itself is not changed. Needs disk space for the unpacked backup. Raises BackupError.
     """
     began = time.monotonic()
     with scratch() as folder, _scratch_database(folder) as url:
@@ -57,9 +57,9 @@ def rehearse(where: str, *, without_log: bool) -> list[str]:
 
 
 def _run(words: list[str], environment: Mapping[str, str], *, is_checked: bool = False) -> str:
-    """Return what a command of the scratch site prints. Raises BackupError.
+    """Return the output of a command in the scratch site. Raises BackupError.
 
-    is_checked: it has to end well.
+    is_checked: whether a failure of the command raises.
     """
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *words]
     done = subprocess.run(
@@ -72,7 +72,7 @@ def _run(words: list[str], environment: Mapping[str, str], *, is_checked: bool =
 
 @contextmanager
 def _scratch_database(folder: Path) -> Iterator[str]:
-    """Give the address of an empty database of the site's kind. Raises BackupError."""
+    """Yield the URL of an empty database of the same kind as the site's. Raises BackupError."""
     if connection.vendor == "sqlite":
         yield f"sqlite:///{folder}/db.sqlite3"
         return

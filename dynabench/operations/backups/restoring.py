@@ -45,22 +45,23 @@ PAYING = (Campaign.Way.PROLIFIC, Campaign.Way.MTURK)
 
 
 def restoring_mark() -> Path:
-    """Return the path of the mark that is there while a restoration is not finished.
+    """Return the path of the file that exists while a restoration is unfinished.
 
-    The mark's text names the backup.
+    The file's text identifies the backup.
     """
     return Path(settings.HOME / "restoring")
 
 
 def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
-    """Make this empty site that of the backup; return what its operator has to know.
+    """Restore a backup into this empty site; return lines that the operator must read.
 
-    1. Check that the backup fits, and that this site is empty or half restored from it.
-    2. Restore files, then keys, then the database at once: cut short before that, it is no site.
+    1. Check that the backup fits, and that this site is empty or partly restored from it.
+    2. Restore files, then keys, then the database atomically. An interruption before the last
+       step leaves no site that could be served.
     3. Erase again what was erased since the backup, and what its age demands.
-    4. Tell of payments, secrets and files that need the operator.
+    4. Report payments, secrets and files that need the operator's attention.
 
-    Begun again with the same backup, it goes on. Raises BackupError.
+    Continues an interrupted restoration of the same backup. Raises BackupError.
     """
     manifest = backup.manifest
     name = hashlib.sha256(json.dumps(manifest.files).encode()).hexdigest()
@@ -96,9 +97,10 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
 
 
 def _erasures(at_least: int) -> Mapping[str, set[str]]:
-    """Return what the log holds. Raises BackupError, also where it has lost names.
+    """Return the names in the erasure log by kind.
 
-    at_least: how many names it had when the backup was made.
+    at_least: the number of names when the backup was made. Raises BackupError, also if the log now
+    has fewer names.
     """
     cure = (
         "What people deleted since the backup would come back. Name the log in ERASURE_LOG; if "
@@ -149,7 +151,7 @@ def _has_files(folder: Path) -> bool:
 
 
 def _restore_files(backup: Backup, is_going_on: bool) -> None:
-    """Restore each file under its name; compare what a killed restoration left."""
+    """Restore each file under its name; verify files left by an interrupted restoration."""
     for name, stored in backup.names(MEDIA):
         if is_going_on and default_storage.exists(stored):
             # A file that was cut short by the kill is written again.
@@ -172,7 +174,7 @@ def _digest(name: str) -> str:
 
 
 def _restore_key(backup: Backup) -> None:
-    """Put the key where the site reads it, unless the environment names one."""
+    """Write the key to where the site reads it, unless the environment sets one."""
     if KEYS not in backup.manifest.files:
         return
     keys = json.loads(b"".join(backup.blocks(KEYS)))
@@ -196,7 +198,7 @@ def _keep_secret(name: str, text: str) -> None:
 
 
 def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
-    """Erase again what the log names; yield each kind with the number of rows that were found."""
+    """Erase what the log names; yield (kind, number of rows found)."""
     # The log is written with keys derived from SECRET_KEY, which may have changed since.
     keys = [bytes.fromhex(key), erasure_key(settings.SECRET_KEY)]
     keys += [erasure_key(former) for former in settings.SECRET_KEY_FALLBACKS]
@@ -229,7 +231,7 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
 
 
 def _payments(made_at: str) -> Iterator[str]:
-    """Yield a line for each campaign that might pay somebody twice, and does not."""
+    """Yield a line for each campaign whose payments were stopped to avoid paying twice."""
     for campaign in Campaign.objects.exclude(opened_at=None).filter(way__in=PAYING):
         yield (
             f"campaign {campaign.slug} pays nobody until its owner gives the panel's token again: "
@@ -238,7 +240,7 @@ def _payments(made_at: str) -> Iterator[str]:
 
 
 def _lost_secrets() -> Iterator[str]:
-    """Yield a line for stored secrets that the site's key does not open."""
+    """Yield a line for stored secrets that the site's key cannot decrypt."""
     for model, column in sealed_columns():
         if model._meta.label in TOLD_OTHERWISE:
             continue
@@ -264,7 +266,7 @@ def _lost_secrets() -> Iterator[str]:
 
 
 def _missing_folders() -> Iterator[str]:
-    """Yield a line for each missing model of a target that is outside of the home folder."""
+    """Yield a line for each missing model folder of a target outside the home folder."""
     sources = TargetModel.objects.filter(source__startswith="/").values_list("source", flat=True)
     for source in sorted(set(sources)):
         if not Path(source).exists():

@@ -23,18 +23,18 @@ SCRYPT_COST = 2**16  # 64 MB and a fifth of a second for each guess
 
 
 class WrongSeal(ValueError):
-    """The passphrase is another one, or the file is damaged."""
+    """Raised when the passphrase is wrong or the file is damaged."""
 
 
 def is_sealed(start: bytes) -> bool:
-    """Return whether a file that begins with these bytes is sealed."""
+    """Return whether a file that begins with these bytes is encrypted."""
     return start.startswith(MAGIC)
 
 
 def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) -> Iterator[bytes]:
-    """Yield the sealed file.
+    """Yield the encrypted file.
 
-    salt: random, the same for all files of a backup, as scrypt takes long.
+    salt: random, but the same for all files of a backup, because scrypt is slow.
     """
     # Another key for each file, for all of which scrypt is asked once.
     own = os.urandom(SALT_BYTES)
@@ -51,9 +51,9 @@ def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) ->
 
 
 def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[bytes]:
-    """Yield what was sealed, from blocks of any size.
+    """Yield the decrypted bytes in blocks of any size.
 
-    Raises WrongSeal, maybe after some good bytes.
+    Raises WrongSeal, possibly after yielding valid blocks.
     """
     pieces = _cut(blocks, len(MAGIC) + 2 * SALT_BYTES, then=CHUNK_BYTES + TAG_BYTES)
     head = next(pieces, b"")
@@ -72,9 +72,9 @@ def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[b
 
 
 def _cut(blocks: Iterable[bytes], size: int, *, then: int = 0) -> Iterator[bytes]:
-    """Yield the same bytes in pieces of `size`; the last one is shorter.
+    """Yield the same bytes in pieces of `size`; the last piece may be shorter.
 
-    then: the size of all pieces but the first, if it is another.
+    then: the size of all pieces after the first; 0 for `size`.
     """
     buffer = bytearray()
     for block in blocks:

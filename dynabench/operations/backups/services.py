@@ -33,7 +33,7 @@ NEEDED = "Set BACKUP_PASSPHRASE, or BACKUP_PASSPHRASE_FILE to a file that holds 
 
 @dataclass
 class _Writer:
-    """A backup that is being written. Files are sealed where there is a passphrase."""
+    """A writer for one backup. Encrypts the files if there is a passphrase."""
 
     store: Storage
     manifest: Manifest
@@ -41,13 +41,13 @@ class _Writer:
     salt: bytes
 
     def put(self, name: str, blocks: Iterable[bytes]) -> None:
-        """Write one file and note its size and digest."""
+        """Write one file and record its size and digest."""
         counted = Counted(blocks)
         put_file(self.store, name, self._sealed(name, counted))
         self.manifest.files[name] = counted.found
 
     def end(self) -> None:
-        """Write the manifest, last."""
+        """Write the manifest. Call this last."""
         put_file(
             self.store, MANIFEST, self._sealed(MANIFEST, [manifests.manifest_bytes(self.manifest)])
         )
@@ -59,11 +59,10 @@ class _Writer:
 
 
 def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) -> Manifest:
-    """Write everything to a new place: one moment of the database, then the files that it names.
+    """Write a backup to a new place: a snapshot of the database, then the files it refers to.
 
-    Files never change once a row names them, so that people may go on writing. Files deleted
-    during the backup are left out. No lock. Raises BackupError and OSError; then there is no
-    backup.
+    Stored files never change, so people can go on writing. Files deleted during the backup are left
+    out. Takes no lock. Raises BackupError or OSError, in which case there is no backup.
     """
     if with_keys and not passphrase:
         raise BackupError(f"Keys go only into a backup under a passphrase. {NEEDED}.")
@@ -89,7 +88,7 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
 
 
 def gzip_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of a gzip file with these blocks."""
+    """Yield the blocks as a gzip file."""
     packer = zlib.compressobj(level=1, wbits=31)  # 31: with the head and sum of gzip
     for block in blocks:
         yield packer.compress(block)
@@ -97,7 +96,7 @@ def gzip_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def gunzip_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes that a gzip file holds."""
+    """Yield the unpacked bytes of a gzip file."""
     packer = zlib.decompressobj(wbits=31)
     for block in blocks:
         yield packer.decompress(block)
@@ -119,7 +118,7 @@ def _about_this_site() -> Manifest:
 
 
 def _media(writer: _Writer, names: Iterable[str]) -> Iterator[str]:
-    """Put the files, and yield the names of those that are missing."""
+    """Write the files to the backup, and yield the names of missing ones."""
     for name in names:
         try:
             blocks = blocks_of(default_storage, name)
@@ -130,7 +129,7 @@ def _media(writer: _Writer, names: Iterable[str]) -> Iterator[str]:
 
 
 class Backup:
-    """A finished backup: its manifest, and its files as they were. Raises BackupError."""
+    """A finished backup: its manifest, and access to its decrypted files. Raises BackupError."""
 
     def __init__(self, where: str, *, passphrase: str = "") -> None:
         self._store, self._passphrase = store_at(where), passphrase
@@ -155,7 +154,7 @@ class Backup:
     def blocks(self, name: str) -> Iterator[bytes]:
         """Yield the bytes of a file.
 
-        At the end they are what was backed up, or BackupError is raised.
+        Raises BackupError at the end if they differ from what was backed up.
         """
         counted = Counted(self._opened(name))
         try:
@@ -167,13 +166,13 @@ class Backup:
             raise BackupError(f"{name} is damaged: it has not {size} bytes of SHA-256 {digest}.")
 
     def names(self, start: str) -> Iterator[tuple[str, str]]:
-        """Yield the files whose names begin so, each with the rest of its name."""
+        """Yield (name, name without `start`) of the files whose names begin with `start`."""
         for name in self.manifest.files:
             if name.startswith(start):
                 yield name, name.removeprefix(start)
 
     def damages(self) -> Iterator[str]:
-        """Yield what is wrong with any file. Reads every one from end to end."""
+        """Read every file completely and yield a line for each damaged one."""
         for name in self.manifest.files:
             try:
                 # Read to the end, where the digest is compared.

@@ -23,7 +23,7 @@ MOMENT, PART = "%Y-%m-%dT%H%M", ".part"
 
 
 def store_at(where: str) -> Storage:
-    """Return the storage at a folder or `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
+    """Return the storage at a folder or at `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
     if where.startswith("s3://"):
         try:
             return storages.create_storage(object_storage(where))
@@ -34,9 +34,9 @@ def store_at(where: str) -> Storage:
 
 @contextmanager
 def new_store(where: str) -> Iterator[Storage]:
-    """Yield an empty place, which becomes `where` when the context ends well. Raises BackupError.
+    """Yield an empty storage, which becomes `where` if the block succeeds. Raises BackupError.
 
-    A folder gets its name at the end. In a bucket old pieces may lie around; the manifest counts.
+    A folder is renamed at the end. A bucket may contain leftovers; only the manifest counts.
     """
     if where.startswith("s3://"):
         store = store_at(where)
@@ -61,7 +61,7 @@ def new_store(where: str) -> Iterator[Storage]:
 
 
 def _alone(unfinished: Path, lock: int) -> None:
-    """Take the lock, and remove what a killed backup left. Raises BackupError."""
+    """Take the lock, and remove what a killed backup left behind. Raises BackupError."""
     try:
         # The system releases it when the process ends, however it ends.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,10 +75,10 @@ def _alone(unfinished: Path, lock: int) -> None:
 
 
 def dated_place(where: str, at: datetime) -> str:
-    """Return the place for the backup of a moment, below a folder or a part of a bucket.
+    """Return the place for a backup made at this time, below a folder or a bucket's prefix.
 
     >>> from datetime import UTC
-    >>> dated("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
+    >>> dated_place("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
     's3://site/backups/2026-01-31T0315?region=eu'
     """
     path, mark, query = where, "", ""
@@ -88,9 +88,10 @@ def dated_place(where: str, at: datetime) -> str:
 
 
 def remove_killed(where: str) -> None:
-    """Remove what killed backups that `dated` named left in a folder: it may fill the disk.
+    """Remove remains of killed backups, named by `dated_place`, from a folder to free disk space.
 
-    In a bucket nobody knows whether one is being written; `remove_older` takes its pieces.
+    Does nothing in a bucket, where a backup in progress looks the same; `remove_older` removes
+    such remains there.
     """
     if where.startswith("s3://"):
         return
@@ -111,7 +112,10 @@ def _moment(name: str) -> datetime | None:
 
 
 def remove_older(where: str, than: datetime) -> list[str]:
-    """Remove backups that `dated` named before a moment, whole or not; returns their names."""
+    """Remove backups named by `dated_place` from before `than`, complete or not.
+
+    Returns their names.
+    """
     store, removed = store_at(where), []
     for name in store.listdir("")[0]:
         made_at = _moment(name)
@@ -132,7 +136,7 @@ def _remove(store: Storage, folder: str) -> None:
 
 
 class Blocks(File):  # type: ignore[type-arg]
-    """Blocks of bytes as a file that is read once, from the beginning, and counted."""
+    """A forward-only file made of blocks of bytes."""
 
     def __init__(self, blocks: Iterable[bytes], name: str) -> None:
         super().__init__(io.BytesIO(), name)
@@ -154,12 +158,12 @@ class Blocks(File):  # type: ignore[type-arg]
         return piece
 
     def seekable(self) -> bool:
-        """Return False: the library of buckets would look for the end."""
+        """Return False, so that the S3 library does not seek to the end."""
         return False
 
 
 class Counted:
-    """Blocks of bytes that are counted and digested as they pass."""
+    """An iterable of blocks that counts and hashes their bytes."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._blocks, self._digest, self.size = blocks, hashlib.sha256(), 0
@@ -172,12 +176,12 @@ class Counted:
 
     @property
     def found(self) -> tuple[int, str]:
-        """Return the size and the SHA-256 of what has passed."""
+        """Return the size and the SHA-256 of the bytes so far."""
         return self.size, self._digest.hexdigest()
 
 
 def put_file(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
-    """Store a new file under exactly this name."""
+    """Store a new file under exactly this name. Raises BackupError if the name is taken."""
     # `save` would first look for a free name, of which each is one in a bucket.
     stored_as = store._save(name, Blocks(blocks, name))  # type: ignore[attr-defined]
     if stored_as != name:
@@ -185,7 +189,7 @@ def put_file(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
 
 
 def blocks_of(store: Storage, name: str) -> Iterator[bytes]:
-    """Return the bytes of a file. Raises FileNotFoundError at once, not at the first block."""
+    """Return the bytes of a file in blocks. Raises FileNotFoundError at once if it is missing."""
     # Opened here and not in the generator, whose first line runs only at the first block.
     file = store.open(name)
 

@@ -16,7 +16,7 @@ CHUNK = 2000
 
 
 def stored_models() -> list[type[Model]]:
-    """Return each table's model, those of many-to-many relations too."""
+    """Return the model of each table, including many-to-many relations."""
     # Proxies share a table with their model; unmanaged ones have none of ours.
     models = apps.get_models(include_auto_created=True)
     return [model for model in models if model._meta.managed and not model._meta.proxy]
@@ -28,7 +28,7 @@ def columns(model: type[Model]) -> "list[Field[Any, Any]]":
 
 
 def table_rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
-    """Yield all rows by primary key, as Python's values; pickled values stay text."""
+    """Yield all rows as Python values, ordered by primary key. Pickled values stay text."""
     expressions: dict[str, Any] = {}
     for number, field in enumerate(columns(model)):
         expression: Any = F(field.attname)
@@ -41,7 +41,7 @@ def table_rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
 
 
 def table_digest(model: type[Model], using: str) -> tuple[int, str]:
-    """Return how many rows a table has, and a SHA-256 of them."""
+    """Return the number of rows in a table and their SHA-256."""
     sha256, count = hashlib.sha256(), 0
     for row in table_rows(model, using):
         sha256.update(json.dumps([_plain(value) for value in row], sort_keys=True).encode())
@@ -50,7 +50,7 @@ def table_digest(model: type[Model], using: str) -> tuple[int, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return one value for values that are equal, however a database writes them.
+    """Normalize a value, so that equal values of different databases compare equal.
 
     PostgreSQL's JSON writes 1e2 as 100, SQLite's as 100.0.
     """

@@ -33,11 +33,11 @@ LOADING_SECONDS = 180
 
 
 class JobFailed(Exception):
-    """A job of the demo did not end well; the message says why."""
+    """Raised when a job of the demo failed; the message gives the reason."""
 
 
 def finish_job(job: Job, work: Callable[[Any], object]) -> None:
-    """Do a job unless a worker has it, and wait for its end. Raises JobFailed."""
+    """Run a job unless a worker already runs it, and wait for its end. Raises JobFailed."""
     work(job.pk)
     while not (job := type(job)._default_manager.get(pk=job.pk)).is_over:
         time.sleep(0.5)
@@ -46,7 +46,7 @@ def finish_job(job: Job, work: Callable[[Any], object]) -> None:
 
 
 def open_round(round: Round, owner: User) -> Round:
-    """Open it once its target answers. Raises RoundError when that takes too long."""
+    """Open the round once its target answers. Raises RoundError if that takes too long."""
     deadline = time.monotonic() + LOADING_SECONDS
     while True:
         try:
@@ -59,7 +59,10 @@ def open_round(round: Round, owner: User) -> Round:
 
 
 def release_round(round: Round, owner: User, seed: int) -> None:
-    """Release a closed round: a sixth of its rows for test, a twelfth for dev, if possible."""
+    """Release a closed round.
+
+    A sixth of its rows becomes the test split and a twelfth the dev split, if possible.
+    """
     make_missing_versions()  # the set of what the round verified; a site makes it within a minute
     counts = count_rows(round)
     rows = (counts.labels(True) + counts.labels(False)).total()
@@ -77,7 +80,7 @@ def release_round(round: Round, owner: User, seed: int) -> None:
 
 
 def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
-    """Train a target on all rounds so far, starting from the last one, and plan its round."""
+    """Train a target on all rounds so far, starting from the current one, and plan its round."""
     task, number = round.task, round.number
     base, revision = default_base(task)
     run = request_training(
@@ -107,7 +110,7 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
 
 
 def evaluate_models(task: Task) -> None:
-    """Make the sets that are due and run every model on each, two at a time."""
+    """Create the pending evaluation sets and run every model on each, two runs at a time."""
     jobs.turn_closed_rounds_into_runs()
     with ThreadPoolExecutor() as pool:
         for done in [pool.submit(_evaluate, task) for _ in range(2)]:

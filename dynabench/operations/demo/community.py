@@ -27,12 +27,15 @@ CONTEXTS = 20
 
 
 def new_id(chance: Random) -> UUID:
-    """Return a random UUID that the seed decides."""
+    """Return a UUID that depends only on the random generator's seed."""
     return UUID(int=chance.getrandbits(128), version=4)
 
 
 def make_task(actor: User | None = None) -> Task:
-    """Make the task. The actor and the owners of official tasks own it too. Raises Refused."""
+    """Create the task.
+
+    The actor and the owners of official tasks become its owners. Raises Refused.
+    """
     if Task.objects.filter(code=SIMULATED).exists():
         raise Refused(_("There is a demo. Take it away first, as docs/demo.md says."))
     task, _notes = create_task(code=SIMULATED, config_text=TASK.read_text(), actor=actor)
@@ -45,21 +48,24 @@ def make_task(actor: User | None = None) -> Task:
 
 
 def make_owner(task: Task) -> User:
-    """Make the task's simulated owner."""
+    """Create the task's simulated owner."""
     owner = make_user("sim-owner")
     TaskMember.objects.create(task=task, user=owner, role=TaskMember.Role.OWNER)
     return owner
 
 
 def make_user(name: str) -> User:
-    """Make an account with a confirmed address and no password."""
+    """Create an account with a confirmed email address and no password."""
     user = User.objects.create_user(f"{name}@{DOMAIN}")
     confirm_address(user)
     return user
 
 
 def make_people(people: Sequence[Writer | Judge]) -> Mapping[str, Annotator]:
-    """Make the people's accounts, by name, under pseudonyms that say what they are."""
+    """Create the people's accounts and return their annotators by name.
+
+    Their pseudonyms show that they are simulated.
+    """
     return {
         simulated.name: Annotator.objects.create(
             user=make_user(simulated.name), pseudonym=simulated.name, in_ranking=True
@@ -69,9 +75,9 @@ def make_people(people: Sequence[Writer | Judge]) -> Mapping[str, Annotator]:
 
 
 def first_round(task: Task, owner: User, base: Path, tries: int, chance: Random) -> Round:
-    """Plan the first round, with a model's folder as its target.
+    """Plan the first round with a model folder as its target.
 
-    tries: how many examples close it.
+    tries: the number of examples that closes it.
     """
     round = plan_round(task=task, actor=owner, fields=plan(tries))
     rows = contexts(chance, CONTEXTS)
@@ -88,7 +94,7 @@ def first_round(task: Task, owner: User, base: Path, tries: int, chance: Random)
 
 
 def plan(tries: int) -> Mapping[str, int]:
-    """Return a round's budget, and what its owner would pay in cents."""
+    """Return a round's budget and its pay in cents."""
     return {"max_collected": tries, "pay_example": 20, "pay_validation": 5, "pay_bonus": 50}
 
 

@@ -26,7 +26,7 @@ Model = Callable[[str], str]
 
 
 def word_list(text: str) -> str:
-    """Return the label that kind and unkind words of the text speak for, by their number."""
+    """Return the label that fits the counts of kind and unkind words in the text."""
     words = Counter(re.findall(r"\w+", text.lower()))
     score = sum(words[word] for word in POOL["good"]) - sum(words[word] for word in POOL["bad"])
     if score > 0:
@@ -37,9 +37,9 @@ def word_list(text: str) -> str:
 
 
 def naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
-    """Return a multinomial naive Bayes model, with one added to each count.
+    """Return a multinomial naive Bayes model with add-one smoothing.
 
-    rows: `text` and `label`.
+    rows: dictionaries with `text` and `label`.
     """
     seen: dict[str, Counter[str]] = {label: Counter() for label in LABELS}
     labels: Counter[str] = Counter()
@@ -61,9 +61,9 @@ def naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
 
 
 def submit_entrants(task: Task) -> list[Submission]:
-    """Submit both models, a file for each set whose inputs are public.
+    """Submit both models, with one file for each set whose inputs are public.
 
-    `publish_entrants` publishes them once they are scored.
+    `publish_entrants` publishes them once they have scores.
     """
     shape = shape_of(task.config)
     rows = []
@@ -106,7 +106,7 @@ def _submit(
 
 
 def publish_entrants(submissions: Iterable[Submission]) -> None:
-    """Show them to everybody, now that they have scores."""
+    """Publish the submissions, which must have scores."""
     for submission in submissions:
         if submission.owner:
             publish(submission=submission, actor=submission.owner)

@@ -24,7 +24,10 @@ from validation.models import Validation
 
 
 def real_people() -> int:
-    """Return how many real people wrote or judged in the demo; their rows there go with it."""
+    """Return how many real people wrote or judged in the demo.
+
+    Deleting it deletes their rows there.
+    """
     in_demo = {"example__round__task__code": SIMULATED}
     real = Annotator.objects.exclude(user__email__endswith=f"@{DOMAIN}")
     wrote = real.filter(examples__round__task__code=SIMULATED)
@@ -33,9 +36,9 @@ def real_people() -> int:
 
 
 def delete_demo_task() -> int:
-    """Delete the demo; return how many examples it had. Running jobs of it lose their lease.
+    """Delete the demo; return how many examples it had. Its running jobs lose their lease.
 
-    Votes and examples of real people in the task are deleted too, and nothing else of them.
+    Examples and votes of real people in the task are also deleted, but nothing else of theirs.
     """
     task = Task.objects.filter(code=SIMULATED).first()
     files: list[str] = []
@@ -60,7 +63,7 @@ def delete_demo_task() -> int:
 
 
 def _files(task: Task) -> Iterator[str]:
-    """Yield the names of all files of the task's rows in the storage."""
+    """Yield the names of all stored files that the task's rows refer to."""
     columns = (
         (DatasetFile.objects.filter(dataset__round__task=task), "file"),
         (EvaluationSetVersion.objects.filter(evaluation_set__task=task), "inputs"),
@@ -74,7 +77,10 @@ def _files(task: Task) -> Iterator[str]:
 
 
 def _delete_task(task: Task) -> int:
-    """Delete the task in the order that protected rows demand; return how many examples it had."""
+    """Delete the task's rows in the order that protected foreign keys require.
+
+    Returns how many examples it had.
+    """
     examples = Example.objects.filter(round__task=task)
     count = examples.count()
     Snapshot.objects.filter(task=task).delete()

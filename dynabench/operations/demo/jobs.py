@@ -7,6 +7,6 @@ from evaluation.isolation.queue.subprocess_job import carry_out
 
 
 def fill(run_id: int) -> None:
-    """Fill the task in a separate process; it ends when the task is deleted."""
+    """Fill the task in a separate process, which ends if the task is deleted."""
     command = ["demo", "--run", str(run_id)]
     do_claimed(claim_job(DemoRun, run_id), lambda run: carry_out(run, command))

@@ -29,7 +29,7 @@ Tell = Callable[[float, str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a demo: people, examples of a round, and rounds."""
+    """The size of a demo: number of people, of examples per round, and of rounds."""
 
     writers: int = 12
     judges: int = 8
@@ -40,10 +40,10 @@ class Size:
 def run_demo(
     task: Task, seed: int, tell: Tell, size: Size = Size(), base: Path | None = None
 ) -> dict[str, Any]:
-    """Play the rounds of the new task and fill its board; return the report.
+    """Simulate the rounds of the new task, fill its leaderboard, and return the report.
 
-    base: the folder of the first target; by default sentiment's starter. Raises Refused where
-    the task is not new.
+    base: the folder of the first target; by default the sentiment starter. Raises Refused if the
+    task already has rounds.
     """
     started = time.monotonic()
     if task.rounds.exists():
@@ -78,7 +78,10 @@ def run_demo(
 
 
 def seed_chance(seed: int) -> None:
-    """Seed the services' draws too: Django's random order is Python's on SQLite."""
+    """Seed Python's random generator, from which services draw.
+
+    On SQLite Django's random order uses it too.
+    """
     random.seed(seed)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -86,7 +89,7 @@ def seed_chance(seed: int) -> None:
 
 
 def _report(task: Task, size: Size) -> dict[str, Any]:
-    """Return the rounds' numbers as the task's page shows them, and the number of ranked models."""
+    """Return the rounds' numbers as on the task's page, and the number of ranked models."""
     rounds = list(task.rounds.filter(number__lte=size.rounds).order_by("number"))
     numbers = task_report(rounds, code=task.code)["rounds"]
     names = ("round", "collected", "fooled", "verified_fooled")

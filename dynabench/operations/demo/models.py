@@ -7,7 +7,7 @@ from tasks.models import Task
 
 
 class DemoRun(Job):
-    """The job that fills the task; it goes with the task."""
+    """A job that fills the demo task. It is deleted with the task."""
 
     function = "dynabench.operations.demo.jobs.fill"
 

@@ -18,7 +18,7 @@ AWAY = 20  # people work for one of this many hours
 
 @transaction.atomic
 def date_back(round: Round, weeks: int) -> None:
-    """Spread the times of a closed round over a week that ended `weeks` weeks ago."""
+    """Spread the timestamps of a closed round over a week that ended `weeks` weeks ago."""
     now, began = timezone.now(), round.opened_at
     assert began
     factor = WEEK / (now - began)
@@ -40,7 +40,7 @@ def date_back(round: Round, weeks: int) -> None:
 
 
 def _dated(round: Round) -> Iterator[tuple[QuerySet[Any], Sequence[str]]]:
-    """Yield the rows that people made in the round, with their columns of times."""
+    """Yield (rows that people created in the round, their timestamp columns)."""
     of_example = {"example__round": round}
     yield Round.objects.filter(pk=round.pk), ("opened_at", "closed_at", "writing_until")
     yield Assignment.objects.filter(round=round), ("assigned_at", "left_at")

@@ -20,7 +20,10 @@ FLAG, UNCLEAR = Vote(verdict="flagged"), Vote(verdict="cannot_tell")
 
 @dataclass(frozen=True)
 class Text:
-    """A text as it was written, and how careful people read it."""
+    """A simulated text, with the label that a careful reader gives it.
+
+    label: empty if it says nothing. hard: how likely an average reader misreads it (0-1).
+    """
 
     words: str
     label: str  # what it says; empty: nothing
@@ -30,7 +33,10 @@ class Text:
 
 @dataclass
 class Writer:
-    """A simulated writer. skill, care: 0-1. Remembers within a round what fooled its model."""
+    """A simulated writer, who remembers within a round which ideas fooled its model.
+
+    skill, care: 0-1.
+    """
 
     name: str
     skill: float
@@ -42,13 +48,16 @@ class Writer:
     worked: Counter[Idea] = field(default_factory=Counter)
 
     def begin_round(self) -> None:
-        """Draw new ideas, and forget what was learned."""
+        """Draw new ideas and forget which ideas worked."""
         plain = [idea for idea in IDEAS if idea.way == PLAIN]
         self.ideas = plain + self.chance.sample(IDEAS, REPERTOIRE)
         self.worked = Counter()
 
     def write(self, place: str, prompt: str, goal: str) -> tuple[Text, Idea | None]:
-        """Return a text for the goal, as good as the writer can, and the idea behind it."""
+        """Return a text for the goal, as good as the writer can, and its idea.
+
+        The idea is None for a careless text.
+        """
         if self.chance.random() > self.care:
             return self._careless(place, prompt), None
         target_label = goal
@@ -61,7 +70,7 @@ class Writer:
         return Text(words, idea.label, idea.way, idea.hard), idea
 
     def learn(self, idea: Idea | None, fooled: bool) -> None:
-        """Remember how an idea fared."""
+        """Remember whether an idea fooled the model."""
         if not idea:
             return
         if fooled:
@@ -70,7 +79,7 @@ class Writer:
             self.worked[idea] -= 1
 
     def _idea(self, label: str) -> Idea:
-        """Return an idea for the label: the skilled take what worked, and seldom say it plainly."""
+        """Return an idea for the label. Skilled writers prefer what worked and are seldom plain."""
         fitting = [idea for idea in self.ideas if idea.label == label]
         clever = [idea for idea in fitting if idea.way != PLAIN]
         if not clever or self.chance.random() > self.skill:
@@ -79,7 +88,7 @@ class Writer:
         return self.chance.choices(clever, weights)[0]
 
     def _careless(self, place: str, prompt: str) -> Text:
-        """Return something for any label, or hardly a sentence."""
+        """Return a text with a random label, or hardly a sentence."""
         if self.chance.random() < 0.3:
             return Text(f"{place} {self.chance.randint(100, 999)} ok ok {prompt.lower()}", "")
         idea = self.chance.choice(self.ideas)
@@ -97,7 +106,7 @@ class Judge:
     colludes: bool = False
 
     def vote(self, text: Text) -> Vote:
-        """Return a vote for a label, FLAG or UNCLEAR."""
+        """Return a vote for a label, or FLAG or UNCLEAR."""
         signed = [label for label, sign in SIGNS.items() if text.words.endswith(sign)]
         if self.colludes and signed:
             return Vote(label=signed[0])
@@ -116,10 +125,10 @@ class Judge:
 
 
 def draw_people(seed: int, writers: int, judges: int) -> tuple[list[Writer], list[Judge]]:
-    """Return writers and judges of a seed.
+    """Return simulated writers and judges that depend only on the seed.
 
-    Of 12 writers two are careless and one colludes; of 8 judges one and two. Fewer people have
-    fewer of them in proportion.
+    Of 12 writers two are careless and one colludes; of 8 judges one is careless and two collude.
+    Smaller numbers keep these proportions, rounded down.
     """
 
     def drawn(role: str, number: int) -> tuple[str, float, float, Random]:

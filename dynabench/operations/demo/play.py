@@ -36,12 +36,12 @@ LATE = 5  # this many examples are written between two sessions of judging
 
 
 class TargetSilent(Exception):
-    """The round's target gives no answers; the message says why."""
+    """Raised when the round's target gives no answers; the message gives the reason."""
 
 
 @dataclass
 class Community:
-    """The people of a task, by pseudonym, and what each text that they wrote says."""
+    """The people of a task by pseudonym, and the true label of each text they wrote."""
 
     owner: User
     writers: Sequence[Writer]
@@ -51,7 +51,7 @@ class Community:
     texts: dict[UUID, Text] = field(default_factory=dict)
 
     def play(self, round: Round) -> None:
-        """Fill an open round until its budget closes it, and judge it to the end."""
+        """Write in an open round until its budget closes it, then judge all of it."""
         for writer in self.writers:
             writer.begin_round()
         paces = [writer.pace for writer in self.writers]
@@ -71,7 +71,7 @@ class Community:
         self._review(round)
 
     def _write(self, writer: Writer, round: Round) -> None:
-        """Try once: take a context, write, submit, read the verdict."""
+        """Write one example: take a context, write, submit, and learn from the answer."""
         me, chance = self.accounts[writer.name], writer.chance
         try:
             want = "context"
@@ -97,7 +97,7 @@ class Community:
     def _submit(self, me: Annotator, assignment: Assignment, text: Text) -> Example:
         """Submit a text and return the stored example. Raises TargetSilent.
 
-        A target that is still loading is asked again.
+        Retries while the target is still loading.
         """
         inputs = {"text": text.words, "label": assignment.goal}
         key, deadline = new_id(self.chance), time.monotonic() + PATIENCE_SECONDS
@@ -127,7 +127,7 @@ class Community:
         )
 
     def _judge(self, judge: Judge, round: Round) -> bool:
-        """Vote once, if there is something to judge for the judge; return whether there was."""
+        """Cast one vote and return True, or return False if the judge has nothing to judge."""
         me = self.accounts[judge.name]
         session = open_session(validator=me, task=round.task)
         # Failed gold items: people read the guide again before they go on.
@@ -158,14 +158,14 @@ class Community:
         return True
 
     def _read(self, lease: JudgeLease, judge: Judge) -> None:
-        """Let the lease be as old as if the judge had read; nobody waits for simulated people."""
+        """Date the lease back by the time that reading takes, so that nobody has to wait."""
         chance = Random(f"{lease.example.uuid} {judge.name}")  # apart from what they say
         earlier = lease.leased_at - timedelta(seconds=chance.uniform(*READING))
         # Votes that come too soon are refused.
         JudgeLease.objects.filter(pk=lease.pk).update(leased_at=earlier)
 
     def _mark_gold(self, round: Round) -> None:
-        """Make gold items of the clearest decided examples, as the owner."""
+        """Mark the clearest decided examples as gold items, as the owner."""
         clear = Consensus.objects.filter(
             round=round, state=Consensus.State.DECIDED, decided_by=Consensus.DecidedBy.VOTES
         )
@@ -174,7 +174,7 @@ class Community:
             mark_gold(example=consensus.example, owner=self.owner, explanation=words)
 
     def _review(self, round: Round) -> None:
-        """Decide each second example on which the votes came to nothing, as the owner."""
+        """Decide every second example without consensus, as the owner."""
         for item in to_review([round], Kind.NO_CONSENSUS).items[::2]:
             text = self.texts.get(item.uuid)
             choice = FLAG

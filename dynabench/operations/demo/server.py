@@ -14,9 +14,9 @@ from core.jobs.queue import silence
 
 @contextmanager
 def site_or_substitute() -> Iterator[None]:
-    """Make sure that a server answers at MODEL_SERVER_URL: the site's, or one until the end.
+    """Ensure that a model server runs at MODEL_SERVER_URL: the site's, or else a temporary one.
 
-    Where no site runs, no messages are left for the workers of a later one.
+    With a temporary one, queues no messages for workers that may start later.
     """
     url = urlsplit(settings.MODEL_SERVER_URL)
     host, port = url.hostname or "127.0.0.1", url.port or 80
@@ -42,6 +42,6 @@ def site_or_substitute() -> Iterator[None]:
 
 
 def is_taken(host: str, port: int) -> bool:
-    """Return whether a program answers at the address."""
+    """Return whether a program listens at the address."""
     with socket.socket() as probe:
         return probe.connect_ex((host, port)) == 0

@@ -16,7 +16,7 @@ from tasks.permissions import Person
 
 
 def may_fill(user: Person) -> bool:
-    """Return whether the person may make and delete the demo: administrators, owners of tasks."""
+    """Return whether the person may create and delete the demo: administrators and task owners."""
     if not user.is_authenticated:
         return False
     owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)
@@ -24,13 +24,16 @@ def may_fill(user: Person) -> bool:
 
 
 def can_offer(user: Person) -> bool:
-    """Return whether to offer the demo to the person: they may make it, and there is none."""
+    """Return whether to offer the demo: the person may create it, and it does not exist."""
     return may_fill(user) and not Task.objects.filter(code=SIMULATED).exists()
 
 
 @transaction.atomic
 def request_demo(actor: User | None) -> DemoRun:
-    """Make the task, and have a worker fill it. No lock, a unique code. Raises Refused."""
+    """Create the task and queue the job that fills it. Takes no lock; the code is unique.
+
+    Raises Refused.
+    """
     task = make_task(actor)
     run = DemoRun.objects.create(task=task, requested_by=actor)
     log(actor, "demo.requested", task)
@@ -39,13 +42,16 @@ def request_demo(actor: User | None) -> DemoRun:
 
 
 def stop_demo(run: DemoRun, actor: User) -> None:
-    """End the filling; what is there stays. No lock; its process ends within seconds."""
+    """Stop filling the demo, keeping what it has. Takes no lock.
+
+    The process ends within seconds.
+    """
     if leases.cancel(run):
         log(actor, "demo.stopped", run.task)
 
 
 def take_demo_away(actor: User) -> None:
-    """Delete the demo. Raises Refused while it is being filled: the process would write on."""
+    """Delete the demo. Raises Refused while a process fills it."""
     run = DemoRun.objects.filter(task__code=SIMULATED).first()
     if run and not run.is_over:
         raise Refused(_("The demo is being filled. Stop that first."))

@@ -20,7 +20,7 @@ OPENED, CLOSED = 0.3, 0.3  # shares of texts with something before and after
 
 @dataclass(frozen=True)
 class Idea:
-    """A way of writing for a label; `hard`: how likely an average reader misreads it (0-1)."""
+    """A way of writing for a label. hard: how likely an average reader misreads it (0-1)."""
 
     way: str
     label: str
@@ -29,7 +29,7 @@ class Idea:
 
 
 def _all_ideas() -> Iterator[Idea]:
-    """Yield the ideas of the pool."""
+    """Yield all ideas."""
     for way, about in POOL["ways"].items():
         for label in LABELS:
             for pattern in about.get(label, ()):
@@ -40,7 +40,7 @@ IDEAS: Sequence[Idea] = list(_all_ideas())
 
 
 def contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
-    """Yield rows of contexts to import: a prompt, its tag, and the place that it is about."""
+    """Yield rows of contexts to import: a prompt, its tag, and the place it is about."""
     places = []
     for tag, names in POOL["subjects"].items():
         places += [(tag, name) for name in names]

@@ -22,7 +22,10 @@ def _check(request: HttpRequest) -> None:
 
 @require_safe
 def demo_page(request: HttpRequest) -> HttpResponse:
-    """Show whether there is a demo, and how far its filling is; to htmx only that."""
+    """Show whether the demo exists and the progress of filling it.
+
+    Responds to htmx with only that.
+    """
     _check(request)
     values = {
         "demo": Task.objects.filter(code=SIMULATED).first(),
@@ -34,7 +37,7 @@ def demo_page(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def fill_demo(request: HttpRequest) -> HttpResponse:
-    """Have a worker fill the demo. A second click finds it under way."""
+    """Request the demo. A second click changes nothing."""
     _check(request)
     with as_message(request):
         request_demo(person(request))
@@ -43,7 +46,7 @@ def fill_demo(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def stop_filling(request: HttpRequest) -> HttpResponse:
-    """Stop a filling that waits or runs."""
+    """Stop a queued or running job that fills the demo."""
     _check(request)
     if run := DemoRun.objects.filter(task__code=SIMULATED).first():
         stop_demo(run, person(request))
@@ -52,7 +55,7 @@ def stop_filling(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def delete_demo(request: HttpRequest) -> HttpResponse:
-    """Delete the demo with everything in it."""
+    """Delete the demo with all its rows."""
     _check(request)
     with as_message(request):
         take_demo_away(person(request))

@@ -30,10 +30,10 @@ Tell = Callable[[str], object]
 
 
 def install(tell: Tell) -> None:
-    """Bring database, static files, official tasks and starters to this version.
+    """Bring the database, static files, official tasks and starters to this version.
 
-    Nothing is done twice, and nothing that runs is disturbed. Of several that set up at once, one
-    does it and the others wait.
+    Idempotent, and safe while the site runs. Of several simultaneous calls, one does the work and
+    the others wait.
     """
     with alone():
         call_command("migrate", verbosity=0)
@@ -48,7 +48,10 @@ def install(tell: Tell) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let no other process set up this site: on this machine, and with PostgreSQL on any."""
+    """Prevent other processes from setting up this site at the same time.
+
+    Locks out those on this machine, and with PostgreSQL those on all machines.
+    """
     with (settings.HOME / "setup.lock").open("w") as file:
         # Waits for another process of this machine.
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -79,7 +82,7 @@ NO_LANGUAGE_MODEL = (
 def static_is_fresh() -> bool:
     """Return whether the collected files are newer than their sources.
 
-    Compressing them takes a while.
+    Compressing them takes a while, so it is skipped in that case.
     """
     manifest = settings.STATIC_ROOT / "staticfiles.json"
     # A new version of a package brings other files, too.
@@ -90,7 +93,7 @@ def static_is_fresh() -> bool:
 
 
 def _install_starters(tell: Tell) -> None:
-    """Unpack what is missing and put each starter into its task's first round."""
+    """Unpack missing starters and add each one to its task's first round."""
     for code in CODES:
         folder = install_starter(code, settings.HOME)
         task = Task.objects.get(code=code)
@@ -109,7 +112,10 @@ def _install_starters(tell: Tell) -> None:
 
 
 def starters_in_use() -> set[str]:
-    """Return the folders of this version's starters, of all targets and of trainings to come."""
+    """Return the folders of starters that must be kept.
+
+    They are those of this version, of all targets, and of future trainings.
+    """
     unfinished = TrainingRun.objects.filter(state__in=UNFINISHED)
     folders = {str(starter_folder(code, settings.HOME)) for code in CODES}
     folders |= set(TargetModel.objects.values_list("source", flat=True))
@@ -118,7 +124,7 @@ def starters_in_use() -> set[str]:
 
 
 def _install_language_model() -> None:
-    """Let the language model answer in conversations, if its package is installed."""
+    """Let the language model take part in conversations, if its package is installed."""
     if not any(distributions(name=LANGUAGE_MODEL.removeprefix("package:"))):
         return
     for task in Task.objects.filter(code__in=TALKS):
@@ -142,9 +148,9 @@ def first_rounds() -> list[Round]:
 
 
 def open_round(round: Round, tell: Tell) -> bool:
-    """Open a round and return whether that was possible.
+    """Open a round and return whether that succeeded.
 
-    A round whose targets are silent stays ready.
+    A round whose targets do not answer stays ready.
     """
     try:
         set_round_state(round=round, state=Round.State.OPEN, actor=None)

@@ -7,7 +7,7 @@ from dynabench.operations.soundness.health import check_schema
 
 
 def sentence_of(error: Exception) -> str:
-    """Return the line that explains an error; empty for one of ours, which needs its traceback."""
+    """Return a line that explains the error; empty for a bug of ours, which needs its traceback."""
     # Everything else is a fault of ours.
     if not isinstance(error, DatabaseError | InterfaceError):
         return ""

@@ -26,7 +26,10 @@ OPEN = "Anybody who reaches the cluster runs code on it: RAY_AUTH_MODE=token (do
 
 
 def check_cluster() -> Iterator[Finding]:
-    """Check that the cluster answers and is protected; yield nothing where the site has none."""
+    """Check that the cluster answers and is protected.
+
+    Yields nothing if the site has no cluster.
+    """
     if not settings.RAY_ADDRESS:
         return
     # Tokens are the default here; Ray's own is none.
@@ -53,7 +56,10 @@ def check_cluster() -> Iterator[Finding]:
 
 
 def _is_public(address: str) -> bool:
-    """Return whether the address is public. Only a name's network knows where it leads."""
+    """Return whether the address is public.
+
+    False for a host name, whose address is unknown here.
+    """
     try:
         return ip_address(address).is_global
     except ValueError:

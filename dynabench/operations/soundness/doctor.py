@@ -49,7 +49,7 @@ CONNECTIONS = """
 
 
 class Verdict(NamedTuple):
-    """The result of a hostile case. is_ok is None where it was not run here."""
+    """The result of a hostile case. is_ok: None if the case was not run here."""
 
     case: Case
     got: str
@@ -57,9 +57,9 @@ class Verdict(NamedTuple):
 
 
 def findings() -> Iterator[Finding]:
-    """Yield the results of all checks but the hostile models.
+    """Yield the results of all checks except the hostile models.
 
-    Checks that need the database are left out where it is not sound.
+    Leaves out checks that need the database if the database has problems.
     """
     database = health.check_database()
     if database.state != "bad":
@@ -98,7 +98,7 @@ def check_migrations() -> Finding:
 
 
 def newer_migrations(executor: MigrationExecutor) -> list[str]:
-    """Return the migrations that the database has and this version, which is older, does not."""
+    """Return the migrations that the database has and this older version lacks."""
     on_disk = executor.loader.disk_migrations
     newest: dict[str, str] = {}
     for app, name in on_disk:
@@ -112,7 +112,7 @@ def newer_migrations(executor: MigrationExecutor) -> list[str]:
 
 
 def check_static_files() -> Finding:
-    """Check the static files as before each page; a machine without web processes needs none."""
+    """Check the static files. A machine without web processes needs none."""
     finding = health.check_static_files()
     if finding.state == "bad" and not Path(settings.STATIC_ROOT).exists():
         return finding._replace(
@@ -122,7 +122,7 @@ def check_static_files() -> Finding:
 
 
 def check_connections() -> Iterator[Finding]:
-    """Check that PostgreSQL takes as many connections as this machine's processes may hold."""
+    """Check that PostgreSQL accepts as many connections as this machine's processes may open."""
     if connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
@@ -139,17 +139,17 @@ def check_connections() -> Iterator[Finding]:
 
 
 def connections_needed(*, web: int, live: int, queue: int) -> int:
-    """Return the connections of a machine that runs everything: each thread that asks keeps one.
+    """Return the number of connections of a machine that runs everything.
 
-    web: processes, each with twice `live` threads for pages, `live` for calls of models and one
-    that renews attempts. queue: workers, beside the sweeper and the minute's work. Then the model
-    server, and two commands.
+    web: number of processes, each with twice `live` threads for pages, `live` for calls to models
+    and one that renews attempts. queue: number of workers; the sweeper and the scheduler add two.
+    The model server and two commands also connect. Each thread keeps one connection.
     """
     return web * (3 * live + 1) + queue + 2 + 1 + 2
 
 
 def check_stored_models() -> Finding:
-    """Check the size of everybody's uploads and models against the limit."""
+    """Check the total size of uploads and models against the limit."""
     here, most = site_bytes() / GIB, settings.MODELS_BYTES / GIB
     if not most:
         return Finding("stored models", "ok", f"{here:.1f} GiB")
@@ -158,7 +158,7 @@ def check_stored_models() -> Finding:
 
 
 def check_targets() -> Finding:
-    """Check that the targets of rounds in which people write answer."""
+    """Check that the targets of open rounds answer."""
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
     failed = []
     for target in targets.select_related("task"):
@@ -173,7 +173,7 @@ def check_targets() -> Finding:
 
 
 def check_disk() -> Iterator[Finding]:
-    """Check that the home folder can be written to, and the room for submissions and images."""
+    """Check that the home folder is writable and has room for submissions and images."""
     places = {}
     home = health.check_disk()
     if home.state == "bad":
@@ -191,7 +191,7 @@ def check_disk() -> Iterator[Finding]:
 
 
 def check_media() -> Iterator[Finding]:
-    """Check that every file that a row names is what was stored. Reads all of them."""
+    """Check that every referenced file still has its stored content. Reads all files."""
     faults = list(find_damages())
     for path, row, fault in faults:
         yield Finding("media", "bad", f"{path} of {row} {fault}")
@@ -200,7 +200,7 @@ def check_media() -> Iterator[Finding]:
 
 
 def check_engine() -> Iterator[Finding]:
-    """Check the container engine, and what it must offer."""
+    """Check that the container engine responds and has the required features."""
     docker = engine()
     if not docker:
         named = os.environ.get("DOCKER_HOST")
@@ -225,7 +225,7 @@ def check_engine() -> Iterator[Finding]:
 
 
 def check_runtime_image() -> Finding:
-    """Check that the runtime image is there and has the content of this version."""
+    """Check that the runtime image exists and has the content of this version."""
     if not has_image(RUNTIME_IMAGE):
         sentence = "Model folders need it: run scripts/runtime_image.sh."
         return Finding("runtime image", "note", sentence)
@@ -242,9 +242,9 @@ def check_runtime_image() -> Finding:
 
 
 def verdicts() -> Iterator[Verdict]:
-    """Run the hostile cases on the engine of this machine, in their order.
+    """Run the hostile cases in order on this machine's engine.
 
-    Raises EngineError, and LookupError when there is no image of ours to run them in.
+    Raises EngineError, or LookupError if none of our images exists to run them in.
     """
     with tempfile.TemporaryDirectory(prefix="dynabench-doctor-") as folder:
         with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(AT_ONCE) as pool:

@@ -50,7 +50,7 @@ def check_database() -> Finding:
 
 
 def check_schema() -> Finding:
-    """Check that the tables are those of this version or of a later one.
+    """Check that the tables are those of this version or a later one.
 
     The newest migration of each of our applications must have been applied.
     """
@@ -70,7 +70,7 @@ def check_schema() -> Finding:
 def check_static_files() -> Finding:
     """Check that the collected static files are those of this version or a later one.
 
-    A page that names a missing one fails. With DEBUG they are served from their sources.
+    A page that refers to a missing one fails. With DEBUG they are served from their sources.
     """
     # A storage of its own, which reads the list as it is now and not as this process read it.
     storage = storages.create_storage(settings.STORAGES["staticfiles"])
@@ -87,9 +87,9 @@ def check_static_files() -> Finding:
 
 
 def check_cache() -> Finding:
-    """Check that what is written can be read, and that a shared cache itself answers.
+    """Check that a written value can be read, and that a shared cache itself responds.
 
-    A stand-in answers for a shared cache that is down.
+    A local substitute responds while a shared cache is down.
     """
     shared: Any = cache
     try:
@@ -107,7 +107,7 @@ def check_cache() -> Finding:
 
 
 def check_disk() -> Finding:
-    """Check that a file can be written to the home folder."""
+    """Check that the home folder is writable."""
     try:
         with tempfile.TemporaryFile(dir=settings.HOME) as file:
             file.write(bytes(TRIAL_BYTES))
@@ -119,7 +119,7 @@ def check_disk() -> Finding:
 
 
 def check_stored_files() -> Finding:
-    """Check that the store of files answers: the bucket, or the folder of media."""
+    """Check that the file storage responds: the bucket or the media folder."""
     where = "a bucket" if settings.STORAGE_URL else "a folder"
     try:
         # Whether it is there does not matter, only that the store answers.
@@ -175,9 +175,9 @@ PARTS: dict[str, Callable[[], Finding]] = {
 
 
 def part_states() -> dict[str, str]:
-    """Return each part's state: ok, down, or unknown.
+    """Return the state of each part: ok, down or unknown.
 
-    Unknown: only the database, which is down, could tell.
+    Unknown: the state is in the database, which is down.
     """
     states = {}
     for name, check in PARTS.items():

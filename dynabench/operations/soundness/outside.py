@@ -45,7 +45,7 @@ NEEDED_OF_PROVIDER = ("authorization_endpoint", "token_endpoint")
 
 
 def asked_by_settings() -> Iterator[Finding]:
-    """Check once what the environment's variables name, without the database."""
+    """Check the services that environment variables configure, without the database."""
     yield check_stored_files()
     yield check_mail()
     yield from check_sign_in()
@@ -54,7 +54,7 @@ def asked_by_settings() -> Iterator[Finding]:
 
 
 def parts_in_use() -> Iterator[Finding]:
-    """Check what people need only at times and would be the first to miss."""
+    """Check the services whose failure would go unnoticed until somebody needs them."""
     yield check_stored_files()
     yield check_mail()
     yield from check_sign_in()
@@ -62,7 +62,7 @@ def parts_in_use() -> Iterator[Finding]:
 
 
 def check_mail() -> Finding:
-    """Check that the mail server takes a connection and the password. Nothing is sent."""
+    """Check that the mail server accepts a connection and the password. Sends nothing."""
     if not sends_mail(settings.EMAIL_BACKEND):
         return Finding("mail", "note", "No mails are sent. Set EMAIL_BACKEND and EMAIL_HOST.")
     transport = settings.EMAIL_BACKEND
@@ -87,7 +87,7 @@ def check_mail() -> Finding:
 
 
 def check_sign_in() -> Iterator[Finding]:
-    """Check that the OpenID Connect provider, if there is one, says where people sign in."""
+    """Check that the OpenID Connect provider, if any, publishes its sign-in URL."""
     if not settings.OIDC_ISSUER:
         return
     url = settings.OIDC_ISSUER
@@ -101,7 +101,7 @@ def check_sign_in() -> Iterator[Finding]:
 
 
 def _trouble_of_provider(url: str) -> str:
-    """Return why people cannot be sent to the provider; empty: they can."""
+    """Return why people cannot be sent to the provider; empty if they can."""
     try:
         address = parse_url(url)
         answer = SHARED_TRANSPORT.request(
@@ -121,7 +121,7 @@ def _trouble_of_provider(url: str) -> str:
 
 
 def check_folders() -> Iterator[Finding]:
-    """Check that media and the database's file can be written to."""
+    """Check that the media folder and the database's file are writable."""
     if not settings.STORAGE_URL:
         trouble = _unwritable(Path(settings.MEDIA_ROOT))
         if trouble:
@@ -133,7 +133,7 @@ def check_folders() -> Iterator[Finding]:
 
 
 def _unwritable(folder: Path) -> str:
-    """Return why no file can be made in a folder, which is made when it is needed first."""
+    """Return why a folder is not writable; empty if it is. The folder may not exist yet."""
     existing = folder
     while not existing.exists():
         existing = existing.parent
@@ -145,7 +145,7 @@ def _unwritable(folder: Path) -> str:
 
 
 def check_erasure_log() -> Finding:
-    """Check that erasures can be noted, so that no restored backup undoes them."""
+    """Check that the erasure log is writable, so that a restored backup undoes no erasure."""
     path = Path(settings.ERASURE_LOG)
     if not path.parent.is_dir():
         trouble = f"There is no folder {path.parent}. Make it, or change ERASURE_LOG."
@@ -162,7 +162,7 @@ def check_erasure_log() -> Finding:
 
 
 def check_backup() -> Finding:
-    """Check that a backup ended well lately."""
+    """Check that a recent backup succeeded."""
     last = LastSuccess.objects.filter(job="backup").first()
     if last is None:
         return Finding("backup", "note", "None was ever made: run manage.py backup by a timer.")
@@ -173,7 +173,7 @@ def check_backup() -> Finding:
 
 
 def check_address() -> Finding:
-    """Check that links in mails lead to a host that the site answers for."""
+    """Check that links in emails point to a host of this site."""
     host = urlsplit(settings.SITE_URL).hostname or ""
     if validate_host(host, settings.ALLOWED_HOSTS):
         return Finding("address", "ok", settings.SITE_URL)
@@ -184,7 +184,7 @@ def check_address() -> Finding:
 
 
 def check_failed_runs() -> Finding:
-    """Check for evaluations that the platform failed within the last days."""
+    """Report evaluations of the last days that failed through the platform's fault."""
     failed = EvaluationRun.objects.filter(
         outcome=Outcome.INFRASTRUCTURE, finished_at__gte=timezone.now() - LATELY
     )
@@ -199,7 +199,7 @@ def check_failed_runs() -> Finding:
 
 
 def check_secrets() -> Finding:
-    """Check that the key decrypts what it encrypted: SECRET_KEY is still the site's."""
+    """Check that stored secrets can be decrypted, which means that SECRET_KEY has not changed."""
     count = 0
     unreadable = []
     for model, column in sealed_columns():
@@ -229,7 +229,7 @@ def _is_readable(token: str) -> bool:
 
 
 def check_contacts() -> Finding:
-    """Check for targets and generators that gave no answer when they were last asked."""
+    """Report targets and generators that did not respond to the last request."""
     in_use = TargetModel.objects.filter(rounds__state=Round.State.OPEN)  # these are asked now
     targets = TargetModel.objects.exclude(contact_reason="").exclude(pk__in=in_use)
     generators = Generator.objects.exclude(contact_reason="")
@@ -247,10 +247,10 @@ def check_contacts() -> Finding:
     why="Nobody would notice a broken mail server before a mail is needed.",
 )
 def ask_parts() -> int:
-    """Ask what the site leans on, and note what answers; return how many do not.
+    """Check the services of `parts_in_use` and record their successes; return how many failed.
 
-    Monitors tell what has not answered for long. Nobody else would notice a mail server that
-    refuses, or a log of erasures that takes nothing, before it is needed.
+    Monitors report those without a recent success. Otherwise nobody would notice a failing mail
+    server or erasure log before it is needed.
     """
     silent = 0
     for finding in parts_in_use():

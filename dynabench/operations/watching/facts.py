@@ -27,7 +27,7 @@ KEY = f"site-facts-{version()}"
 
 @dataclass(frozen=True)
 class JobFacts:
-    """Jobs of one kind. oldest_at: since when the one that waits longest does."""
+    """The numbers of jobs of one kind. oldest_at: when the longest waiting job was queued."""
 
     waiting: int
     running: int
@@ -35,7 +35,11 @@ class JobFacts:
 
 
 class TargetFacts(NamedTuple):
-    """A target of an open round. task: its code and name; is_seen: by everybody; url: or ours."""
+    """A target of an open round.
+
+    code, task: code and name of its task. is_seen: whether the task is public. url: empty if our
+    server runs the target.
+    """
 
     pk: int
     name: str
@@ -47,10 +51,11 @@ class TargetFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """The numbers of monitors and the status page.
+    """The numbers behind the monitoring endpoint and the status page.
 
-    jobs: by kind. ended: evaluations of the last hour, by outcome. to_judge: examples, by task.
-    successes: of the clock's jobs. incident: the latest. is_server_away: our model server.
+    jobs: by kind. ended: evaluations of the past hour by outcome. to_judge: number of examples that
+    need votes, by task. successes: last success of each scheduled job. incident: the latest, or
+    None. is_server_away: whether our model server is down.
     """
 
     counted_at: datetime
@@ -65,7 +70,7 @@ class Facts:
 
 
 def count_facts() -> Facts:
-    """Return the facts counted now or a little ago.
+    """Return the facts, from the cache if they were counted within a minute.
 
     As many queries as there are kinds of jobs, and four more.
     """
@@ -74,7 +79,7 @@ def count_facts() -> Facts:
 
 
 def last_facts() -> Facts | None:
-    """Return what was counted last, within a day: for when the database is away."""
+    """Return the latest facts in the cache, up to a day old, for when the database is down."""
     entry = cache.get(KEY)
     if not entry:
         return None
@@ -83,7 +88,7 @@ def last_facts() -> Facts | None:
 
 
 def left_alone(now: Facts) -> set[int]:
-    """Return the primary keys of targets that failed too often and are not asked for a while."""
+    """Return the primary keys of targets that failed too often and are not called for a while."""
     return set(map(int, find_open_breakers(cache, [str(target.pk) for target in now.targets])))
 
 

@@ -9,7 +9,7 @@ TITLE, TEXT = Incident._meta.get_field("title"), Incident._meta.get_field("text"
 
 
 class IncidentForm(forms.Form):
-    """A note about trouble on the site, which everybody reads."""
+    """A form for a public note about an incident on the site."""
 
     title = forms.CharField(
         label=_("What is wrong"),

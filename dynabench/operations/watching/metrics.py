@@ -26,7 +26,10 @@ NO_DATABASE = (DatabaseError, InterfaceError)
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return all figures. Raises Http404 where nobody set them up; 403 for everybody else."""
+    """Return all metrics in Prometheus format.
+
+    Raises Http404 if metrics are not configured. Responds with 403 to anybody but the monitor.
+    """
     if not (settings.METRICS_TOKEN or settings.METRICS_NETWORKS):
         raise Http404
     if not _may_read(request):
@@ -49,7 +52,7 @@ def _may_read(request: HttpRequest) -> bool:
 
 
 def _counted() -> CollectorRegistry:
-    """Return what all processes of this web server counted."""
+    """Return the metrics of all processes of this web server."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return REGISTRY
@@ -61,10 +64,13 @@ def _counted() -> CollectorRegistry:
 
 
 class Rows:
-    """What the database and the cache say; without a database only that it is away."""
+    """A collector of metrics from the database and the cache.
+
+    Without a database it only reports that the database is down.
+    """
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield each figure with its values. Nothing is labelled by person."""
+        """Yield each metric with its values. No label identifies a person."""
         try:
             site = count_facts()
         # A figure of its own says so; monitors then do not read a gap as zero.
@@ -76,7 +82,7 @@ class Rows:
 
 
 def _figures(site: Facts) -> Iterator[GaugeMetricFamily]:
-    """Yield the figures of the database and the cache."""
+    """Yield the metrics from the database and the cache."""
     now, paused = timezone.now(), left_alone(site)
     waiting, running, ages = {}, {}, {}
     for kind, job in site.jobs.items():
@@ -103,7 +109,7 @@ def _figures(site: Facts) -> Iterator[GaugeMetricFamily]:
 def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
     """Return a gauge with a value for each label.
 
-    label: empty for the one value of a figure without labels.
+    label: the label's name; empty for a single value without labels.
     """
     labels = [label] if label else []
     family = GaugeMetricFamily(f"dynabench_{name}", text, labels=labels)

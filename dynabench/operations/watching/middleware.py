@@ -7,7 +7,10 @@ from django_prometheus.middleware import PrometheusAfterMiddleware
 
 
 class CountRequests(PrometheusAfterMiddleware):  # type: ignore[misc]
-    """django-prometheus's, with bounded labels: anybody may send any word as a method."""
+    """The middleware of django-prometheus with bounded labels.
+
+    Clients can send any word as a method.
+    """
 
     def label_metric(
         self,

@@ -33,7 +33,7 @@ KINDS = {
 @login_not_required
 @require_safe
 def site_status(request: HttpRequest) -> HttpResponse:
-    """Show the state of the site; without a database the state counted last."""
+    """Show the state of the site, or the last known state if the database is down."""
     is_away = False
     try:
         site: Facts | None = count_facts()
@@ -47,7 +47,7 @@ def site_status(request: HttpRequest) -> HttpResponse:
 
 
 def _shown(site: Facts) -> dict[str, Any]:
-    """Return what everybody may see: visible tasks by name, without their targets."""
+    """Return the public part of the state: visible tasks by name, without their targets."""
     paused = left_alone(site)
     names: dict[str, str] = {}
     failing: set[str] = set()
@@ -66,7 +66,7 @@ def _shown(site: Facts) -> dict[str, Any]:
 
 @require_http_methods(["GET", "POST"])
 def incident(request: HttpRequest) -> HttpResponse:
-    """Report trouble, or what is new about the open incident; for administrators."""
+    """Report an incident, or update the open one. Administrators only."""
     if not request.user.is_superuser:
         raise Http404
     current = Incident.objects.filter(ended_at=None).first()

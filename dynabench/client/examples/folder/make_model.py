@@ -38,9 +38,9 @@ PICTURES = {
 
 
 def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
-    """Make a tokenizer of byte pairs, learned from a few texts.
+    """Train a byte-pair tokenizer on a few texts.
 
-    Single bytes spell every other text.
+    It encodes unknown texts as single bytes.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
@@ -67,7 +67,7 @@ def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
 
 
 def main() -> None:
-    """Save a model and its tokenizer."""
+    """Create and save a model and its tokenizer."""
     task = json.loads((HERE / "task.json").read_text(encoding="utf-8"))
     lines = (HERE / "examples.jsonl").read_text(encoding="utf-8").splitlines()
     texts: list[str] = []

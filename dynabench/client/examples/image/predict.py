@@ -23,7 +23,7 @@ def predict(inputs: dict[str, Any]) -> tuple[Any, dict[str, float] | None]:
 
 
 def main() -> None:
-    """Read each example and write its answer at once, so that the site sees progress."""
+    """Answer each example and write the answer at once, so that the site sees progress."""
     path = sys.argv[1] if len(sys.argv) > 1 else "/input/examples.jsonl"
     with open(path, encoding="utf-8") as examples:
         for line in examples:

@@ -51,6 +51,6 @@ class Command(BaseCommand):
         self.stderr.write(f"{share:4.0%} {words}")
 
     def _work(self, pk: int, seed: int) -> None:
-        """Fill the task here, for a worker that watches."""
+        """Fill the task in this process, which a worker supervises."""
         task = DemoRun.objects.select_related("task").get(pk=pk).task
         tell(self.stdout, lambda show: run_demo(task, seed, show), Refused)

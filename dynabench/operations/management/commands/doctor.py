@@ -60,7 +60,7 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
     def _hostile(self, judged: list[Verdict]) -> list[Finding]:
-        """Print a line for each case; return a finding if something stopped the others."""
+        """Print a line for each case; return a finding if an error stopped the others."""
         self._say("\nHostile models (about a minute)")
         try:
             for verdict in verdicts():

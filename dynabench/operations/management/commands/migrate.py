@@ -32,9 +32,9 @@ _add_model = ProjectState.add_model
 
 
 def keep_private(database: Path) -> None:
-    """Let only its owner read SQLite's file, or take it from other users of the machine.
+    """Create SQLite's file readable by its owner only, or remove other users' access to it.
 
-    Its journal gets the same mode. Whoever owns neither it nor the folder leaves it as it is.
+    Its journal gets the same mode. Does nothing if we own neither the file nor the folder.
     """
     with suppress(OSError):
         os.close(os.open(database, os.O_CREAT | os.O_RDWR, mode=0o600))
@@ -43,10 +43,10 @@ def keep_private(database: Path) -> None:
 
 @contextmanager
 def new_models_alone() -> Iterator[None]:
-    """Leave all other models as they are when a model is added, as where apps are loaded.
+    """Patch Django so that adding a model does not render all related models again.
 
-    Django makes all models again that are related to it, over whatever others, which took two
-    fifths of the time. Nothing refers to it yet, and what it refers to learns of it.
+    Rendering them took two fifths of the time. No model refers to a new one yet, and the models
+    that it refers to learn of it.
     """
     states.add_model = _add_alone
     try:

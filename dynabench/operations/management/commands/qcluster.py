@@ -56,7 +56,10 @@ class Command(BaseCommand):
 
 
 def is_migrated() -> bool:
-    """Return whether the tables are those of this version, which may have started too early."""
+    """Return whether the database has the tables of this version.
+
+    A new version's workers may start before its migrations have run.
+    """
     schema = patiently(check_schema)
     if schema and schema.state != "ok":
         logger.warning("%s", schema.message)
@@ -64,7 +67,7 @@ def is_migrated() -> bool:
 
 
 def serve_practice() -> None:
-    """Answer the messages that let people practise; tell the database that this machine does."""
+    """Answer the messages for practice models, and record that this machine does so."""
 
     def take() -> str | None:
         tell_host()
@@ -74,7 +77,7 @@ def serve_practice() -> None:
 
 
 def answer_messages(take: Callable[[], str | None] = queue.take_message) -> None:
-    """Answer messages, one after the other, until a fresh process takes this one's place.
+    """Answer messages one after the other until this process should be replaced by a new one.
 
     take: returns the next message of the queue, or None.
     """
@@ -92,7 +95,7 @@ def answer_messages(take: Callable[[], str | None] = queue.take_message) -> None
 
 
 def sweep_often() -> None:
-    """Sweep the rows again and again, even if no message arrives."""
+    """Sweep the rows at regular intervals, even if no message arrives."""
     while not must_end():
         is_at_work()
         patiently(sweep)
@@ -100,7 +103,7 @@ def sweep_often() -> None:
 
 
 def sweep() -> None:
-    """Release what dead workers held, and enqueue what waits."""
+    """Release the leases of dead workers, and enqueue waiting jobs."""
     try:
         with noted("sweep"):
             sweep_all()
@@ -111,14 +114,17 @@ def sweep() -> None:
 
 
 def minutely() -> None:
-    """Do what is due, apart from the workers: an evaluation may take all of them for an hour."""
+    """Run the scheduled jobs that are due, once a minute.
+
+    Runs outside the workers, because evaluations may occupy all of them for an hour.
+    """
     while not must_end():
         patiently(do_what_is_due)
         pause(MINUTE_SECONDS)
 
 
 def patiently(ask: Callable[[], T]) -> T | None:
-    """Return the result of `ask`, or None, after a while, when the database does not answer."""
+    """Return the result of `ask`, or None after a pause if the database does not answer."""
     # As Django does before each request: a connection may be too old, or broken.
     close_old_connections()
     try:

@@ -109,10 +109,10 @@ class Command(BaseCommand):
             processes.stop()
 
     def _choose_model_port(self, *, is_setup: bool) -> None:
-        """Move the model server to a free port where nobody named one and the usual one is taken.
+        """Move the model server to a free port if the default port is taken and none is configured.
 
-        A second site on one machine then starts like the first. is_setup: nothing stays running, so
-        a named address may be taken. Raises CommandError.
+        So a second site can start on the same machine. is_setup: nothing keeps running, so a
+        configured address may be taken. Raises CommandError.
         """
         models = urlsplit(settings.MODEL_SERVER_URL)
         host, port = models.hostname or "127.0.0.1", models.port or 80
@@ -129,7 +129,10 @@ class Command(BaseCommand):
             )
 
     def _open_rounds(self) -> None:
-        """Open the first rounds that were never opened; one whose target is silent stays ready."""
+        """Open the first rounds that were never opened.
+
+        A round whose target does not answer stays ready.
+        """
         for round in first_rounds():
             targets = [target.name for target in get_loop(round) if target.source == LANGUAGE_MODEL]
             self._unprepared[round] = [health_of(name) for name in targets]
@@ -138,7 +141,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{round} opens when its language model is prepared.")
 
     def _open_prepared(self) -> None:
-        """Open the rounds that wait for no model any more."""
+        """Open the rounds whose models have finished loading."""
         for round, urls in list(self._unprepared.items()):  # a copy, as entries go
             if any(http_status(url) in LOADING for url in urls):
                 continue
@@ -146,7 +149,10 @@ class Command(BaseCommand):
             open_round(round, self.stdout.write)
 
     def _accounts(self) -> None:
-        """Make one account a role. Passwords are printed once and kept where only we read."""
+        """Create one account per role.
+
+        Prints passwords once and stores them where only we can read.
+        """
         if User.objects.exists():
             return
         file = settings.HOME / "demo-accounts.txt"
@@ -169,9 +175,9 @@ class Command(BaseCommand):
 
 
 class Processes:
-    """Web server, queue worker and model server, each in a separate process group.
+    """The web server, queue worker and model server, each in a process group of its own.
 
-    Ctrl-C then reaches only this command, which asks each main process to stop.
+    Ctrl-C therefore reaches only this command, which asks each main process to stop.
     """
 
     def __init__(self, port: int, *, only_models: bool = False) -> None:
@@ -211,7 +217,7 @@ class Processes:
             )
 
     def wait_until_ready(self) -> None:
-        """Return when web and model server answer; raises CommandError with the log to read."""
+        """Wait until the web and model servers answer. Raises CommandError with the log to read."""
         deadline = time.monotonic() + READY_SECONDS
         for name, url in self.urls.items():
             # While it waits it looks whether the process still lives.
@@ -219,14 +225,14 @@ class Processes:
                 raise CommandError(f"{name} did not start; see {self.logs}/{name}.log.")
 
     def wait_until_loaded(self) -> None:
-        """Return when no starter is being loaded any more, or when that takes too long."""
+        """Wait until all starters are loaded, or until that takes too long."""
         deadline = time.monotonic() + READY_SECONDS
         for code in CODES:
             url = health_of(f"starter-{code}")
             self._has_come(url, lambda status: status not in LOADING, deadline)
 
     def _has_come(self, url: str, is_wanted: Callable[[int], bool], deadline: float) -> bool:
-        """Return whether the address answers with a wanted status in time."""
+        """Return whether the URL responds with a wanted status before the deadline."""
         while not is_wanted(http_status(url)):
             self._check_alive()
             if time.monotonic() > deadline:
@@ -235,9 +241,10 @@ class Processes:
         return True
 
     def watch(self, meanwhile: Callable[[], None]) -> None:
-        """Return never; raises CommandError when web or model server ends by itself.
+        """Watch the processes forever.
 
-        meanwhile: called each second.
+        Raises CommandError if the web or model server ends by itself.
+        meanwhile: called every second.
         """
         while True:
             meanwhile()
@@ -248,7 +255,7 @@ class Processes:
             time.sleep(1)
 
     def _look_after_queue(self) -> None:
-        """Start it again when it was killed; whatever else happens to it, it heals itself."""
+        """Restart the queue worker if it was killed. It recovers from everything else by itself."""
         # Web and models are watched by `_check_alive`, and end the command.
         code = self.running["queue"].poll()
         if code is not None:
@@ -263,7 +270,7 @@ class Processes:
                 raise CommandError(f"{name} ended with {process.returncode}; see {log}.")
 
     def stop(self) -> None:
-        """Ask every main process to end, and end those that do not."""
+        """Ask every main process to end, and kill those that do not."""
         for process in self.running.values():
             process.terminate()
         deadline = time.monotonic() + STOP_SECONDS
@@ -276,9 +283,9 @@ class Processes:
 
 
 def rotate(log: Path) -> None:
-    """Begin a log again that has grown large; the one before it stays, with `.1` at its end.
+    """Copy a large log to the same name with `.1`, replacing the former copy, and empty it.
 
-    Processes append to the file, so they go on at its new end.
+    Processes append to the file, so they continue at its new end.
     """
     if log.exists() and log.stat().st_size > LOG_BYTES:
         shutil.copyfile(log, log.with_name(f"{log.name}.1"))
@@ -289,7 +296,7 @@ def rotate(log: Path) -> None:
 def one_run() -> Iterator[None]:
     """Hold the lock of the home folder, so that only one `./run` uses it. Raises CommandError.
 
-    The system releases the lock however the command ends.
+    The operating system releases the lock even if the command is killed.
     """
     # Opened without emptying it: it may name the process that holds the lock.
     with (settings.HOME / "run.lock").open("a+") as file:
@@ -308,14 +315,17 @@ def one_run() -> Iterator[None]:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether a full disk is behind an error; libraries of Rust put it into words only."""
+    """Return whether the error was caused by a full disk.
+
+    Rust libraries say so only in the message.
+    """
     outage = outage_of(error)
     is_ours = outage is not None and outage.status == HTTPStatus.INSUFFICIENT_STORAGE
     return is_ours or FULL.search(str(error)) is not None
 
 
 def refuse_taken(variable: str, host: str, port: int) -> None:
-    """Raise CommandError when another program answers at the address, or only root may do it."""
+    """Raise CommandError if another program listens at the address, or if only root may."""
     if is_taken(host, port):
         raise CommandError(
             f"Something runs at {host}:{port} already. Stop it, or set {variable} to another."
@@ -334,7 +344,7 @@ def refuse_taken(variable: str, host: str, port: int) -> None:
 
 
 def free_port(host: str, port: int) -> int:
-    """Return the first free port after this one. Raises CommandError."""
+    """Return the first free port after `port`. Raises CommandError."""
     for candidate in range(port + 1, port + MOST_PORTS):
         if not is_taken(host, candidate):
             return candidate
@@ -342,12 +352,12 @@ def free_port(host: str, port: int) -> int:
 
 
 def health_of(target: str) -> str:
-    """Return the address at which the model server says whether it can answer for a target."""
+    """Return the URL at which the model server reports whether a target is ready."""
     return f"{settings.MODEL_SERVER_URL}/models/{target}/health"
 
 
 def http_status(url: str) -> int:
-    """Return the HTTP status of a GET of the address; 0 where nothing answers in time."""
+    """Return the HTTP status of a GET request to the URL; 0 if there is no response in time."""
     try:
         return httpx.get(url, timeout=2).status_code
     except httpx.TransportError:
@@ -355,5 +365,5 @@ def http_status(url: str) -> int:
 
 
 def stop_by_signal(number: int, frame: FrameType | None) -> None:
-    """Stop everything, at both signals."""
+    """Stop everything on SIGINT or SIGTERM."""
     raise KeyboardInterrupt

@@ -28,7 +28,7 @@ ALIKE = 10
 
 
 def is_of_this_version(url: str) -> bool:
-    """Return whether the web process at the address is of this version and may serve."""
+    """Return whether the web process at the URL has this version and is ready."""
     # The site answers only for its own names.
     host = settings.ALLOWED_HOSTS[0].lstrip(".*") or "localhost"  # ".example.org", "*"
     headers = {"Host": host, "X-Forwarded-Proto": "https"}
@@ -91,16 +91,13 @@ class Command(BaseCommand):
             time.sleep(AGAIN_SECONDS)
 
     def _ask(self) -> None:
-        """Name what the environment's variables lead to and does not answer; setup goes on."""
+        """Print the configured services that do not respond. Setup continues."""
         for finding in asked_by_settings():
             if finding.state == "bad":
                 self.stderr.write(f"{finding.what}: {finding.message}")
 
     def _silent_rounds(self) -> list[Round]:
-        """Open the first rounds; return those that could not be opened.
-
-        Each reason is printed once.
-        """
+        """Open the first rounds; return those that could not be opened and print why."""
         return [round for round in first_rounds() if not open_round(round, self._once)]
 
     def _once(self, text: str) -> None:
@@ -109,7 +106,7 @@ class Command(BaseCommand):
         self._told.add(text)
 
     def _administrator(self) -> None:
-        """Make the first superuser, unless there is one. A generated password is printed once."""
+        """Create the first superuser, unless there is one. Prints a generated password once."""
         email = os.environ.get("ADMIN_EMAIL", "")
         if User.objects.filter(is_superuser=True).exists():
             return
