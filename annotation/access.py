@@ -15,16 +15,16 @@ from tasks.permissions import can_write
 def participant(
     request: HttpRequest | Request, task: Task, may: PermissionCheck = can_write
 ) -> Annotator:
-    """Return the signed-in person's annotator, if they `may`.
+    """Return the signed-in person's annotator.
 
-    Others are refused as in `require_permission`.
+    may: the required permission; people without it are refused as in `require_permission`.
     """
     require_permission(request.user, task, may)
     return annotator_of(request.user)  # type: ignore[arg-type]
 
 
 def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
-    """Return whether the person has yet to read a sensitive task's warning."""
+    """Return whether the person must first read the task's content warning."""
     # People without an account pass the gate for their session only (`writing.views.gate`).
     if not task.is_sensitive or request.session.get(f"gate-{task.pk}"):
         return False
@@ -33,7 +33,10 @@ def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
 
 
 def find_given(request: HttpRequest | Request, pk: int) -> tuple[Context, Annotator]:
-    """Return a context that the signed-in person was given, and their annotator; 404 for others."""
+    """Return a context that was assigned to the signed-in person, and their annotator.
+
+    Raises Http404 if it was not.
+    """
     annotator = annotator_of(request.user)  # type: ignore[arg-type]
     # A person may have been given a context more than once.
     contexts = Context.objects.filter(assignments__annotator=annotator).distinct()

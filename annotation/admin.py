@@ -119,7 +119,7 @@ class ExampleAdmin(RoleAdmin):
 
 
 class ResolvedFilter(admin.SimpleListFilter):
-    """Open reports first, because they wait for somebody."""
+    """A filter of reports that shows open ones by default."""
 
     title = "state"
     parameter_name = "resolved"

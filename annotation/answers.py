@@ -20,10 +20,10 @@ PUBLIC = {"split": "train", "is_withdrawn": False}
 
 
 def with_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
-    """Return those examples that anybody who sees their task may see with their answers.
+    """Filter the examples to those whose answers everybody who sees the task may see.
 
-    They are in the training split of a released round, in no other part of any version, not
-    withdrawn and no gold items.
+    They are in the training split of a released round and in no other part of any version,
+    not withdrawn, and not gold items.
     """
     # A version that failed, or is still being made, publishes nothing.
     public = _released_rows().filter(**PUBLIC, dataset__state="done")
@@ -39,9 +39,10 @@ def with_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
 
 
 def not_sealed(examples: QuerySet[Example]) -> QuerySet[Example]:
-    """Return those examples that no version of a release tests by, holds back or has withdrawn.
+    """Filter out examples that a version of a release tests on, holds back or has withdrawn.
 
-    A version that is still being made counts too. Examples of rounds without a release stay.
+    A version that is still being made counts, too. Keeps examples of rounds without a
+    release.
     """
     return examples.exclude(Exists(_released_rows().exclude(**PUBLIC)))
 
@@ -54,7 +55,10 @@ def may_see_answer(person: User | AnonymousUser | None, example: Example) -> boo
 
 
 def reads_answer(person: User | AnonymousUser | None, example: Example) -> bool:
-    """Return whether the person may see it though it is not public: authors and reading roles."""
+    """Return whether the person may see the answer though it is not public.
+
+    Authors may, and people with a role that reads examples.
+    """
     if person is None or not person.is_authenticated:
         return False
     author = example.annotator
@@ -63,10 +67,10 @@ def reads_answer(person: User | AnonymousUser | None, example: Example) -> bool:
 
 
 def _released_rows() -> Any:
-    """Return the rows of releases that hold the example of the outer query.
+    """Return the rows of releases that contain the outer query's example.
 
-    Releases are a later stage's tables, which this stage must not import: the link that they make
-    to examples leads to them.
+    The tables of releases belong to a later app, which this app must not import, so they
+    are reached through their relation to examples.
     """
     rows: Any = Example._meta.get_field("dataset_items").related_model
     return rows.objects.order_by().filter(example=OuterRef("pk"))

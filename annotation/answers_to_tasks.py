@@ -14,7 +14,7 @@ from tasks.writing_time import WRITING_TIME
 
 @questions.find_writers.answer
 def writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
-    """Return the current assignments that somebody has touched, and whose attempt has not ended."""
+    """Return the current assignments with recent activity and without a finished attempt."""
     earliest = at - WRITING_TIME
     since = max(earliest, since or earliest)
     lately = Q(assigned_at__gte=since) | Q(attempt__asked_at__gte=since)
@@ -31,19 +31,19 @@ def writers(round: Round, at: datetime, since: datetime | None = None) -> QueryS
 
 @questions.has_examples.answer
 def has_examples(round: Round) -> bool:
-    """Return whether there is a row."""
+    """Return whether the round has an example."""
     return round.examples.exists()
 
 
 @questions.are_used.answer
 def are_used() -> Q:
-    """Return the condition by assignments, examples and reports."""
+    """Return the condition that an assignment, an example or a report refers to the row."""
     return Q(assignments__isnull=False) | Q(examples__isnull=False) | Q(reports__isnull=False)
 
 
 @questions.is_named_in_examples.answer
 def is_named_in_examples(task: Task, digest: str, retracted: bool) -> bool:
-    """Return whether the inputs of an example, as text, contain the digest."""
+    """Return whether an example's inputs, as text, contain the digest."""
     examples = Example.objects.filter(round__task=task)
     if not retracted:
         examples = examples.filter(retracted_at=None)

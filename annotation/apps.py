@@ -7,7 +7,7 @@ class AnnotationConfig(AppConfig):
     name = "annotation"
 
     def ready(self) -> None:
-        """Answer the questions of earlier rooms, and note who reads examples by a role."""
+        """Register the answers to questions of other apps, and a hook for ending roles."""
         from annotation.shown_services import note_read_examples
         from tasks.members import ended_roles
 

@@ -30,12 +30,11 @@ CHUNK = 100
 
 @transaction.atomic
 def erase_drafts(*, annotator: Annotator) -> None:
-    """Remove drafts with files, conversations, suggestions, attempts, consents, reports' comments,
-    and what was shown to the person.
+    """Delete a person's unfinished work, consents, report comments and what they were shown.
 
-    No lock but that of `delete_media`.
-
-    An attempt that still waits for its targets is gone too, so its example is never stored.
+    Unfinished work: drafts with files, conversations, suggestions and attempts. An attempt
+    that still waits for its targets is deleted too, so its example is never stored. Takes
+    no lock except that of `delete_media`.
     """
     Attempt.objects.filter(annotator=annotator).delete()
     Suggestion.objects.filter(assignment__annotator=annotator).delete()
@@ -50,11 +49,11 @@ def erase_drafts(*, annotator: Annotator) -> None:
 
 
 def erase_examples(*, annotator: Annotator) -> int:
-    """Withdraw all examples of an annotator and empty their texts; returns how many.
+    """Withdraw all examples of an annotator and empty their texts; return how many.
 
-    Choices from a list, such as the label, stay: with them the votes decide as before. Versions
-    that are released keep their rows; the next one has tombstones. Locks 100 examples at a time, in
-    the order of their ids. May be run again, and finishes what was interrupted.
+    Values chosen from a list, such as the label, are kept, so that votes decide as before.
+    Released versions keep their rows; the next version has tombstones. Locks 100 examples
+    at a time, in order of their ids. Idempotent; continues after an interruption.
     """
     left = Example.objects.filter(annotator=annotator).exclude(digest="").order_by("pk")
     count = 0

@@ -21,9 +21,10 @@ PAUSE = timedelta(hours=1)
 
 @each_sweep(why="Moderators hear of reports within an hour.")
 def tell_reports() -> int:
-    """Mail the reviewers of tasks with new reports, once an hour for each task; how many tasks.
+    """Email reviewers about new reports, hourly at most per task; return how many tasks.
 
-    The sweep calls it. No lock: of several sweeps, the one whose update hits mails.
+    The sweep calls it. No lock: of several sweeps, only the one whose update succeeds sends
+    emails.
     """
     now = timezone.now()
     reports = Report.objects.filter(context__round__task=OuterRef("pk"))

@@ -17,7 +17,7 @@ from tasks.models import Context, Round, TargetModel, TargetVersion, Task
 
 
 class GatePass(models.Model):
-    """An annotator has read a sensitive task's content warning and wants to go on."""
+    """An annotator's acceptance of a task's content warning, with their reading record."""
 
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
     task = models.ForeignKey(Task, on_delete=models.CASCADE)
@@ -41,12 +41,12 @@ class GatePass(models.Model):
 
     @property
     def seen(self) -> Seen:
-        """Return what the person has seen of the task."""
+        """Return what the person has read of the task."""
         return Seen(self.day, self.seconds, self.in_a_row, self.at, self.is_told)
 
 
 class Assignment(models.Model):
-    """The context and the goal that an annotator works on; kept until they ask for another."""
+    """The context and goal on which an annotator works until they request another."""
 
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
     round = models.ForeignKey(Round, on_delete=models.CASCADE)
@@ -86,9 +86,9 @@ class Assignment(models.Model):
 
 
 class Conversation(models.Model):
-    """The conversation of an author with the round's target, until it is an example.
+    """An author's conversation with the round's target, until it becomes an example.
 
-    The server holds it: what the model said comes from no form.
+    Stored on the server, because the model's turns must not come from a form.
     """
 
     assignment = models.OneToOneField(Assignment, models.CASCADE, related_name="conversation")
@@ -105,7 +105,7 @@ class Conversation(models.Model):
 
     @property
     def is_asking(self) -> bool:
-        """Return whether the target may still answer; not after its deadline, as after a kill."""
+        """Return whether the target may still answer; False after its deadline."""
         return self.asked_at is not None and self.asked_at >= Attempt.oldest_alive()
 
 
@@ -134,7 +134,7 @@ class Suggestion(models.Model):
 
 
 class Supported(models.Model):
-    """Columns for the help with which a text was written."""
+    """An abstract model for a text, with the help that its author had."""
 
     challenge = models.CharField(
         max_length=60, null=True, help_text="The challenge that its author took up."
@@ -242,7 +242,7 @@ class Example(Supported):
 
     @property
     def outcome_words(self) -> str:
-        """Return the verdict as lists show it."""
+        """Return the verdict as displayed in lists."""
         if self.retracted_at:
             return gettext("retracted")
         return {
@@ -255,7 +255,7 @@ class Example(Supported):
 
 
 class ShownExample(models.Model):
-    """An example by somebody else that the site has shown to a person, and how.
+    """A record that a person was shown somebody else's example, and in which way.
 
     Whoever has read an example outside the queue is not blind to it, and never judges it.
     """
@@ -287,9 +287,9 @@ class ShownExample(models.Model):
 
 
 class TextKey(models.Model):
-    """One of the keys by which nearly equal texts of a round are found; of examples written here.
+    """A near-duplicate key of an example that was written on this site.
 
-    See `annotation.rules.near_duplicates`. Imported history has none.
+    See `annotation.rules.near_duplicates`. Imported examples have none.
     """
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="text_keys")
@@ -306,9 +306,9 @@ class TextKey(models.Model):
 
 
 class TextVector(models.Model):
-    """What a text is about, as an encoder of sentences has it; of verified errors in studies.
+    """A sentence encoder's vector of a verified error in a study.
 
-    Vectors are compared with those of the same encoder alone.
+    Only vectors of the same encoder are compared.
     """
 
     example = models.OneToOneField(
@@ -347,7 +347,10 @@ class TargetOutput(models.Model):
 
 
 class Attempt(Supported):
-    """A submission while the targets are asked; `key` makes a double click one call and one row."""
+    """A submission whose targets are still being asked.
+
+    `key` makes a repeated click reuse the same call and row.
+    """
 
     class State(models.TextChoices):
         ASKING = "asking"
@@ -388,7 +391,7 @@ class Attempt(Supported):
 
     @property
     def is_lost(self) -> bool:
-        """Return whether no process will ever finish the attempt, as after a killed process."""
+        """Return whether no process will ever finish the attempt, for example after a crash."""
         if self.state != self.State.ASKING:
             return False
         # Nobody renews it any more, or it has outlived the longest time that targets may take.
@@ -396,12 +399,12 @@ class Attempt(Supported):
 
     @staticmethod
     def oldest_alive() -> datetime:
-        """Return the time before which an attempt that began has passed its deadline."""
+        """Return the earliest start time of an attempt that has not passed its deadline."""
         return timezone.now() - timedelta(seconds=settings.LIVE_DEADLINE_SECONDS)
 
 
 class Report(models.Model):
-    """A report by an annotator that something is wrong with a context."""
+    """An annotator's report of a problem with a context."""
 
     class Reason(models.TextChoices):
         UNREADABLE = "unreadable", _("I cannot understand it")

@@ -16,7 +16,7 @@ from tasks.models import Context, Task
 
 @transaction.atomic
 def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
-    """Mark open reports as dealt with and return how many; no lock."""
+    """Mark open reports as resolved; return how many. Takes no lock."""
     open_reports = Report.objects.filter(pk__in=[r.pk for r in reports], resolved_at__isnull=True)
     chosen: dict[str, list[int]] = defaultdict(list)
     for pk, code in open_reports.values_list("pk", "context__round__task__code"):
@@ -38,7 +38,10 @@ def report_context(*, annotator: Annotator, context: Context, reason: str, comme
 
 
 def retract(example: Example) -> None:
-    """Retract an example and hide the files that it alone names; the caller holds its lock."""
+    """Retract an example and hide files that no other example uses.
+
+    Call it with the example locked.
+    """
     example.retracted_at = timezone.now()
     example.save(update_fields=["retracted_at"])
     # A backup that is restored would bring the example back; the note retracts it again.
@@ -49,11 +52,12 @@ def retract(example: Example) -> None:
 
 @transaction.atomic
 def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Example:
-    """Retract an example even when it is judged or released; may be repeated. Locks the example.
+    """Retract an example even if it is judged or released. Locks the example.
 
-    For reviewers, and for authors who delete their data. It leaves the numbers of its round at
-    once. A version that is released keeps it; the next version has a tombstone in its place.
-    `reason` stands in the log and is never public. The caller checks who may do it.
+    For reviewers, and for authors who delete their data; the caller checks permissions.
+    Idempotent. The example is excluded from its round's statistics at once. A released
+    version keeps it; the next version has a tombstone instead. reason: stored in the log,
+    never public.
     """
     # Of two reviewers only the first finds it not yet retracted, and so it is logged once.
     locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)

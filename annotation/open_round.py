@@ -17,12 +17,15 @@ LIVE = (Round.State.OPEN, Round.State.PAUSED)
 
 
 def live_round(task: Task) -> Round | None:
-    """Return the open or paused round; close it here when its end has come."""
+    """Return the task's open or paused round, or None.
+
+    A round whose end has passed is closed first.
+    """
     return next((round for round in _rounds(task) if round.state in LIVE), None)
 
 
 def round_to_write(task: Task, annotator: Annotator) -> Round | None:
-    """Return the closed round in which the person may still finish a text; else the live one."""
+    """Return a closed round in which the person may still finish a text, else the live one."""
     rounds = _rounds(task)
     if rounds:
         is_offered = offered(annotator, task)
@@ -37,7 +40,7 @@ def round_to_write(task: Task, annotator: Annotator) -> Round | None:
 
 
 def round_to_begin(task: Task, annotator: Annotator) -> Round | None:
-    """Return the live round, unless the person's study chose others."""
+    """Return the live round, or None if the person's study chose other rounds."""
     round = live_round(task)
     return round if round and offered(annotator, task)(round.pk) else None
 
@@ -45,8 +48,8 @@ def round_to_begin(task: Task, annotator: Annotator) -> Round | None:
 def at_work(annotator: Annotator, task: Task) -> bool:
     """Return whether the person may work in the task now.
 
-    Panel members may do so while a study of the task has them work, and not before its test or
-    after its end. One query for them, and none for everybody else.
+    Panel participants may only while they work in a study of the task. One query for them,
+    none for other people.
     """
     if annotator.user is None or not annotator.user.is_of_panel:
         return True
@@ -55,16 +58,16 @@ def at_work(annotator: Annotator, task: Task) -> bool:
 
 
 def check_at_work(annotator: Annotator, task: Task) -> None:
-    """Raise NotAllowed when the person may not work in the task now, as `at_work` decides."""
+    """Check that the person may work in the task now. Raises NotAllowed."""
     if not at_work(annotator, task):
         raise NotAllowed(_("No study asks you to work here now."), code="study")
 
 
 def offered(annotator: Annotator, task: Task) -> Callable[[int], bool]:
-    """Return a test of whether a round, by its id, is offered to the person.
+    """Return a function that tells whether a round, given by id, is offered to the person.
 
-    In a study these are the rounds that it chose. Panel members are offered nothing where they are
-    not at work.
+    In a study, only its chosen rounds are offered. Panel participants are offered none
+    while they are not working in a study.
     """
     if not at_work(annotator, task):
         return lambda _round: False
@@ -73,7 +76,7 @@ def offered(annotator: Annotator, task: Task) -> Callable[[int], bool]:
 
 
 def not_open(round: Round) -> str:
-    """Return the message that a round takes nothing in its state."""
+    """Return the message that a round in its state accepts no examples."""
     words = {
         Round.State.DRAFT: _("Round %(number)d is draft."),
         Round.State.READY: _("Round %(number)d is ready."),
@@ -85,9 +88,9 @@ def not_open(round: Round) -> str:
 
 
 def _rounds(task: Task) -> list[Round]:
-    """Return the live round and those that closed lately.
+    """Return the live round and recently closed ones in which texts may be finished.
 
-    One query unless a round's end has come.
+    One query, more if a round's end has passed.
     """
     finishing = Q(state=Round.State.CLOSED, writing_until__gt=timezone.now())
     rounds = task.rounds.filter(Q(state__in=LIVE) | finishing)

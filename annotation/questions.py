@@ -14,8 +14,8 @@ from tasks.models import Round, Task
 class Votes(NamedTuple):
     """The number of votes on an example, and their result.
 
-    `state`, `still_needed` and `is_verified` are None until somebody has. needed: equal votes that
-    decide by the round's own policy; None where it has none.
+    `state`, `still_needed` and `is_verified` are None without votes. needed: number of
+    equal votes that decides by the round's policy; None if it has none.
     """
 
     given: int = 0
@@ -28,31 +28,31 @@ class Votes(NamedTuple):
 
 @question
 def are_verified() -> Q:
-    """Return the condition of examples with whose author people agree."""
+    """Return the condition for examples that judges confirmed."""
     raise Unanswered
 
 
 @question
 def are_catches() -> Q:
-    """Return the condition of examples that people confirmed and the models got wrong."""
+    """Return the condition for examples that judges confirmed and the models got wrong."""
     raise Unanswered
 
 
 @question
 def are_judged() -> Q:
-    """Return the condition of examples on which somebody has voted."""
+    """Return the condition for examples that have a vote."""
     raise Unanswered
 
 
 @question
 def are_sent_back() -> Q:
-    """Return the condition of examples that a reviewer has asked their authors to mend."""
+    """Return the condition for examples that a reviewer sent back to their authors."""
     raise Unanswered
 
 
 @question
 def are_gold() -> Q:
-    """Return the condition of examples that test judges, whose answers stay secret."""
+    """Return the condition for gold items, which test judges and whose answers stay secret."""
     raise Unanswered
 
 
@@ -60,16 +60,16 @@ def are_gold() -> Q:
 def catches_between(
     examples: QuerySet[Example], round: Round, first: int, last: int
 ) -> QuerySet[Example]:
-    """Return the catches of a round with ids from first to last among these, in the order of ids.
+    """Return those of the examples that are catches of the round with ids from first to last.
 
-    It follows the index of catches, so that few rows are read, however many examples there are.
+    In order of ids, using the index of catches, so that few rows are read.
     """
     raise Unanswered
 
 
 @question
 def reason_of_return(example_id: int) -> str:
-    """Return why a reviewer sent an example back; empty where its author need not mend it."""
+    """Return why a reviewer sent an example back; empty if it is not sent back."""
     raise Unanswered
 
 
@@ -81,34 +81,37 @@ def votes_on(example: Example) -> Votes:
 
 @question
 def no_votes_yet(round: Round) -> Votes:
-    """Return the votes on an example of the round that was just written.
+    """Return the votes on a new example of the round, without counting.
 
-    No query where the relations of `joined_for_votes` are joined.
+    No query if the relations of `joined_for_votes` were loaded by `select_related`.
     """
     raise Unanswered
 
 
 @question
 def joined_for_votes() -> str:
-    """Return the relation of a round that `no_votes_yet` reads, for `select_related`."""
+    """Return the relation that `select_related` must load for `no_votes_yet`."""
     raise Unanswered
 
 
 @question
 def has_study_at_work(annotator: Annotator, task: Task) -> bool:
-    """Return whether a study of the task has the person work now. One query."""
+    """Return whether the person is currently working in a study of the task. One query."""
     raise Unanswered
 
 
 @question
 def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
-    """Return the ids of the task's rounds that studies of the person chose. One query."""
+    """Return ids of the task's rounds that belong to studies the person takes part in.
+
+    One query.
+    """
     raise Unanswered
 
 
 @question
 def pause_of(annotator: Annotator, task: Task) -> str | None:
-    """Return the address name of a study of the task that has paused the person; None without."""
+    """Return the slug of a study of the task in which the person is paused, or None."""
     raise Unanswered
 
 
@@ -116,7 +119,7 @@ def pause_of(annotator: Annotator, task: Task) -> str | None:
 def is_submitted(annotator: Annotator, task: Task, done_at: datetime) -> bool:
     """Return whether work of this time was submitted in a study of the task.
 
-    Locks the person's places in the task, as submitting does: of work that is taken back at that
-    moment either nothing is paid, or it stays.
+    Locks the person's places in the task, as submitting does, so work withdrawn at the same
+    moment is either unpaid or not withdrawn.
     """
     raise Unanswered

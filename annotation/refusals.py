@@ -5,46 +5,46 @@ from core.errors import Refused
 
 
 class NotAllowed(Refused):
-    """Refusal of something that the person may not do, or no longer."""
+    """Raised when the person may not do something, or no longer."""
 
     status = 403
 
 
 class RoundClosed(Refused):
-    """Refusal of an example that the round does not take in its state."""
+    """Raised for an example that the round does not accept in its state."""
 
     status = 410
     code = "round_closed"
 
 
 class NoContext(Refused):
-    """Refusal because no context is left. The page shows it as a notice and not as an error."""
+    """Raised when no context is left. The page shows it as a notice, not as an error."""
 
     code = "no_context"
 
 
 class Stale(Refused):
-    """Refusal of a form of an assignment or goal that the person has left."""
+    """Raised for a form that belongs to an earlier assignment or state."""
 
     code = "stale"
 
 
 class Unsaid(Refused):
-    """Refusal of a turn that cannot be said in the conversation."""
+    """Raised for a text that cannot be the next turn of a conversation."""
 
     status = 422
     code = "unsaid"
 
 
 class CapReached(Refused):
-    """Refusal because a cap is reached: of the context, the day or the round."""
+    """Raised when a cap of the context, the day or the round is reached."""
 
     status = 429
     code = "cap"
 
 
 class Duplicate(Refused):
-    """Refusal of a text that the annotator wrote before; `example`: where it is stored."""
+    """Raised for a text that the annotator wrote before; `example`: the stored one."""
 
     status = 422
     code = "duplicate"
@@ -55,12 +55,12 @@ class Duplicate(Refused):
 
 
 class Unfinished(NotAllowed):
-    """Refusal because the task has a field that does not work yet."""
+    """Raised when the task has a field that pages do not support yet."""
 
     code = "unfinished"
 
 
 class ForPeople(NotAllowed):
-    """Refusal of a program where the task admits only people."""
+    """Raised for a program where the task admits only people."""
 
     code = "programs"

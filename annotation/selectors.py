@@ -46,7 +46,7 @@ PARENT_ROUNDS = 3
 
 
 def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
-    """Return the assignment that the annotator works on in this round."""
+    """Return the annotator's current assignment in the round, or None."""
     return (
         Assignment.objects.filter(annotator=annotator, round=round, left_at__isnull=True)
         .select_related("context", "parent", "annotator", "round__task")
@@ -55,7 +55,7 @@ def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
 
 
 def has_begun(annotator: Annotator, round: Round) -> bool:
-    """Return whether the annotator has text or turns in this round that are not submitted yet."""
+    """Return whether the annotator has an unsubmitted draft or conversation in this round."""
     current = current_assignment(annotator, round)
     if current is None:
         return False
@@ -65,7 +65,7 @@ def has_begun(annotator: Annotator, round: Round) -> bool:
 
 
 def may_send(assignment: Assignment) -> bool:
-    """Return whether the round takes an example of this assignment.
+    """Return whether the round accepts an example for this assignment.
 
     People who were writing when it closed may finish. No query while the round is open.
     """
@@ -77,9 +77,9 @@ def may_send(assignment: Assignment) -> bool:
 
 
 def with_outputs(path: str = "target_outputs") -> Prefetch:  # type: ignore[type-arg]
-    """Prefetch the targets' answers, with the targets; one query.
+    """Return a prefetch of the targets' answers, with their targets; one query.
 
-    path: from the rows to the answers.
+    path: lookup from the rows to the answers.
     """
     return Prefetch(path, TargetOutput.objects.select_related("target"))
 
@@ -90,7 +90,7 @@ def has_passed_gate(annotator: Annotator, task: Task) -> bool:
 
 
 def least_used_contexts(round: Round) -> QuerySet[Context]:
-    """Select the round's contexts, least assigned first, by chance among equals."""
+    """Return the round's contexts, least assigned first; ties are in random order."""
     return (
         # All in one query, under the round's lock, where people wait for one another.
         round.contexts.filter(is_retired=False)
@@ -100,25 +100,25 @@ def least_used_contexts(round: Round) -> QuerySet[Context]:
 
 
 def goal_uses(round: Round) -> dict[str, int]:
-    """Count how often each goal was assigned in the round."""
+    """Return how often each goal was assigned in the round."""
     rows = Assignment.objects.filter(round=round).values_list("goal").annotate(Count("pk"))
     return dict(rows)
 
 
 def tries_today(annotator: Annotator) -> dict[str, int]:
-    """Return how many examples an annotator has written since 00:00 UTC, by the task's quota."""
+    """Return the number of examples written since 00:00 UTC, by the task's quota."""
     written = Example.objects.filter(annotator=annotator, created_at__gte=midnight())
     counts = written.order_by().values_list("round__task").annotate(Count("pk"))
     return {quota_name(TRIES, task): number for task, number in counts}
 
 
 class Used(NamedTuple):
-    """What an annotator has written: on this context, in this task since 00:00 UTC, in this round.
+    """Counts of an annotator's examples: `here` on the context, `today` in the task.
 
-    `today` includes what the same person wrote today under accounts that are deleted.
-    `in_round` leaves out retracted ones. `same_text`: the id of the same text on this context.
-    `asking`: how many texts are being submitted at this moment, anywhere. `attempt`: the id of the
-    earlier one with the same key.
+    `today` is since 00:00 UTC and includes the person's deleted accounts. `in_round`
+    excludes retracted examples. `same_text`: id of an equal text on this context. `asking`:
+    number of texts being submitted at this moment, in any task. `attempt`: id of an earlier
+    attempt with the same key.
     """
 
     here: int
@@ -144,7 +144,10 @@ FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annota
 
 
 def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> Used:
-    """Count what the assignment's annotator has used up. In SQL, as each submit asks it twice."""
+    """Return the usage counts of the assignment's annotator.
+
+    One query in plain SQL, because each submission needs the counts twice.
+    """
     annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
     # Values of a raw query must have the database's form, which the ORM gives them by itself.
     as_time = connection.ops.adapt_datetimefield_value
@@ -171,9 +174,9 @@ def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> U
 
 
 def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]]:
-    """Count the texts that are being submitted as tries in `used`, which was just read.
+    """Add the texts that are being submitted to the counts of `used`.
 
-    Returns also those texts that are about other contexts of the round.
+    Returns the new counts, and those texts that are about other contexts of the round.
     """
     # As for nearly every submit: the query below is for people with a second tab.
     if not used.asking:
@@ -196,10 +199,11 @@ def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]
 
 
 def left_in_round(round: Round, written: int) -> int | None:
-    """Return how many more examples a person with `written` in the round may write in it.
+    """Return how many more examples a person with `written` examples may write in the round.
 
-    None: no cap yet. It begins when the round wants, or has, LARGE examples, and is known from the
-    first example on where the round has a budget, else from half of the least share on.
+    None if there is no cap yet. The cap applies once the round plans or has LARGE examples.
+    If the round has a budget, it is known from the first example on; otherwise examples are
+    counted once the person has written half of the smallest possible share.
     """
     # The planned size is known without a query.
     share, size = round.task.config.limits.share_of_round, round.max_collected or 0
@@ -210,16 +214,16 @@ def left_in_round(round: Round, written: int) -> int | None:
 
 
 class Resembling(NamedTuple):
-    """Examples of a round whose text is nearly the same: one's own, somebody else's."""
+    """The most similar near duplicates in a round: the author's own and another person's."""
 
     own: Example | None
     other: Example | None
 
 
 def resembling(assignment: Assignment, inputs: Mapping[str, Any]) -> Resembling:
-    """Find earlier examples that these inputs resemble, the most alike of each kind.
+    """Find the earlier near duplicates of these inputs.
 
-    One query through the index of the keys, and one for the few that share one: these are compared.
+    One query finds candidates by the index of keys, and one reads them for comparison.
     """
     config = assignment.round.task.config
     text, files = compared(config, inputs), files_of(config, inputs)
@@ -254,14 +258,14 @@ def recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Examp
 
 
 def is_judged(example: Example) -> bool:
-    """Return whether anybody has voted on it."""
+    """Return whether the example has a vote."""
     return Example.objects.filter(are_judged(), pk=example.pk).exists()
 
 
 def unanswered(annotator: Annotator, task: Task) -> Example | None:
-    """Return the author's example of a round being written on which a question waits for them.
+    """Return the author's latest example on which they must still answer a question.
 
-    No query in a task whose rule decides by itself.
+    Only of open rounds. No query if the task's rule never asks the author.
     """
     if not task.config.may_ask_author:
         return None
@@ -279,16 +283,16 @@ def unanswered(annotator: Annotator, task: Task) -> Example | None:
 
 
 def is_sent_back(example: Example) -> bool:
-    """Return whether a reviewer has asked its author to mend it."""
+    """Return whether a reviewer has sent the example back to its author."""
     # What its author took back needs no change.
     standing = Example.objects.filter(pk=example.pk, retracted_at__isnull=True)
     return standing.filter(are_sent_back()).exists()
 
 
 def sent_back_reason(assignment: Assignment) -> str:
-    """Return what a reviewer asks the author to change; empty where nothing.
+    """Return the reviewer's request for changes; empty if the assignment has none.
 
-    One query, where the assignment mends an example.
+    One query if the assignment corrects an example.
     """
     if assignment.mends_id is None:
         return ""
@@ -296,11 +300,11 @@ def sent_back_reason(assignment: Assignment) -> str:
 
 
 def parent_to_change(annotator: Annotator, round: Round) -> Example | None:
-    """Return an example by somebody else to change minimally, of the newest round that has one.
+    """Return another person's example to change minimally, or None.
 
-    Its answer is public: what people write in this round may be sealed later. Of PARENTS that
-    follow a randomly drawn one it is the least changed, so few rows are read, whatever their
-    number, while the round is locked.
+    From the newest released round that has one. Its answer is public, because what people
+    write in this round may be sealed later. Chooses the least changed of PARENTS examples
+    that follow a random id, so that few rows are read while the round is locked.
     """
     for earlier in released_before(round).order_by("-number")[:PARENT_ROUNDS]:
         if parents := _some_parents(annotator, round, earlier):
@@ -310,7 +314,7 @@ def parent_to_change(annotator: Annotator, round: Round) -> Example | None:
 
 
 def _some_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequence[int]:
-    """Return the ids of PARENTS examples that may be changed, in the order of `example_order`."""
+    """Return the ids of up to PARENTS examples that may be changed, from a random id on."""
     of_round = Example.objects.filter(round=earlier).order_by("pk")
     ids = of_round.values_list("pk", flat=True)
     first, last = ids.first(), ids.last()
@@ -327,7 +331,10 @@ def _some_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequenc
 
 
 def open_parent(assignment: Assignment) -> Example | None:
-    """Return the example to change, if it may still be shown. No query where there is none."""
+    """Return the example to change, or None if it may no longer be shown.
+
+    No query if the assignment has none.
+    """
     # It may have been withdrawn, or sealed by a later version, since it was assigned.
     parent = assignment.parent
     is_shown = parent is not None and may_see_answer(assignment.annotator.user, parent)
@@ -342,5 +349,5 @@ def released_before(round: Round) -> QuerySet[Round]:
 
 
 def is_newcomer(annotator: Annotator, task: Task) -> bool:
-    """Return whether the instructions should be open: for the first three examples."""
+    """Return whether the person has fewer than three examples, so that instructions are open."""
     return Example.objects.filter(annotator=annotator, round__task=task).count() < 3

@@ -24,10 +24,11 @@ ON CONFLICT DO NOTHING
 def note_shown_examples(
     *, annotator: Annotator, examples: Iterable[int], way: ShownExample.Way
 ) -> None:
-    """Store that the person is about to see these examples, by their ids, with their answers.
+    """Record that the person is about to see these examples, by id, with their answers.
 
-    Call it before the response is sent: a vote that arrives later then finds the row, and one that
-    was cast before could not know the answer. No lock: a unique constraint keeps the first way.
+    Call it before the response is sent: a later vote then finds the row, and an earlier
+    vote could not have known the answer. Takes no lock: a unique constraint keeps the first
+    way.
     """
     rows = [ShownExample(annotator=annotator, example_id=pk, way=way) for pk in examples]
     if rows:
@@ -35,10 +36,10 @@ def note_shown_examples(
 
 
 def note_read_examples(task: Task, user: User) -> None:
-    """Store that a person could read all examples of a task that are judged now or later.
+    """Record that a person could read all of the task's unreleased examples by others.
 
-    For whoever had a role that reads labels, when it ends: they judge what comes afterwards. Call
-    it in the transaction that ends the role.
+    For the end of a role that reads labels; the person may judge later examples. Call it in
+    the transaction that ends the role.
     """
     annotator = Annotator.objects.filter(user=user).first()
     if annotator is None:

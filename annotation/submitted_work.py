@@ -12,22 +12,26 @@ from tasks.models import Task
 
 
 class Submitted(NotAllowed):
-    """Refusal to change work that was submitted in a study."""
+    """Raised for a change to work that was submitted in a study."""
 
     code = "submitted"
 
 
 def check_not_submitted(annotator: Annotator, task: Task, done_at: datetime) -> None:
-    """Raise Submitted for work of this time that the person submitted in a study of the task.
+    """Check that the person did not submit work of this time in a study of the task.
 
-    Locks the person's places in the task, as submitting does, so that work withdrawn at the same
+    Locks the person's places in the task, as submitting does, so work withdrawn at the same
     moment is either unpaid or not withdrawn. Call it in a transaction, before other locks.
+    Raises Submitted.
     """
     if is_submitted(annotator, task, done_at):
         raise Submitted(_("You submitted this for a study, so it stays as it is."))
 
 
 def check_may_retract(example: Example) -> None:
-    """Raise Submitted for an example that its author submitted; locks as `check_not_submitted`."""
+    """Check that the author did not submit the example in a study. Raises Submitted.
+
+    Locks as `check_not_submitted` does.
+    """
     if example.annotator and example.retracted_at is None:
         check_not_submitted(example.annotator, example.round.task, example.created_at)

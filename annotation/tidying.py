@@ -13,9 +13,10 @@ KEPT = timedelta(days=90)
 
 @tidied_daily(why="Assignments without a text are of no use after the round.")
 def tidy_assignments(most: int) -> int:
-    """Delete up to `most` assignments of rounds that closed long ago, with drafts nobody sent.
+    """Delete up to `most` unused assignments, with drafts, of rounds closed long ago.
 
-    Those with an attempt or a suggestion stay: their numbers are published.
+    Assignments with an attempt or a suggestion are kept, because these are published as
+    counts.
     """
     over = Assignment.objects.filter(round__closed_at__lt=timezone.now() - KEPT)
     return delete_some(over.filter(attempt=None, suggestions=None), most)

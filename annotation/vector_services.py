@@ -9,10 +9,10 @@ from annotation.models import Example, TextVector
 
 @transaction.atomic
 def keep_vectors(*, encoder: str, vectors: Mapping[int, bytes]) -> int:
-    """Keep vectors of examples, by id, in place of another encoder's; returns how many.
+    """Store the examples' vectors, by id, replacing another encoder's; return how many.
 
-    Locks the examples in the order of their ids, so that of a text that is erased meanwhile
-    nothing stays.
+    Locks the examples in order of their ids, so that no vector remains of a text that is
+    erased at the same time.
     """
     # An erased text has no digest; one that is erased meanwhile waits for the lock.
     rows = Example.objects.select_for_update(of=("self",), no_key=True).exclude(digest="")

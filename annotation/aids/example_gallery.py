@@ -33,8 +33,11 @@ MOST_A_DAY = 50
 
 @dataclass(frozen=True)
 class Worked:
-    """An example as it is shown: (name of the field, words) of context and inputs, and the answers
-    of the models that it fooled."""
+    """An example as the gallery shows it.
+
+    context, written: (title, text) of the fields; answers: those of the models that it
+    fooled.
+    """
 
     context: Sequence[tuple[str, str]]
     written: Sequence[tuple[str, str]]
@@ -42,9 +45,10 @@ class Worked:
 
 
 def open_worked(assignment: Assignment) -> None:
-    """Choose the examples for this assignment when they are first asked for; no lock.
+    """Choose the gallery's examples for this assignment, on the first request only.
 
-    A reload shows the same ones. While there are none, each request looks again. Raises CapReached.
+    As long as no example is available, each request tries again. Takes no lock. Raises
+    CapReached.
     """
     if assignment.worked:
         return
@@ -68,7 +72,7 @@ def _check_may_see_more(assignment: Assignment) -> None:
 
 
 def shown_examples(assignment: Assignment) -> Sequence[Worked]:
-    """Return the examples chosen for the assignment that may still be shown."""
+    """Return those of the assignment's gallery examples that may still be shown."""
     config, chosen = assignment.round.task.config, assignment.worked or []
     answers = TargetOutput.objects.filter(fooled=True)
     examples = (
@@ -103,7 +107,7 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
 
 
 def _showable(assignment: Assignment) -> QuerySet[Example]:
-    """Return examples by others with public answers that worked, about other contexts."""
+    """Return others' successful examples with public answers, about other contexts."""
     worked = Example.objects.filter(are_catches(), by_program=False)
     others = worked.exclude(annotator=assignment.annotator_id)
     # By digest, because each round has its own copy of a context.
@@ -111,7 +115,7 @@ def _showable(assignment: Assignment) -> QuerySet[Example]:
 
 
 def _choose(assignment: Assignment) -> list[int]:
-    """Draw the ids, each about another context where there are enough; newer rounds first."""
+    """Draw example ids, with different contexts if possible, from newer rounds first."""
     # Seeded, so that two requests at once choose the same examples for an assignment.
     chance, round = random.Random(assignment.pk), assignment.round
     rounds = released_before(round).order_by("-number")[:ROUNDS]
@@ -126,10 +130,10 @@ def _choose(assignment: Assignment) -> list[int]:
 
 
 def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> dict[int, int]:
-    """Return up to CANDIDATES of a round's examples, in any order: id to the id of its context.
+    """Draw up to CANDIDATES of a round's examples; return their ids with their contexts' ids.
 
-    They follow a randomly drawn id in the order of the index `consensus_errors`, so that each has
-    a chance and few rows are read, however many there are.
+    Reads the examples from a random id on, in the order of the index `consensus_errors`, so
+    that each can be drawn and few rows are read. The result is in random order.
     """
     ids = Example.objects.filter(round=round).order_by("pk").values_list("pk", flat=True)
     first, last = ids.first(), ids.last()
@@ -146,16 +150,16 @@ def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> d
 
 
 class ExampleGallery(Aid, name="examples"):
-    """Examples that worked."""
+    """A writing aid that shows others' examples that fooled a model."""
 
     label = gettext_lazy("See examples that worked")
     place = 1
     template = "annotation/ideas/_examples.html"
 
     def is_allowed(self, config: TaskConfig) -> bool:
-        """Return whether people may look at others' examples."""
+        """Return whether the task lets people see others' examples."""
         return bool(config.support and config.support.examples)
 
     def give(self, assignment: Assignment, want: str, typed: Mapping[str, Any]) -> None:
-        """Choose the examples."""
+        """Choose the examples for the assignment."""
         open_worked(assignment)

@@ -15,10 +15,10 @@ AIDS: dict[str, "Aid"] = {}
 
 
 class Aid:
-    """Help with writing that people ask for by a button of the write page.
+    """A writing aid that people request by a button of the write page.
 
-    A subclass with a name, `class Gallery(Aid, name="examples")`, registers it; TypeError when one
-    of PARTS is missing.
+    A subclass with a name, `class Gallery(Aid, name="examples")`, registers itself; raises
+    TypeError if one of PARTS is missing.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("label", "place", "template", "is_allowed", "give")
@@ -50,16 +50,16 @@ class Aid:
 
     @property
     def wants(self) -> tuple[str, ...]:
-        """Return all values of `want` that are about this aid."""
+        """Return all values of the form field `want` that this aid handles."""
         return (self.name, *self.answers)
 
     @abstractmethod
     def is_allowed(self, config: TaskConfig) -> bool:
-        """Return whether the task's owners allow it."""
+        """Return whether the task's owners allow this aid."""
 
     @abstractmethod
     def give(self, assignment: Assignment, want: str, typed: Mapping[str, Any]) -> None:
-        """Store what `want` asks for. typed: the text so far, which is the draft.
+        """Provide and store the help that `want` requests. typed: the text so far.
 
         Raises Refused and EndpointError, whose reasons the page shows.
         """
@@ -72,7 +72,7 @@ def allowed_aids(config: TaskConfig) -> list[Aid]:
 
 
 def find_aid(config: TaskConfig, want: str) -> Aid | None:
-    """Return the allowed aid that a button asks for; None if there is none."""
+    """Return the allowed aid that handles the button's value, or None."""
     for aid in allowed_aids(config):
         if want in aid.wants:
             return aid

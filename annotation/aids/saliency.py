@@ -27,7 +27,11 @@ _places = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 4))
 
 @dataclass(frozen=True)
 class WordWeight:
-    """A piece of the text and how much the target's chance falls without it; weight is 0 to 3."""
+    """A part of the text with its saliency.
+
+    drop: by how much the target's probability falls without it. weight: from 0 to 3,
+    relative to the largest drop.
+    """
 
     text: str
     drop: float
@@ -50,10 +54,11 @@ class _Batch:
 
 
 def saliency(example: Example, text_field: str) -> list[WordWeight]:
-    """Measure how far the first target's chance falls without each word; empty without chances.
+    """Measure how far the first target's probability falls without each word.
 
-    Li, Monroe and Jurafsky 2016, "Understanding Neural Networks through Representation Erasure".
-    Raises EndpointError, CapReached.
+    Empty if the target reports no probabilities. Method: Li, Monroe and Jurafsky 2016,
+    "Understanding Neural Networks through Representation Erasure". Raises EndpointError,
+    CapReached.
     """
     output = example.target_outputs.select_related("target__task").first()
     pieces = _pieces(str(example.inputs.get(text_field, "")))
@@ -87,7 +92,10 @@ def _pieces(text: str) -> list[str]:
 
 
 def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
-    """Return the target's answers, within the time that a page waits; free its place afterwards."""
+    """Return the target's answers to all variants, within a page's usual wait.
+
+    Raises EndpointError if too many are in progress or the target is too slow.
+    """
     batch = _Batch(get_endpoint(output.target), variants)
     if not _places.acquire(blocking=False):
         raise EndpointError("Others ask the same of their texts.", reason="busy", retry_after=2.0)

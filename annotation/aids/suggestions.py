@@ -36,9 +36,10 @@ Action = Suggestion.Action
 
 
 def suggest(assignment: Assignment) -> Suggestion:
-    """Ask the task's generator for a text and keep it. No lock, and no transaction meanwhile.
+    """Ask the task's generator for a text and store it.
 
-    Raises RoundClosed, CapReached, EndpointError.
+    Takes no lock; no transaction is open while the generator is asked. Raises RoundClosed,
+    CapReached, EndpointError.
     """
     _check_may_ask(assignment)
     task, context = assignment.round.task, assignment.context.fields
@@ -57,9 +58,10 @@ def suggest(assignment: Assignment) -> Suggestion:
 
 
 def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
-    """Return the generator's text, within SUGGEST_SECONDS; raises EndpointError.
+    """Return the generator's prediction, within SUGGEST_SECONDS. Raises EndpointError.
 
-    Stores with the generator a failure that its owners can fix. Writes, so not in a transaction.
+    Stores a failure that the owners can fix. Do not call it in a transaction, because the
+    failure must not be rolled back.
     """
     try:
         return _asked(generator, inputs)
@@ -100,14 +102,17 @@ def _check_may_ask(assignment: Assignment) -> None:
 
 
 def suggestions_today(annotator: Annotator) -> dict[str, int]:
-    """Return how many suggestions somebody has had since 00:00 UTC, by the task's quota."""
+    """Return the number of suggestions since 00:00 UTC, by the task's quota."""
     had = Suggestion.objects.filter(assignment__annotator=annotator, asked_at__gte=midnight())
     counts = had.order_by().values_list("assignment__round__task").annotate(Count("pk"))
     return {quota_name(SUGGESTIONS, task): number for task, number in counts}
 
 
 def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
-    """Return the generator's text, if the form would accept it. Raises EndpointError."""
+    """Return the generator's text, after checking that the form would accept it.
+
+    Raises EndpointError.
+    """
     config = assignment.round.task.config
     text = output[config.text_field]
     if not isinstance(text, str) or not text.strip():
@@ -119,9 +124,9 @@ def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
 
 
 def take(*, assignment: Assignment, action: Action, typed: Mapping[str, Any]) -> None:
-    """Note what the person does with the latest suggestion; no lock.
+    """Record whether the person uses, edits or ignores the latest suggestion.
 
-    Unless it is ignored, its text becomes the draft in place of the text that was typed.
+    Unless ignored, the suggestion replaces the draft's text. Takes no lock.
     """
     last = assignment.suggestions.last()
     if last is None:
@@ -134,7 +139,7 @@ def take(*, assignment: Assignment, action: Action, typed: Mapping[str, Any]) ->
 
 
 class Suggestions(Aid, name="suggestion"):
-    """A text from the task's generator."""
+    """A writing aid that offers a text from the task's generator."""
 
     label = gettext_lazy("Suggest a text")
     waiting = gettext_lazy("Asking for a suggestion…")
@@ -143,11 +148,11 @@ class Suggestions(Aid, name="suggestion"):
     answers = tuple(Action.values)
 
     def is_allowed(self, config: TaskConfig) -> bool:
-        """Return whether people may ask the generator."""
+        """Return whether the task lets people ask the generator."""
         return bool(config.support and config.support.suggestions)
 
     def give(self, assignment: Assignment, want: str, typed: Mapping[str, Any]) -> None:
-        """Ask for a text, or note what the person does with the last one."""
+        """Ask for a text, or record what the person does with the last one."""
         if want == self.name:
             suggest(assignment)
         else:

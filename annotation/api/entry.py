@@ -17,7 +17,7 @@ from tasks.permissions import can_write
 
 
 def is_program(request: Request) -> bool:
-    """Return whether the request carries a token, and not the session of a person on the site."""
+    """Return whether the request was authenticated by a token and not by a session."""
     return request.auth is not None
 
 
@@ -27,10 +27,11 @@ def enter(
     check_programs: Callable[[Task], None],
     may: PermissionCheck = can_write,
 ) -> Annotator:
-    """Return the person's annotator, past the task's gate and where programs may do this.
+    """Return the person's annotator after checking the task's gate and access by programs.
 
-    check_programs: raises ForPeople. Raises Refused, for a POST also when the person needs a rest
-    or is paused, and what `require_permission` raises.
+    check_programs: raises ForPeople if programs may not do this. may: the required
+    permission. Raises Refused, for a POST also if the person needs a rest or is paused, and
+    the errors of `require_permission`.
     """
     annotator = participant(request, task, may)
     if is_program(request):
@@ -51,7 +52,7 @@ def enter(
 
 
 def _check_not_paused(request: Request, annotator: Annotator, task: Task) -> None:
-    """Raise Refused for a person who is paused in a campaign of the task, as its pages do."""
+    """Raise Refused if the person is paused in a campaign of the task."""
     if slug := pause_of(annotator, task):
         page = request.build_absolute_uri(page_url("campaigns:progress", args=[slug]))
         raise Refused(f"You are paused here. Read on {page} why, and what to do.", code="paused")

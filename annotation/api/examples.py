@@ -27,7 +27,7 @@ from core.web.api import read
 
 
 class OwnExample(APIView):
-    """An action of an example's author."""
+    """Base view of the actions of an example's author."""
 
     write_scope = ApiToken.Scope.ANNOTATE
 
@@ -43,7 +43,7 @@ class OwnExample(APIView):
 class RetractView(OwnExample):
     @write("examples_retract", None, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Take one's own example back; only while nobody has judged it."""
+        """Retract your own example. Only possible before anybody has judged it."""
         services.retract_example(example=self.example(uuid))
         return self.answer(uuid)
 
@@ -51,8 +51,10 @@ class RetractView(OwnExample):
 class MendView(OwnExample):
     @write("examples_mend", None, AssignmentSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Take the context of one's example again that a reviewer sent back; what is written
-        then takes its place."""
+        """Reopen the context of your example that a reviewer sent back.
+
+        The next example that you write replaces it.
+        """
         example = self.example(uuid)
         annotator = participant(request, example.round.task)
         return Response(
@@ -63,7 +65,7 @@ class MendView(OwnExample):
 class WhyView(OwnExample):
     @write("examples_explain", WhySerializer, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Say why the label is right and why a model might miss it; all may be left out."""
+        """Explain why the label is right and why a model might miss it; all fields are optional."""
         example = self.example(uuid)
         body = read(WhySerializer, request)
         config, why = example.round.task.config, body["why"]
@@ -79,7 +81,7 @@ class WhyView(OwnExample):
 class AuthorAnswerView(OwnExample):
     @write("examples_answer", AuthorAnswerSerializer, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Answer whether the model's answer to an undecided example is acceptable; only once."""
+        """Answer once whether the model's answer to an undecided example is acceptable."""
         example = self.example(uuid)
         body = read(AuthorAnswerSerializer, request)
         services.answer_undecided(example=example, **body)

@@ -70,7 +70,7 @@ class NewReport(APIView):
 
     @write("reports_create", NewReportSerializer, {201: ReportSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Say what is wrong with a context that one was given; a later report takes its place."""
+        """Report a problem with a context assigned to you. A later report replaces it."""
         context, annotator = find_given(request, pk)
         values = {"comment": "", **read(NewReportSerializer, request)}
         report = report_context(annotator=annotator, context=context, **values)
@@ -88,7 +88,7 @@ class ReportsQuery(serializers.Serializer[Any]):
 
 @extend_schema_view(get=extend_schema(operation_id="reports_list", parameters=[ReportsQuery]))
 class Reports(generics.ListAPIView[Report]):
-    """What people say is wrong with contexts, the newest first; for members of the task."""
+    """The reports about contexts, newest first. Members of the task only."""
 
     serializer_class = ReportSerializer
     pagination_class = NewestFirst
@@ -106,7 +106,7 @@ class Resolve(APIView):
 
     @write("reports_resolve", None, ReportSerializer)
     def post(self, request: Request, pk: int) -> Response:
-        """Mark it as dealt with; twice is once. For reviewers."""
+        """Mark a report as resolved; repeating this has no effect. Reviewers only."""
         report = get_object_or_404(shown(), pk=pk)
         require_permission(request.user, report.context.round.task, can_review)
         resolve_reports(reports=[report], actor=person(request))

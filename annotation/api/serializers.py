@@ -22,7 +22,7 @@ DEEPEST = 6
 
 
 class Values(serializers.DictField):
-    """Values by the name of their field, such as the task's configuration asks for."""
+    """Values by field name, for the fields that the task's configuration defines."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         values: dict[str, Any] = super().to_internal_value(data)
@@ -32,7 +32,7 @@ class Values(serializers.DictField):
 
 
 def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return only the values that the configuration names: an import may have stored more."""
+    """Return the values of the given components, because imports may have stored more."""
     return {
         component.name: values[component.name]
         for component in components
@@ -41,12 +41,15 @@ def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[st
 
 
 def given_context(context: Context, config: TaskConfig) -> dict[str, Any]:
-    """Describe the context that a person writes about, as GivenContextSerializer declares it."""
+    """Return the context that a person writes about, in the format of GivenContextSerializer."""
     return {"id": context.pk, "fields": named(config.context, context.fields)}
 
 
 def own_assignment(request: Request, pk: int) -> Assignment:
-    """Return the person's own assignment, with what its answers read; 404 for others."""
+    """Return the person's own assignment, with prefetched relations.
+
+    Raises Http404 for other people's.
+    """
     own_assignments = Assignment.objects.filter(annotator__user=request.user.pk)
     # Joined, because the answer shows all of these.
     rows = own_assignments.select_related("annotator", "round__task", "context", "parent")
@@ -54,7 +57,7 @@ def own_assignment(request: Request, pk: int) -> Assignment:
 
 
 class WantSerializer(serializers.Serializer[Any]):
-    """The kind of assignment that is wanted next."""
+    """The requested kind of the next assignment."""
 
     want = serializers.ChoiceField(
         [
@@ -75,14 +78,14 @@ class GivenContextSerializer(serializers.Serializer[Any]):
 
 
 class ParentSerializer(serializers.Serializer[Any]):
-    """The example that is to be changed."""
+    """The example to change."""
 
     id: Any = serializers.UUIDField(source="uuid")
     inputs = serializers.DictField()
 
 
 class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
-    """A context and a goal to write for."""
+    """An assignment: a context and a goal to write for."""
 
     task = serializers.CharField(source="round.task.code")
     round: Any = serializers.IntegerField(source="round.number")
@@ -119,7 +122,7 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
 
 
 class NewExampleSerializer(serializers.Serializer[Any]):
-    """An example as it is sent."""
+    """A new example to submit."""
 
     inputs = Values(
         help_text=(
@@ -147,7 +150,10 @@ class GivenAnswerSerializer(serializers.Serializer[Any]):
 
 
 class ExampleSerializer(serializers.ModelSerializer[Example]):
-    """An example as its author sees it; with `full` in the context, as members of the task do."""
+    """An example with what its author may see.
+
+    With `full` in the serializer context, with all that members of the task may see.
+    """
 
     id: Any = serializers.UUIDField(source="uuid")
     task = serializers.CharField(source="round.task.code")
@@ -200,9 +206,9 @@ class ExampleSerializer(serializers.ModelSerializer[Example]):
 
 
 def given_answers(example: Example, *, full: bool = False) -> list[dict[str, Any]]:
-    """Return the targets' answers, as GivenAnswerSerializer declares them.
+    """Return the targets' answers, in the format of GivenAnswerSerializer.
 
-    full: all of each answer; else only what the task shows.
+    full: whether to include all of each answer, not only what the task shows to authors.
     """
     round, limits = example.round, example.round.task.config.limits
     return [
@@ -220,7 +226,7 @@ def given_answers(example: Example, *, full: bool = False) -> list[dict[str, Any
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
-    """An example on its way; `failure` says why it was not stored."""
+    """A submission in progress; `failure` says why it was not stored."""
 
     id: Any = serializers.UUIDField(source="uuid")
     inputs = serializers.DictField()

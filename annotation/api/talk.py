@@ -31,7 +31,7 @@ class SpokenTurnSerializer(serializers.Serializer[Any]):
 
 
 class ConversationSerializer(serializers.ModelSerializer[Conversation]):
-    """What a person and the target have said, but not what the model was told first."""
+    """A conversation of a person with the target, without the system message."""
 
     turns = serializers.SerializerMethodField()
     at = serializers.SerializerMethodField(help_text="The place of the next turn.")
@@ -64,7 +64,7 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
 
 
 class SaySerializer(serializers.Serializer[Any]):
-    """The next turn of the person."""
+    """The person's next turn."""
 
     text = serializers.CharField(trim_whitespace=False)
     at: Any = serializers.IntegerField(
@@ -73,7 +73,7 @@ class SaySerializer(serializers.Serializer[Any]):
 
 
 class BackSerializer(serializers.Serializer[Any]):
-    """A turn of the person's that is taken back, with all after it."""
+    """The person's turn to take back, with all later ones."""
 
     turn: Any = serializers.IntegerField(min_value=0, max_value=1000, help_text="Its place.")
     edit: Any = serializers.BooleanField(default=False, help_text="`true`: keep its text as said.")
@@ -86,7 +86,7 @@ class _Talk(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
     def assignment(self, request: Request, pk: int) -> Assignment:
-        """Return the person's own assignment in a task with a chat. Raises Http404, Refused."""
+        """Return the person's own assignment in a chat task. Raises Http404, Refused."""
         assignment = own_assignment(request, pk)
         enter(request, assignment.round.task, check_programs_write)
         if assignment.round.task.config.talk is None:
@@ -108,15 +108,16 @@ class ConversationView(_Talk):
         responses={200: ConversationSerializer, 202: ConversationSerializer},
     )
     def get(self, request: Request, pk: int) -> Response:
-        """Return the conversation of one's assignment; 202 while the model answers."""
+        """Return the conversation of your assignment; 202 while the model is answering."""
         return self.answer(self.assignment(request, pk))
 
     @write("conversation_say", SaySerializer, ANSWERS)
     def post(self, request: Request, pk: int) -> Response:
-        """Say a turn; the round's target is asked.
+        """Send a turn to the round's target.
 
-        202: it has not answered within five seconds. Ask for the conversation until it has.
-        An answer that failed is no turn: `failure` says why, and the same may be said again.
+        202: no answer within five seconds. Poll the conversation until there is one. If
+           answering fails, no turn is added; `failure` has the reason, and the same text may
+           be sent again.
         """
         assignment = self.assignment(request, pk)
         body = read(SaySerializer, request)
@@ -131,7 +132,7 @@ class ConversationView(_Talk):
 class TakeBackView(_Talk):
     @write("conversation_take_back", BackSerializer, ANSWERS)
     def post(self, request: Request, pk: int) -> Response:
-        """Take back one's own turn and all that came after it, perhaps to edit it."""
+        """Take back one of your turns with all later ones, for example to edit it."""
         assignment = self.assignment(request, pk)
         body = read(BackSerializer, request)
         conversation_services.take_back(assignment=assignment, **body)

@@ -47,7 +47,7 @@ from tasks.permissions import can_see
 
 
 class NoAnswer(Refused):
-    """The targets gave no usable answer; the text is kept as the assignment's draft."""
+    """Raised when no target gave a usable answer. The text is kept as the draft."""
 
     wait = 10
 
@@ -57,7 +57,7 @@ class GateView(APIView):
 
     @write("gate_pass", None, {204: None})
     def post(self, request: Request, code: str) -> Response:
-        """Say that one has read the task's content warning and wants to go on."""
+        """Confirm that you have read the task's content warning and want to continue."""
         task = find_task(request, code)
         pass_gate(annotator=participant(request, task, can_see), task=task)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -68,7 +68,7 @@ class AssignmentView(APIView):
 
     @write("assignment_take", WantSerializer, AssignmentSerializer)
     def post(self, request: Request, code: str) -> Response:
-        """Return the current context and goal, or other ones. The server chooses both."""
+        """Return the current context and goal, or new ones, both chosen by the server."""
         task = find_task(request, code)
         annotator = enter(request, task, services.check_programs_write)
         body = read(WantSerializer, request)
@@ -90,10 +90,10 @@ class NewExampleView(APIView):
         "examples_create", NewExampleSerializer, {201: ExampleSerializer, 202: AttemptSerializer}
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Send an example; the round's targets are asked.
+        """Submit an example to the round's targets.
 
-        202: they have not answered within five seconds. Ask for the attempt again until it is done.
-        Whatever goes wrong, the text is kept as the assignment's draft.
+        202: no answer within five seconds. Poll the attempt until it is done. On any failure,
+           the text is stored as the assignment's draft.
         """
         assignment = own_assignment(request, pk)
         annotator = enter(request, assignment.round.task, services.check_programs_write)
@@ -115,7 +115,10 @@ class NewExampleView(APIView):
 
 
 def checked(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the inputs, with the goal's label, by the rules of the page. Raises ValidationError."""
+    """Return the inputs with the goal's label, validated as on the write page.
+
+    Raises ValidationError.
+    """
     config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
     # Without outer spaces, as the form of the page removes them too.
     inputs = {n: v.strip() if isinstance(v, str) else v for n, v in sent_inputs.items()}
@@ -140,7 +143,7 @@ def checked(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict[str,
 def _turns_before(assignment: Assignment, name: str, place: int) -> list[dict[str, Any]]:
     """Return the turns before the marked answer.
 
-    Raises ValidationError when there is no such answer.
+    place: index of that answer. Raises ValidationError if there is none.
     """
     turns = conversation_of(assignment).turns
     if not 0 <= place < len(turns) or turns[place]["role"] != "assistant":
@@ -163,7 +166,7 @@ def _parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
 
 
 def _key(request: Request) -> UUID:
-    """Return the attempt's key: the same for a request that is sent again."""
+    """Return the attempt's idempotency key, the same for a repeated request."""
     # Without the header each request is an attempt of its own.
     header = request.headers.get(HEADER, "")
     if not header:
@@ -174,7 +177,7 @@ def _key(request: Request) -> UUID:
 
 
 def attempt_response(request: Request, attempt: Attempt) -> Response:
-    """Answer with the result of an attempt. Raises Refused when it has failed."""
+    """Return the response with the result of an attempt. Raises Refused if it failed."""
     if attempt.state == Attempt.State.DONE:
         return Response(ExampleSerializer(_shown(attempt).example).data, 201)
     if attempt.state == Attempt.State.ASKING:
@@ -188,7 +191,7 @@ def attempt_response(request: Request, attempt: Attempt) -> Response:
 
 
 def _shown(attempt: Attempt) -> Attempt:
-    """Return the attempt with everything that an answer shows of its example."""
+    """Return the attempt with the relations that its response needs."""
     rows = Attempt.objects.select_related(
         "example__round__task", "example__context", "example__parent"
     )
@@ -198,7 +201,7 @@ def _shown(attempt: Attempt) -> Attempt:
 class AttemptView(APIView):
     @extend_schema(operation_id="attempts_get", responses=AttemptSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
-        """Return one's own attempt: asking, done with its example, or failed with the reason."""
+        """Return your own attempt: in progress, done with its example, or failed."""
         own_attempts = Attempt.objects.filter(annotator__user=request.user.pk)
         attempt = get_object_or_404(own_attempts.select_related("assignment__round"), uuid=uuid)
         services.expire_attempt(attempt=attempt)

@@ -48,24 +48,21 @@ SYLLABLES = ["".join(letters) for letters in product("bdfgklmnprstvz", "aeiou")]
 
 
 def plain_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Return the turns as the field's value: without the model's name and speed."""
+    """Return the turns in the field's format, without the model's name and timing."""
     keys = ("role", "text", "secret")
     return [{key: turn[key] for key in keys if key in turn} for turn in turns]
 
 
 def spoken_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Return the turns as `plain_turns` does, without the system message.
+    """Return the turns in the field's format, without the system message.
 
-    No more than this leaves the server.
+    Only these are sent to the browser.
     """
     return [turn for turn in plain_turns(turns) if turn["role"] != "system"]
 
 
 def conversation_of(assignment: Assignment) -> Conversation:
-    """Return the conversation of an assignment whose task has a chat.
-
-    Begins one if there is none.
-    """
+    """Return the assignment's conversation, created if missing. Chat tasks only."""
     talk = assignment.round.task.config.talk
     assert talk is not None
     conversation, _made = Conversation.objects.get_or_create(
@@ -77,9 +74,9 @@ def conversation_of(assignment: Assignment) -> Conversation:
 def opening_of(
     talk: Component, draw: Callable[[Sequence[str]], str] = secrets.choice
 ) -> list[dict[str, str]]:
-    """Return the system message that opens a conversation, with a secret of this conversation only.
+    """Return the system message of a new conversation, with a new secret word if it needs one.
 
-    draw: chooses a syllable.
+    draw: chooses one of the syllables. Empty if the chat has no system message.
     """
     if talk.system is None:
         return []
@@ -99,12 +96,13 @@ def opening_of(
 def say(
     *, assignment: Assignment, text: str, at: int, seconds: float | None = None
 ) -> Conversation:
-    """Say a turn, let the target answer, and return the conversation as it is after the wait.
+    """Add the person's turn, ask the target, and return the conversation after the wait.
 
-    at: how many turns the person saw. seconds: to wait; as long as a page waits if absent. A turn
-    that is there already is not said twice, so a double click asks once. Locks the conversation;
-    the target is asked without a transaction. Raises Unsaid, Stale, CapReached, RoundClosed,
-    Duplicate, Unfinished.
+    at: number of turns that the person saw; a turn that already exists at this index is not
+    sent again, so a double click asks once. seconds: time to wait; None for a page's usual
+    wait.
+    Locks the conversation; the target is asked outside a transaction. Raises Unsaid, Stale,
+    CapReached, RoundClosed, Duplicate, Unfinished.
     """
     conversation, is_mine = _begin(assignment, composed(text).strip(), at)
     if is_mine:
@@ -114,7 +112,7 @@ def say(
 
 
 def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bool]:
-    """Return the conversation, and whether the caller must ask the target."""
+    """Store the person's turn; return the conversation and whether to ask the target."""
     talk = assignment.round.task.config.talk
     assert talk is not None
     _check_may_talk(assignment)
@@ -139,7 +137,10 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
 
 
 def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None:
-    """Raise Unsaid, or CapReached when the conversation has all the turns that it may have."""
+    """Check that the text may be the next turn.
+
+    Raises Unsaid for an invalid text, CapReached at the maximum number of turns.
+    """
     if wrong := find_text_error(talk, text):
         raise Unsaid(wrong)
     written, most = sum(t["role"] == "user" for t in turns), get_max_turns(talk)
@@ -175,7 +176,7 @@ def _was_said(conversation: Conversation, text: str, at: int) -> bool:
 
 
 def _let_answer(conversation: Conversation, seconds: float | None) -> None:
-    """Ask the target; the answer is stored by this thread, or later by the pool's."""
+    """Ask the target. This thread stores the answer, or a pool thread if it comes late."""
     assignment = conversation.assignment
     entries = list_targets(assignment.round)
     own_turn = {"role": "user", "text": conversation.said}
@@ -223,7 +224,7 @@ def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], pendin
 
 
 def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: BaseException) -> None:
-    """Record a failure without a turn; what the person said stays, to be sent again."""
+    """Record a failed answer; the person's text is kept for another try."""
     reason = failure_of(error)
     logger.warning("conversation %s: %s: %s", conversation.pk, reason, error)
     note_failed(error, [entry.target for entry in entries])
@@ -231,17 +232,17 @@ def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: Bas
 
 
 def _still_asking(conversation: Conversation) -> QuerySet[Conversation]:
-    """Select the conversation's row, unless the turn was taken back or asked again since."""
+    """Select the conversation's row, unless the turn was meanwhile taken back or resent."""
     asked_at: datetime | None = conversation.asked_at
     # `asked_at` is new with each turn, and empty once it was answered or taken back.
     return Conversation.objects.filter(pk=conversation.pk, asked_at=asked_at)
 
 
 def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
-    """Take back a turn of the person and all after it; with `edit` its text is to be sent again.
+    """Take back a turn of the person and all later ones.
 
-    An answer that comes after that is dropped. Locks the conversation. Raises Stale where there is
-    no such turn.
+    edit: whether to keep the turn's text for editing. A late answer to it is dropped. Locks
+    the conversation. Raises Stale if there is no such turn.
     """
     with transaction.atomic():
         conversation = _locked(conversation_of(assignment), assignment)
@@ -258,7 +259,7 @@ def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
 
 
 def keep_said(*, assignment: Assignment, text: str) -> None:
-    """Keep what the person has typed and not sent; never while the target answers."""
+    """Save the text that the person has typed but not sent, unless the target is answering."""
     # By conditional update, as the browser saves by itself and takes no lock.
     idle_conversations = Conversation.objects.filter(assignment=assignment, asked_at__isnull=True)
     # While the target answers, `said` is the turn that it answers.
@@ -268,9 +269,9 @@ def keep_said(*, assignment: Assignment, text: str) -> None:
 def answer_after(
     assignment: Assignment, turns: Sequence[Turn], entries: Sequence[RoundTarget]
 ) -> Prediction:
-    """Return the target's answer after these spoken turns, with which the held conversation begins.
+    """Return the target's answer to these turns, from the stored conversation.
 
-    Raises Stale where the turns differ, where no answer follows, or where another target gave it.
+    Raises Stale if the stored turns differ, no answer follows, or another target gave it.
     """
     conversation = Conversation.objects.filter(assignment=assignment).first()
     all_turns = [
@@ -288,7 +289,7 @@ def answer_after(
 
 
 def with_opening(assignment: Assignment, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs as an example keeps them: a conversation includes the system message."""
+    """Return the inputs to store; a conversation gets its system message."""
     talk = assignment.round.task.config.talk
     conversation = Conversation.objects.filter(assignment=assignment).first() if talk else None
     if talk is None or conversation is None:

@@ -18,9 +18,9 @@ _may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
 
 
 def stream_of(keys: Sequence[str], waiting: QuerySet[Model]) -> HttpResponseBase:
-    """Stream events, each the list of the texts so far (see `parts`), and `done` at the end.
+    """Stream the list of the texts so far (see `parts`) as events, then `done`.
 
-    204 when too many listen already; the page then asks again by itself.
+    Returns 204 if there are too many listeners; the page then polls.
     """
     if not _may_listen.acquire(blocking=False):
         return HttpResponse(status=204)
@@ -29,7 +29,7 @@ def stream_of(keys: Sequence[str], waiting: QuerySet[Model]) -> HttpResponseBase
 
 
 class _Events:
-    """The events; Django closes them also where nobody has read one."""
+    """An iterator of the events, which Django closes even if none was read."""
 
     def __init__(self, texts: Iterator[list[str]]) -> None:
         self._texts = texts

@@ -24,14 +24,14 @@ FIRST_HOLD = timedelta(seconds=settings.LIVE_WAIT_SECONDS) + HOLD
 
 
 def hold_attempts(pks: Collection[int]) -> None:
-    """Renew attempts whose targets this process still asks. By conditional update."""
+    """Extend the lease of attempts that this process is still asking, by a conditional update."""
     asking = Attempt.objects.filter(pk__in=pks, state=Attempt.State.ASKING)
     # Only those still asking: an attempt that ended meanwhile stays ended.
     asking.update(held_until=timezone.now() + HOLD)
 
 
 class Holder:
-    """Renews the held attempts, from one thread that ends when there are none."""
+    """A registry of attempts in progress, whose thread renews their leases until none is left."""
 
     def __init__(
         self, renew: Callable[[Collection[int]], None], pause: Callable[[], object]
@@ -42,7 +42,7 @@ class Holder:
         self._is_running = False
 
     def hold(self, pk: int) -> None:
-        """Renew it until it is let go."""
+        """Renew the attempt's lease until `let_go` is called."""
         with self._lock:
             self._held.add(pk)
             if not self._is_running:
@@ -51,7 +51,7 @@ class Holder:
                 threading.Thread(target=self._run, name="attempts", daemon=True).start()
 
     def let_go(self, pk: int) -> None:
-        """Renew it no longer."""
+        """Stop renewing the attempt's lease."""
         with self._lock:
             self._held.discard(pk)
 
@@ -66,9 +66,9 @@ class Holder:
             self._pause()
 
     def _or_end(self) -> frozenset[int]:
-        """Return the held attempts.
+        """Return the held attempts, or end the thread if there are none.
 
-        Without any the thread ends, and the next `hold` starts another.
+        The next `hold` starts another thread.
         """
         with self._lock:
             # Under the same lock as `hold`, so that no attempt is added to a thread that ends.
@@ -86,7 +86,7 @@ def _renewed(pks: Collection[int]) -> None:
 
 @functools.cache
 def holder() -> Holder:
-    """Return the holder of this process; a forked child makes its own."""
+    """Return the holder of this process; a forked child creates its own."""
     return Holder(_renewed, functools.partial(threading.Event().wait, RENEW_SECONDS))
 
 

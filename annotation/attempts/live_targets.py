@@ -37,7 +37,7 @@ _may_wait = threading.BoundedSemaphore(settings.LIVE_CALLS)
 def model_inputs(
     round: Round, context: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the fields of an example that a target may see: never the target field."""
+    """Return the fields of an example that a target may see, never the target field."""
     config = round.task.config
     values = prepare_for_models(config, round.task, {**context, **inputs})
     # A field that was left empty is there too, because an endpoint expects each of them.
@@ -51,20 +51,21 @@ def ask(
 ) -> Answers:
     """Ask all targets for one example.
 
-    heard: hears the answer of the only target as it comes, where that can be. Raises EndpointError
-    when one is misconfigured, or its budget of calls is used up.
+    heard: called with the partial answer of a single target as it is streamed, if the
+    endpoint supports that. Raises EndpointError if a target is misconfigured or its call
+    budget is used up.
     """
     targets = [replace(affordable(payer), heard=heard) for payer in payers_of(entries)]
     return call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
 
 
 def payers_of(entries: Iterable[RoundTarget]) -> list[Payer]:
-    """Return the accounts that pay for calls of a round's targets."""
+    """Return, for each target of a round, the account that pays for its calls."""
     return [Payer(entry.target, entry.round_id) for entry in entries]
 
 
 def affordable(payer: Payer) -> LiveTarget:
-    """Return a task's target that may still be asked. Raises TargetFailed."""
+    """Return a task's target, after checking its call budget. Raises TargetFailed."""
     target = payer.target
     try:
         check_budget(payer)
@@ -75,14 +76,17 @@ def affordable(payer: Payer) -> LiveTarget:
 
 
 def live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
-    """Return an endpoint behind the circuit breaker of this key, which all processes share."""
+    """Return an endpoint with a circuit breaker.
+
+    breaker: the breaker's key; all processes share its state.
+    """
     return LiveTarget(name, endpoint, Breaker(cache, breaker))
 
 
 def note_spent(payers: Sequence[Payer], pending: Answers) -> None:
-    """Count what the calls came to, failed ones too: now, or in the pool once the last has ended.
+    """Record the cost of the calls, including failed ones, as soon as the last has ended.
 
-    Whoever asks calls this, outside of a transaction.
+    Call it after each request to targets, outside a transaction.
     """
     asker = threading.get_ident()
 
@@ -98,14 +102,20 @@ def note_spent(payers: Sequence[Payer], pending: Answers) -> None:
 
 
 def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: float) -> Answers:
-    """Ask from the pool of this process. Raises EndpointError (`busy`) when its queue is full."""
+    """Ask the targets from this process's pool.
+
+    seconds: deadline. Raises EndpointError (`busy`) if the queue is full.
+    """
     # As many calls again may wait for a place as run; beyond that people read that it is busy.
     pool = get_process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
     return pool.ask(targets, inputs, seconds)
 
 
 def waited(pending: Answers, seconds: float | None = None) -> bool:
-    """Wait for the answers; return whether they came within `seconds`, or a page's waiting time."""
+    """Wait for the answers; return whether they arrived in time.
+
+    seconds: time to wait; None for a page's usual wait.
+    """
     # A bounded number of threads waits; the others answer at once, and their page asks again.
     if not _may_wait.acquire(blocking=False):
         return pending.done()
@@ -119,7 +129,7 @@ def waited(pending: Answers, seconds: float | None = None) -> bool:
 
 
 def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Sequence[Prediction]:
-    """Return the targets' answers within the time that a page waits; raises EndpointError."""
+    """Return the targets' answers within a page's usual wait. Raises EndpointError."""
     if not entries:
         return []
     payers = payers_of(entries)
@@ -136,9 +146,9 @@ def answers_in_time(
     payers: Sequence[Payer],
     seconds: float | None = None,
 ) -> Sequence[Prediction]:
-    """Return the answers of models within the time that a page waits; raises EndpointError.
+    """Return the models' answers within the wait. Raises EndpointError.
 
-    payers: of all of them, or none. seconds: to wait instead.
+    payers: one per target, or none. seconds: time to wait; None for a page's usual wait.
     """
     pending = call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
     is_there = waited(pending, seconds)
@@ -151,9 +161,10 @@ def answers_in_time(
 
 
 def failure_of(error: BaseException) -> str:
-    """Return the word that an attempt keeps for an error.
+    """Return the code that an attempt stores for an error.
 
-    An EndpointError's reason, `loading` for a busy target, `spent` where its budget is used up.
+    The reason of an EndpointError; `loading` for a busy target, `spent` if its budget is
+    used up, `down` for other errors.
     """
     if not isinstance(error, EndpointError):
         return "down"
@@ -163,7 +174,7 @@ def failure_of(error: BaseException) -> str:
 
 
 def note_failed(error: BaseException, targets: Sequence[TargetModel]) -> None:
-    """Note a target's failure for its owners, unless it failed because many people ask."""
+    """Record a target's failure for its owners, unless it was only busy."""
     if isinstance(error, TargetFailed) and _is_its_own(error) and error.reason != "busy":
         for target in targets:
             # The error names the target that failed; the others may have answered.
@@ -172,5 +183,5 @@ def note_failed(error: BaseException, targets: Sequence[TargetModel]) -> None:
 
 
 def _is_its_own(error: EndpointError) -> bool:
-    """Return whether the target itself failed, and was not skipped by its circuit breaker."""
+    """Return whether the target itself failed, instead of being skipped by its breaker."""
     return isinstance(error, TargetFailed) and not isinstance(error.error, TargetNotAsked)

@@ -12,7 +12,10 @@ from annotation.refusals import Duplicate
 
 
 def check_not_own_copy(assignment: Assignment, inputs: Mapping[str, Any]) -> selectors.Resembling:
-    """Return what the inputs resemble. Raises Duplicate for the author's own of another context."""
+    """Return the examples that the inputs resemble.
+
+    Raises Duplicate if they resemble the author's own text on another context.
+    """
     resembling = selectors.resembling(assignment, inputs)
     if resembling.own and resembling.own.context_id != assignment.context_id:
         message = _("You wrote this on %(day)s. Try a different idea.")

@@ -17,17 +17,14 @@ LONGEST = 60.0
 
 
 def key_of(conversation: Conversation) -> str:
-    """Return the key of the answer to what the person said last."""
+    """Return the key of the streamed answer to the conversation's last turn."""
     # With the time, so that an answer never begins with parts of an earlier one.
     asked_at = conversation.asked_at
     return f"talk:{conversation.pk}:{asked_at.timestamp() if asked_at else ''}"
 
 
 def keeper(key: str) -> Callable[[str], None]:
-    """Return a function that hears an answer as it comes.
-
-    It stores it ten times a second at most.
-    """
+    """Return a callback that stores a partial answer, at most ten times a second."""
     # In a list, so that the inner function can replace it.
     last = [0.0]
 
@@ -40,9 +37,9 @@ def keeper(key: str) -> Callable[[str], None]:
 
 
 def parts(keys: Sequence[str], waiting: QuerySet[Model]) -> Iterator[list[str]]:
-    """Yield the texts so far, each time that there is more of one, until all end or one fails.
+    """Yield the texts so far whenever one grows, until all end or one fails.
 
-    waiting: selects the row that waits for them, and nothing once it no longer waits.
+    waiting: selects the row that waits for the answers; empty once it no longer waits.
     """
     sent_texts, ends_at = [""] * len(keys), time.monotonic() + LONGEST
     # The row is read less often than the cache, as it nearly always still waits.

@@ -75,7 +75,10 @@ ASKED = PreparedRead(lambda: RoundTarget.objects.filter(round=Slot("round")))
 
 
 class _NotStored(Exception):
-    """Undoes the storing of an example. Its word is the attempt's failure; empty: it has ended."""
+    """Raised to roll back the storing of an example.
+
+    Its message is the attempt's failure; empty if the attempt has already ended.
+    """
 
 
 def begin_attempt(
@@ -89,12 +92,13 @@ def begin_attempt(
     takes_challenge: bool = False,
     by_program: bool = False,
 ) -> tuple[Attempt, bool]:
-    """Return the attempt with this key, and whether the caller must ask the targets.
+    """Create the attempt with this key, and return it with whether the caller must ask the targets.
 
-    1. Close a round whose end has come, and lock the annotator, so that caps hold for two tabs.
-    2. A repeated key returns the first attempt; a failed one may be asked again.
-    3. A near duplicate of the author's own text on the same context counts as an edit of it; on
-       another context it is refused.
+    1. Close a round whose end has passed.
+    2. Lock the annotator, so that caps hold for two tabs.
+    3. For a repeated key, return the first attempt; if it failed, it is asked again.
+    4. Check that the person may submit this text. A near duplicate of their own text on the same
+       context counts as an edit of it; on another context it is refused.
 
     Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople, NotAllowed, Invalid.
     """
@@ -136,7 +140,10 @@ def begin_attempt(
 
 
 def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool) -> None:
-    """See `tasks.contexts.media.services.keep_media`."""
+    """Keep the files in the inputs for another day or, if `used`, permanently.
+
+    Raises Invalid if a file no longer exists.
+    """
     keep_media(task=assignment.round.task, digests=list_digests(inputs.values()), used=used)
 
 
@@ -150,7 +157,7 @@ def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
 
 
 def check_programs_write(task: Task) -> None:
-    """Raise ForPeople where the configuration does not let programs write."""
+    """Check that programs may write in the task. Raises ForPeople."""
     if not task.config.programs.write:
         raise ForPeople(
             "Only people write in this task: its configuration says `programs: {write: false}`."
@@ -189,7 +196,10 @@ def _check_may_write(
 
 
 def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int) -> None:
-    """Raise CapReached; an example that is sent back is replaced, and so counts no further one."""
+    """Check the caps per context, assignment and round. Raises CapReached.
+
+    submitting: number of other texts that are being submitted.
+    """
     round, limits = assignment.round, assignment.round.task.config.limits
     if used.here >= limits.tries_per_context:
         message = ngettext(
@@ -211,7 +221,7 @@ def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int)
 
 
 def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
-    """Raise Stale unless a conversation is the one that the server holds, with an answer."""
+    """Check that the inputs match the server's conversation, with an answer. Raises Stale."""
     if talk := assignment.round.task.config.talk:
         answer_after(assignment, inputs[talk.name], list_targets(assignment.round))
 
@@ -220,10 +230,10 @@ def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
 
 
 def ask_targets(attempt: Attempt) -> Attempt:
-    """Ask the targets and store what they answer; returns the attempt as it is after the wait.
+    """Ask the targets and store their answers; return the attempt as it is after the wait.
 
-    Of a conversation the answer is there already. When the wait is over first, the pool's thread
-    stores it later. No transaction is open while the targets are asked.
+    A conversation already contains its answer. If the wait ends first, a pool thread stores
+    the answers later. No transaction is open while the targets are asked.
     """
     assignment = attempt.assignment
     entries = list_targets(assignment.round)
@@ -313,12 +323,13 @@ def _fail(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException
 def finish_attempt(
     *, attempt: Attempt, targets: Sequence[RoundTarget], predictions: Sequence[Prediction]
 ) -> Example | None:
-    """Judge the targets' answers and store the example, once.
+    """Judge the targets' answers and store the example, at most once.
 
-    `predictions` are in the order of `targets`; both empty for a round without targets. Locks the
-    round, so that no example enters a closed one, and closes it when the example fills its budget.
-    Authors who were writing when the round closed may store one more, in time. Returns None when
-    the attempt is no longer asking, or could not be stored (its `failure` says why).
+    predictions: in the order of `targets`; both are empty for a round without targets.
+    Locks the round, so that no example enters a closed one, and closes the round if the
+    example exhausts its budget. Authors who were writing when the round closed may store
+    one more. Returns None if the attempt is no longer in progress or could not be stored
+    (its `failure` says why).
     """
     inputs = with_opening(attempt.assignment, attempt.inputs)
     outcome = judge_answers(attempt.assignment.round, inputs, predictions)
@@ -368,8 +379,8 @@ def finish_attempt(
 def _round_that_takes(attempt: Attempt) -> Round:
     """Lock the round and return it.
 
-    Raises _NotStored unless it is open, or closed and the person may still finish.
-    After it closes it takes one example of each person, whose assignment ends with that.
+    Raises _NotStored unless it is open, or closed but the person may still finish. A closed
+    round accepts one example per person, which ends their assignment.
     """
     unlocked_round = attempt.assignment.round
     round = ROUND.get(pk=unlocked_round.pk)
@@ -387,11 +398,12 @@ def _round_that_takes(attempt: Attempt) -> Round:
 
 
 def _lock_mended(assignment: Assignment) -> Example | None:
-    """Lock the example that the new one replaces, before the round, as a vote on it does.
+    """Lock the example that the new one replaces, and return it.
 
-    Other requests may still insert rows that point at it: one that stores a similar text holds the
-    round.
-    None: nothing is replaced, or its reviewer has changed their mind.
+    Call it before the round is locked, in the same order as a vote. Other requests may
+    still insert rows that refer to the example, such as one that stores a similar text and
+    holds the round. Returns None if nothing is replaced or the example is no longer sent
+    back.
     """
     if assignment.mends_id is None:
         return None
@@ -402,7 +414,10 @@ def _lock_mended(assignment: Assignment) -> Example | None:
 
 
 def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
-    """Raise _NotStored unless the asked targets are still the round's; its lock is held."""
+    """Check that the asked targets are still the round's. Raises _NotStored.
+
+    Call it with the round locked.
+    """
     now = {(entry.pk, entry.target_id) for entry in ASKED.rows(round=round.pk)}
     if now != {(entry.pk, entry.target_id) for entry in targets}:
         raise _NotStored("replaced")
@@ -427,10 +442,7 @@ def unsaved_outputs(
     predictions: Sequence[Prediction],
     outcome: Outcome,
 ) -> list[TargetOutput]:
-    """Return unsaved rows of the targets' answers, in their order.
-
-    Without the targets' versions.
-    """
+    """Return unsaved rows of the targets' answers in order, without the targets' versions."""
     return [
         TargetOutput(
             example=example,
@@ -479,9 +491,9 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
 
 
 def fail_attempt(*, attempt: Attempt, reason: str) -> None:
-    """Fail an attempt without a usable answer; it is no try, and its text becomes the draft.
+    """Mark an attempt as failed and make its text the draft; it does not count as a try.
 
-    An attempt that has ended stays as it is.
+    An attempt that has ended is unchanged.
     """
     # Without a lock: of a late answer and a sweeper only the first finds it still asking.
     if _still_asking(attempt).update(state=State.FAILED, failure=reason):
@@ -489,13 +501,13 @@ def fail_attempt(*, attempt: Attempt, reason: str) -> None:
 
 
 def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:
-    """Select the attempt's row, unless it ended or was asked again since."""
+    """Select the attempt's row, unless it has ended or was asked again."""
     # `asked_at` tells an attempt from a later one with the same key.
     return Attempt.objects.filter(pk=attempt.pk, state=State.ASKING, asked_at=attempt.asked_at)
 
 
 def expire_attempt(*, attempt: Attempt) -> Attempt:
-    """Fail a lost attempt, and read it again."""
+    """Mark a lost attempt as failed, and return it reloaded."""
     if attempt.is_lost:
         fail_attempt(attempt=attempt, reason="lost")
     attempt.refresh_from_db()
@@ -506,9 +518,9 @@ def expire_attempt(*, attempt: Attempt) -> Attempt:
 
 
 def answer_undecided(*, example: Example, model_right: bool) -> Example:
-    """Store whether the author finds the model's answer acceptable; only the first answer counts.
+    """Store whether the author finds the model's answer acceptable; the first answer wins.
 
-    Locks the example. Raises NotAllowed when nothing is to be decided.
+    Locks the example. Raises NotAllowed if there is nothing to decide.
     """
     with transaction.atomic():
         locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
@@ -527,16 +539,17 @@ def answer_undecided(*, example: Example, model_right: bool) -> Example:
 
 
 def explain(*, example: Example, metadata: Mapping[str, Any]) -> None:
-    """Keep the author's answers to the questions after the verdict; the last save wins."""
+    """Store the author's answers to the questions after the verdict; the last save wins."""
     example.metadata = dict(metadata)
     example.save(update_fields=["metadata"])
 
 
 @transaction.atomic
 def retract_example(*, example: Example) -> Example:
-    """Retract an example; may be repeated. Locks the author's places in studies, then the example.
+    """Retract an example; idempotent.
 
-    Raises NotAllowed when somebody has judged it, and Submitted when it was submitted in a study.
+    Locks the author's places in studies, then the example. Raises NotAllowed if anybody has
+    judged it, Submitted if it was submitted in a study.
     """
     check_may_retract(example)
     locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)

@@ -8,10 +8,10 @@ Action = Suggestion.Action
 
 
 def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
-    """Return the help that the author of the text had; None: none.
+    """Return a record of the help that the author of the text had; None if there was none.
 
-    challenge: the one that was offered. examples: how many examples that worked were shown.
-    suggestion: use (the text is one), edit or ignore; suggested_by: the generator's name.
+    challenge: the offered one. examples: number of gallery examples shown. suggestion: use
+    (the text is a suggestion), edit or ignore; suggested_by: the generator's name.
     """
     config = assignment.round.task.config
     had: dict[str, Any] = {}
@@ -25,9 +25,10 @@ def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
 
 
 def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
-    """Describe what the author did with the suggestions.
+    """Describe how the author used the suggestions.
 
-    A suggestion that was taken and then changed counts as edited, whatever button was pressed.
+    A suggestion that was used and then changed counts as edited, whichever button was
+    pressed.
     """
     if not suggestions:
         return {}

@@ -18,7 +18,10 @@ from tasks.models import Task
 
 
 class NeedsRest(Refused):
-    """Refusal until a person has rested: for today, or for a break, as `code` tells."""
+    """Raised when a person must rest.
+
+    code: `day` until tomorrow, `break` for a break. wait: seconds.
+    """
 
     status = 429
 
@@ -29,7 +32,10 @@ class NeedsRest(Refused):
 
 @dataclass(frozen=True)
 class Care:
-    """What a person has read, and may read, of a task. seconds: today, in all such tasks."""
+    """A person's reading of harmful texts, with its limits.
+
+    seconds: read today, over all tasks with a warning.
+    """
 
     caps: Limits
     own: Limits
@@ -39,35 +45,35 @@ class Care:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits in force for the person."""
+        """Return the limits that apply to the person."""
         return self.caps.within(self.own)
 
     @property
     def minutes(self) -> int:
-        """Return today's full minutes."""
+        """Return the full minutes read today."""
         return self.seconds // 60
 
     @property
     def until(self) -> datetime:
-        """Return when a break that begins now ends."""
+        """Return the time at which a break that begins now ends."""
         return (self.seen.at or self.now) + BREAK
 
     @property
     def rest(self) -> Rest:
-        """Return the rest that the person should take before another text."""
+        """Return the rest that the person should take before the next text."""
         return rest_of(self.limits, self.seconds, self.seen.in_a_row)
 
 
 def caps_of(task: Task) -> Limits:
-    """Return the owner's caps; none without a warning."""
+    """Return the owner's caps; no limits if the task has no warning."""
     warning = task.config.content_warning
     return Limits(warning.minutes_per_day, warning.items_in_a_row) if warning else Limits()
 
 
 def care_of(annotator: Annotator, task: Task) -> Care:
-    """Return the person's care record as it is now.
+    """Return the person's current care record.
 
-    One query, none for a task without a warning.
+    One query; none for a task without a warning.
     """
     now = timezone.now()
     if not task.is_sensitive:
@@ -81,7 +87,10 @@ def care_of(annotator: Annotator, task: Task) -> Care:
 
 
 def check_rested(annotator: Annotator, task: Task) -> None:
-    """Raise NeedsRest for an answer sent although a break is due, or the day's time is used up."""
+    """Check that the person may send an answer now.
+
+    Raises NeedsRest if a break is due or today's time is used up.
+    """
     care = care_of(annotator, task)
     # A text in view when the time ran out may still be answered.
     match rest_of(care.limits, care.seconds, care.seen.in_a_row, sends=True):
@@ -98,12 +107,12 @@ def check_rested(annotator: Annotator, task: Task) -> None:
 
 
 def note_shown(*, annotator: Annotator, task: Task) -> None:
-    """Record that a text is shown."""
+    """Record that a text was shown."""
     _note(annotator, task, lambda seen, now: seen.shown(now))
 
 
 def note_told(*, annotator: Annotator, task: Task, seconds: int) -> None:
-    """Record the browser's report that a text was in view for some seconds."""
+    """Record the browser's report of the seconds that a text was in view."""
     _note(annotator, task, lambda seen, now: seen.told(now, seconds))
 
 
@@ -113,9 +122,9 @@ def note_answered(*, annotator: Annotator, task: Task) -> None:
 
 
 def note_passed_by(*, annotator: Annotator, task: Task) -> None:
-    """Record that a writer goes on to another text.
+    """Record that a writer skipped to another text.
 
-    That is one more text read, unless it counted with an answer.
+    This counts as one more text read, unless it was counted when an answer was sent.
     """
     if not task.is_sensitive:
         return
@@ -128,7 +137,7 @@ def note_passed_by(*, annotator: Annotator, task: Task) -> None:
 
 
 def set_limits(*, annotator: Annotator, task: Task, own: Limits) -> None:
-    """Set the person's own limits; the owner's caps hold in any case."""
+    """Set the person's own limits; the owner's caps still apply."""
     row = _row(annotator, task)
     row.own_minutes, row.own_items = own.minutes, own.items
     row.save(update_fields=["own_minutes", "own_items"])
@@ -139,7 +148,10 @@ def _row(annotator: Annotator, task: Task) -> GatePass:
 
 
 def _note(annotator: Annotator, task: Task, change: Callable[[Seen, datetime], Seen]) -> None:
-    """Record a change for tasks with a warning, unless another request counts at the same time."""
+    """Apply a change to the record, unless another request changes it at the same time.
+
+    Does nothing for a task without a warning.
+    """
     if task.is_sensitive:
         row = _row(annotator, task)
         seen = change(row.seen, timezone.now())

@@ -50,7 +50,10 @@ def show_care(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    """Show today's reading time, help, and one's own limits; also in place of the next text."""
+    """Show today's reading time, help and the person's own limits.
+
+    Also shown instead of the next text when a rest is due.
+    """
     warning = task.config.content_warning
     values = {
         "task": task,
@@ -64,7 +67,7 @@ def show_care(
 
 @require_http_methods(["GET", "POST"])
 def care(request: HttpRequest, code: str) -> HttpResponse:
-    """Read how much one has read, and set limits of one's own."""
+    """Show the person's reading time; POST sets their own limits."""
     task = find_task(request, code, kinds=ALL_KINDS)
     annotator = participant(request, task, can_see)
     now = services.care_of(annotator, task)
@@ -80,7 +83,7 @@ def care(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def seen(request: HttpRequest, code: str) -> HttpResponse:
-    """Count the seconds that a text was in view; the browser sends them by itself."""
+    """Count the seconds that a text was in view, which a script reports."""
     task = find_task(request, code, kinds=ALL_KINDS)
     reported = request.POST.get("seconds", "")
     seconds = min(int(reported), STEP) if reported.isdecimal() and len(reported) < 6 else 0

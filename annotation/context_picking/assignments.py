@@ -7,7 +7,7 @@ from tasks.models import Duty
 
 
 def written_for(work_assignment: Duty, annotator: Annotator) -> int:
-    """Count the person's examples since the assignment was set, without retracted ones."""
+    """Count the person's examples since the assignment was made, without retracted ones."""
     own_examples = Example.objects.filter(annotator=annotator, retracted_at=None)
     return own_examples.filter(
         within(work_assignment, "round"), created_at__gte=work_assignment.set_at
@@ -15,7 +15,10 @@ def written_for(work_assignment: Duty, annotator: Annotator) -> int:
 
 
 def is_done(assignment: Assignment, submitting: int) -> bool:
-    """Return whether the person has written enough, with the texts now being submitted."""
+    """Return whether the person has written enough.
+
+    submitting: number of texts that are being submitted, which count as written.
+    """
     work_assignment = writing_assignment(assignment.round, assignment.annotator.user_id)
     if work_assignment is None or work_assignment.amount is None:
         return False
@@ -23,7 +26,7 @@ def is_done(assignment: Assignment, submitting: int) -> bool:
 
 
 def words(assignment: Assignment) -> str:
-    """Describe the person's progress with their assignment; empty when they have none."""
+    """Describe the person's progress with their assignment; empty if they have none."""
     work_assignment = writing_assignment(assignment.round, assignment.annotator.user_id)
     return (
         progress_words(work_assignment, written_for(work_assignment, assignment.annotator))

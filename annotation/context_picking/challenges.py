@@ -11,9 +11,9 @@ from tasks.models import Round
 
 
 def next_challenge(round: Round) -> str | None:
-    """Draw the challenge with the fewest verified examples, by chance among equals.
+    """Draw the challenge with the fewest verified examples; ties are broken at random.
 
-    None: the task has no challenges.
+    None if the task has no challenges.
     """
     names = list(round.task.config.challenges)
     if not names:
@@ -24,7 +24,7 @@ def next_challenge(round: Round) -> str | None:
 
 
 def verified_by_challenge(round: Round) -> dict[str, int]:
-    """Count the verified examples of each challenge, now or a little earlier."""
+    """Count the verified examples of each challenge; cached for a short time."""
     verified = Example.objects.filter(
         round=round,
         challenge__isnull=False,

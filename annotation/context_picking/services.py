@@ -21,12 +21,12 @@ from tasks.models import Context, Round, Task
 
 
 def pass_gate(*, annotator: Annotator, task: Task) -> None:
-    """Note that the annotator accepts the task's content warning; no lock."""
+    """Record that the annotator accepts the task's content warning. Takes no lock."""
     GatePass.objects.get_or_create(annotator=annotator, task=task)
 
 
 def check_can_be_asked(config: TaskConfig) -> None:
-    """Raise Unfinished if the configuration has an input that no page can show."""
+    """Check that pages can show all inputs of the configuration. Raises Unfinished."""
     if component := config.unfinished_input:
         message = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
         raise Unfinished(message % {"title": component.title, "type": component.type})
@@ -35,10 +35,12 @@ def check_can_be_asked(config: TaskConfig) -> None:
 def assign(
     *, annotator: Annotator, round: Round, fresh: bool = False, minimal_edit: bool = False
 ) -> Assignment:
-    """Return the annotator's assignment in the round: the current one, or with `fresh` a new one.
+    """Return the annotator's assignment in the round, creating one if needed.
 
-    It has the least used context and the least used goal. Locks the round, so that two people who
-    come at once get different contexts. Raises RoundClosed, NoContext, Unfinished.
+    fresh: whether to replace the current one. minimal_edit: whether to assign an earlier
+    example to change. A new assignment gets the least used context and goal. Locks the
+    round, so that simultaneous requests get different contexts. Raises RoundClosed,
+    NoContext, Unfinished.
     """
     check_can_be_asked(round.task.config)
     current = selectors.current_assignment(annotator, round)
@@ -86,9 +88,9 @@ def _next_context(round: Round, left: Assignment | None) -> Context:
 
 
 def _next_goal(round: Round, after: str = "") -> str:
-    """Draw the least assigned goal, by chance among equals.
+    """Draw the least assigned goal; ties are broken at random.
 
-    Another one than `after` if possible.
+    after: the previous goal, avoided if possible.
     """
     choices = [value for value in round.task.config.goal_choices if value != after]
     if not choices:
@@ -99,7 +101,10 @@ def _next_goal(round: Round, after: str = "") -> str:
 
 
 def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
-    """Assign an example of an earlier round to change, in the locked round. Raises NoContext."""
+    """Assign an example of an earlier round to change. Raises NoContext.
+
+    Call it with the round locked.
+    """
     parent = selectors.parent_to_change(annotator, round)
     if parent is None:
         raise NoContext(
@@ -119,7 +124,8 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
 def _same_context(context: Context, round: Round) -> Context:
     """Return the locked round's own copy of an earlier round's context.
 
-    It is retired from the start: only those who change its example are given it.
+    The copy is retired from the start, so it is assigned only to people who change its
+    example.
     """
     copied = {name: getattr(context, name) for name in ("fields", "tag", "metadata")}
     return Context.objects.get_or_create(
@@ -128,10 +134,10 @@ def _same_context(context: Context, round: Round) -> Context:
 
 
 def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assignment:
-    """Assign what a person wants next.
+    """Assign the kind of work that a person requests.
 
-    want: `current` for their assignment, or another `context`, `goal` or `edit`.
-    Raises RoundClosed (also for no round), NoContext, Unfinished.
+    want: `current` for their assignment, or another `context`, `goal` or `edit`. Raises
+    RoundClosed (also if round is None), NoContext, Unfinished.
     """
     if round is None:
         raise RoundClosed(_("No round is open."))
@@ -141,7 +147,7 @@ def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assi
 
 
 def begin_mending(*, annotator: Annotator, example: Example) -> Assignment:
-    """Assign to its author an example that was sent back, with its context and its goal.
+    """Assign a sent-back example to its author, with its context and goal.
 
     Locks the round, as `assign` does. Raises NotAllowed, RoundClosed.
     """
@@ -180,10 +186,10 @@ def change_goal(*, assignment: Assignment) -> Assignment:
 
 
 def begin_kept(*, assignment: Assignment, goal: str, inputs: Mapping[str, Any]) -> Assignment:
-    """Make a text that was kept in practice the draft, with the goal that it was written for.
+    """Make a text saved in practice the draft, with the goal for which it was written.
 
-    A goal that the task no longer has stays the drawn one. Locks the round, as `assign` does.
-    Raises RoundClosed.
+    If the task no longer has that goal, the assignment's goal stays. Locks the round, as
+    `assign` does. Raises RoundClosed.
     """
     with transaction.atomic():
         round = _open_round(assignment.round_id)
@@ -195,9 +201,10 @@ def begin_kept(*, assignment: Assignment, goal: str, inputs: Mapping[str, Any]) 
 
 
 def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> None:
-    """Keep the text typed so far; the last save wins.
+    """Save the text typed so far; the last save wins.
 
-    `draft_saved_at` shows who was writing when a round closed, so it does not change after that.
+    After the round has closed, `draft_saved_at` is not changed, because it shows who was
+    writing at that time.
     """
     # Files that a draft names must not be deleted as unused ones.
     touch_media(task=assignment.round.task, digests=list_digests(inputs.values()))

@@ -17,7 +17,7 @@ NEAR = 0.75
 
 
 class Rest(StrEnum):
-    """The rest that a person is offered or must take."""
+    """The kind of rest that a person is offered or must take."""
 
     NONE = "none"
     OFFER = "offer"
@@ -30,9 +30,10 @@ STOPS = (Rest.BREAK, Rest.DAY)
 
 @dataclass(frozen=True)
 class Seen:
-    """What a person has read of a task: seconds on `day`, texts since the last break.
+    """A person's reading record in a task: seconds on `day`, texts since the last break.
 
-    at: until when time is counted. is_told: since then a browser reports time by itself.
+    at: time up to which seconds are counted. is_told: whether a browser has reported time
+    since the text was shown.
     """
 
     day: date | None = None
@@ -42,9 +43,9 @@ class Seen:
     is_told: bool = False
 
     def on(self, now: datetime) -> "Seen":
-        """Return the record as it counts now.
+        """Return the record at a time.
 
-        The seconds start again on another day, and the texts in a row after a break.
+        The seconds are reset on a new day, and the texts in a row after a break.
         """
         seconds = self.seconds if self.day == now.date() else 0
         rested = self.at is None or now - self.at >= BREAK
@@ -53,20 +54,20 @@ class Seen:
         )
 
     def shown(self, now: datetime) -> "Seen":
-        """Return the record after a text is shown, which the person has not read yet."""
+        """Return the record after a text is shown."""
         return replace(self.on(now), at=now, is_told=False)
 
     def told(self, now: datetime, reported_seconds: int) -> "Seen":
-        """Return the record after a browser reports some seconds in view.
+        """Return the record after a browser reports seconds in view.
 
-        By the server's clock no more can have passed.
+        At most the time that has passed by the server's clock counts.
         """
         return replace(self._with(now, min(reported_seconds, STEP)), is_told=True)
 
     def answered(self, now: datetime) -> "Seen":
-        """Return the record after a text was answered or passed by.
+        """Return the record after a text was answered or skipped.
 
-        Its time counts here unless a browser reports it.
+        Its reading time counts here only if no browser has reported it.
         """
         seen = self._with(now, 0 if self.is_told else CAP)
         return replace(seen, in_a_row=seen.in_a_row + 1, is_told=False)
@@ -80,13 +81,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of minutes a day and texts in a row; None: no limit."""
+    """Limits on the minutes per day and the texts in a row; None: no limit."""
 
     minutes: int | None = None
     items: int | None = None
 
     def within(self, own: "Limits") -> "Limits":
-        """Return a person's own limits, capped by these."""
+        """Return the stricter of these limits and the person's own."""
         return Limits(_least(self.minutes, own.minutes), _least(self.items, own.items))
 
 
@@ -95,18 +96,18 @@ def _least(cap: int | None, own: int | None) -> int | None:
 
 
 def rest_of(limits: Limits, seconds: int, in_a_row: int, *, sends: bool = False) -> Rest:
-    """Return whether somebody needs a rest.
+    """Return the rest that a person should or must take.
 
     Parameters
     ----------
     limits
-        The person's own, capped by the owner's.
+        The person's own limits, capped by the owner's.
     seconds
-        Read today, in all tasks with a warning.
+        Seconds read today, in all tasks with a warning.
     in_a_row
         Texts since the last break, in this task.
     sends
-        They answer a text that was shown before.
+        Whether the person is answering a text that was shown before; allows GRACE more seconds.
     """
     day = 60 * limits.minutes if limits.minutes is not None else None
     # The day goes first, as after it no break helps.

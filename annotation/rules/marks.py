@@ -8,19 +8,19 @@ Mark = Mapping[str, Any]
 
 
 def marks_f1(predicted: Sequence[Mark], true: Sequence[Mark], *, overlap: bool = False) -> float:
-    """Compute the F1 (0-1) of marks with `start`, `end` (in characters) and perhaps `tag`.
+    """Compute the F1 (0-1) of predicted marks against true ones.
 
     Parameters
     ----------
     predicted, true
-        The two sides.
+        Marks with `start` and `end` (in characters), and optionally `tag`.
     overlap
-        A mark is right if the other side has one of the same tag that shares a character; else
-        only if the other side has the same mark.
+        Whether a mark is right if it shares a character with a mark of the other side that has the
+        same tag; otherwise only an equal mark counts.
 
     Notes
     -----
-    Nothing against nothing is 1, and nothing against something 0. Overlap is the "type" match of
+    The F1 is 1 if both sides are empty, and 0 if only one is. Overlap is the "type" match of
     SemEval-2013 task 9 (Segura-Bedmar et al. 2013).
 
     Examples

@@ -32,7 +32,7 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """Return what the author wrote in their own words."""
+    """Return the text that the author wrote."""
     own = (c.kind.own_words(inputs.get(c.name)) for c in config.input)
     return "\n".join(filter(None, own))
 
@@ -44,22 +44,22 @@ def files_of(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
 
 
 def compared(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """Return the text by which near duplicates are found.
+    """Return the text that is compared to find near duplicates.
 
-    The author's own words; where these are too few, the files too. Examples are alike when this
-    text is nearly the same and their files are the same.
+    The author's own words; if these are too short, also the files' digests. Examples are
+    near duplicates if these texts are nearly equal and their files are equal.
     """
     text = written_text(config, inputs)
     return text if is_comparable(text) else "\n".join([text, *files_of(config, inputs)])
 
 
 def is_comparable(text: str) -> bool:
-    """Return whether the text is long enough to decide whether another one is nearly the same."""
+    """Return whether the text is long enough to be compared."""
     return _size(normalise(text)) >= SHORTEST
 
 
 def normalise(text: str) -> str:
-    """Remove case, punctuation, spacing, compatibility forms and invisible characters."""
+    """Remove case, punctuation, spaces, compatibility forms and invisible characters."""
     # Category C is invisible, and would hide a copy.
     plain = unpunctuated(folded(text, compatible=True), instead=" ", signs=PUNCTUATION)
     return spaced("".join(c for c in plain if c.isspace() or unicodedata.category(c)[0] != "C"))
@@ -70,9 +70,9 @@ def _size(plain: str) -> int:
 
 
 def grams(text: str) -> set[str]:
-    """Return the character 5-grams of the normalised text, 2-grams where most of it has no spaces.
+    """Return the normalised text's character 5-grams, or 2-grams in scripts without spaces.
 
-    A shorter text is one gram; an empty one has none.
+    A shorter text is a single gram; an empty text has none.
     """
     plain = normalise(text)
     size = UNSPACED_GRAM if 2 * len(_UNSPACED.findall(plain)) > len(plain) else GRAM
@@ -80,26 +80,26 @@ def grams(text: str) -> set[str]:
 
 
 def overlap(a: set[str], b: set[str]) -> float:
-    """Divide the shared grams by all grams of both (0-1); 0 where neither has any."""
+    """Return the Jaccard similarity (0-1) of two sets; 0 if both are empty."""
     return len(a & b) / (len(a | b) or 1)
 
 
 def jaccard(text: str, other: str) -> float:
-    """Measure how much the 5-grams of two texts overlap (0-1)."""
+    """Return the Jaccard similarity (0-1) of the grams of two texts."""
     return overlap(grams(text), grams(other))
 
 
 def are_alike(text: str, other: str) -> bool:
-    """Return whether two texts, both long enough to decide, are nearly the same."""
+    """Return whether two texts are nearly equal; False if one is too short to compare."""
     return is_comparable(text) and is_comparable(other) and jaccard(text, other) >= ALIKE
 
 
 @functools.lru_cache(maxsize=64)  # a submit compares its text and, once answered, stores it
 def band_keys(text: str) -> tuple[int, ...]:
-    """Return eight keys of 63 bits, which fit a BigIntegerField.
+    """Return eight locality-sensitive hash keys of 63 bits, which fit a BigIntegerField.
 
-    A text too short to compare has none. The band is part of its key, so that one column holds
-    them all.
+    None for a text that is too short to compare. Each key includes its band's index, so
+    that all keys fit in one column.
     """
     if not is_comparable(text):
         return ()
@@ -112,7 +112,9 @@ def band_keys(text: str) -> tuple[int, ...]:
 
 
 def signature(text: str) -> Sequence[int]:
-    """Return the least hash of the 5-grams in each of 24 bins; an empty bin borrows from another.
+    """Return the text's MinHash signature: the smallest hash of its grams in each of 24 bins.
+
+    An empty bin takes its value from another bin.
 
     Raises
     ------
@@ -121,7 +123,7 @@ def signature(text: str) -> Sequence[int]:
 
     Notes
     -----
-    Two texts have the same number in a bin with the probability that is their `jaccard`.
+    The probability that two texts have the same value in a bin equals their `jaccard`.
     """
     least: dict[int, int] = {}
     for gram in grams(text):

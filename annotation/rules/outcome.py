@@ -18,9 +18,10 @@ Status = Literal["fooled", "not_fooled", "undecided", "no_model"]
 
 @dataclass(frozen=True)
 class TargetVerdict:
-    """One target: fooled (None: the author has to say), and the score that the rule compares.
+    """The verdict on one target.
 
-    score: 0-1, token F1 or the share of pairs in order; None for rules without a score.
+    fooled: None if the author must decide. score: the compared value (0-1), token F1 or the
+    share of pairs in order; None for rules without a score.
     """
 
     fooled: bool | None
@@ -29,7 +30,10 @@ class TargetVerdict:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict over all targets, and on each in the order asked; `fooled` is None while open."""
+    """The verdict over all targets, and on each in the order asked.
+
+    fooled: None while undecided.
+    """
 
     fooled: bool | None
     per_target: tuple[TargetVerdict, ...]
@@ -37,7 +41,7 @@ class Outcome:
 
 
 def squad_normalise(text: str, language: str = "") -> str:
-    """Normalise to lower case and single spaces, without punctuation and English articles.
+    """Lower the case, and remove punctuation, English articles and extra spaces.
 
     See `answer_words`.
 
@@ -55,12 +59,13 @@ def squad_f1(prediction: str, gold: str, language: str = "") -> float:
     prediction, gold
         The two texts.
     language
-        A tag such as `tr`, by which case is folded.
+        A language tag such as `tr`, which determines case folding.
 
     Notes
     -----
-    Rajpurkar et al. 2016, section 6.1. Nothing against nothing is 1 and nothing against something
-    0, as in SQuAD v2.0. The quotient is taken once, so that an F1 of 2/5 equals the threshold 0.4.
+    Rajpurkar et al. 2016, section 6.1. As in SQuAD v2.0, the F1 is 1 if both texts are empty, and 0
+    if only one is. The result comes from a single division, so that an F1 of 2/5 equals the
+    threshold 0.4.
     """
     predicted_words, true = (answer_words(text, language=language) for text in (prediction, gold))
     if not predicted_words and not true:
@@ -71,17 +76,17 @@ def squad_f1(prediction: str, gold: str, language: str = "") -> float:
 
 
 def exact_match(prediction: str, gold: str, language: str = "") -> bool:
-    """Return whether two answers are equal once normalised: SQuAD's EM.
+    """Return whether two answers are equal after normalisation, as SQuAD's EM.
 
-    Verdicts compare the answers without normalising them.
+    Verdicts compare answers without this normalisation.
     """
     return answer_words(prediction, language=language) == answer_words(gold, language=language)
 
 
 def pairs_in_order(predicted: Sequence[str], true: Sequence[str]) -> float:
-    """Return the share (0-1) of pairs that two orders of the same texts agree on.
+    """Return the share (0-1) of pairs whose order is the same in both rankings.
 
-    That is (1 + Kendall's τ) ÷ 2.
+    Equal to (1 + Kendall's τ) ÷ 2.
 
     >>> pairs_in_order(["b", "a", "c", "d"], ["a", "b", "c", "d"])  # one of six is swapped
     0.8333333333333334
@@ -99,12 +104,11 @@ def judge(
     ensemble: Ensemble,
     language: str = "",
 ) -> Outcome:
-    """Compare the target fields of `expected` (the author's inputs) with each target's output.
+    """Compare the target fields of `expected` (the author's inputs) with each output.
 
-    language: the task's, by which letters have capitals.
-
-    An undecided target leaves the outcome open only if it could still change it. Without outputs
-    the status is no_model. Raises ValueError when a compared field is missing.
+    language: the task's, which determines case folding.
+    An undecided target leaves the outcome open only if it could still change it. Without
+    outputs the status is no_model. Raises ValueError if a compared field is missing.
     """
     return _outcome(
         tuple(_verdict(expected, output, rule, language) for output in outputs), ensemble
@@ -112,10 +116,10 @@ def judge(
 
 
 def resolve(outcome: Outcome, author_says_model_right: bool) -> Outcome:
-    """Return the outcome once the author has answered, for every target that was undecided.
+    """Return the outcome after the author has decided all undecided targets.
 
-    The rules of an ensemble are monotone and the outcome was open, so the author's answer about the
-    undecided targets becomes the whole outcome. Raises ValueError when it was decided already.
+    The ensemble's rules are monotone and the outcome was open, so the author's answer
+    determines the whole outcome. Raises ValueError if it was already decided.
     """
     if outcome.status != "undecided":
         raise ValueError(f"This outcome is {outcome.status}; only an undecided one is resolved.")
@@ -197,14 +201,14 @@ def _secret(values: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a span's text, or the text itself."""
+    """Return the text of a span, or the value as text."""
     return str(value["text"] if isinstance(value, Mapping) and "text" in value else value)
 
 
 def _comparable(value: Any) -> Any:
-    """Return the compared part of a value: a span's text, and a list without its order.
+    """Return a value in a comparable form: a span's text, a list without its order.
 
-    Texts are in NFC.
+    Texts are normalised to NFC.
     """
     value = composed_value(value)
     if isinstance(value, Mapping) and "text" in value:

@@ -7,9 +7,9 @@ from tasks.config.schema import TaskConfig
 
 
 def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
-    """Split the goal sentence: before, the goal's words, after.
+    """Split the goal sentence into the text before, the goal's words and the text after.
 
-    The words are empty without a goal.
+    Without a goal, all words are in the first part.
     """
     field = config.goal.field
     if not field or not goal:
@@ -22,7 +22,7 @@ def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
 
 
 def fields_to_read(config: TaskConfig, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the context's filled fields in their order, without the prompt to write from."""
+    """Return the context's non-empty fields in order, except the prompt to write from."""
     prompt = config.support.prompt_field if config.support else None
     names = (component.name for component in config.context if component.name != prompt)
     return {name: context[name] for name in names if context.get(name) not in (None, "", [])}

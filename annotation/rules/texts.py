@@ -8,7 +8,7 @@ PATTERN_SECONDS = 0.5  # that one search may take
 
 
 def contains(text: str, sought: str, language: str = "") -> bool:
-    """Return whether the text holds the other one as whole words; see `holds`.
+    """Return whether the text contains the phrase as whole words; see `holds`.
 
     >>> contains("It was  PARIS, in 1889.", "paris, in")
     True
@@ -17,9 +17,9 @@ def contains(text: str, sought: str, language: str = "") -> bool:
 
 
 def matches(text: str, pattern: str) -> bool | None:
-    """Return whether the pattern is found in the text's NFC; None: no search ended in time.
+    """Return whether the pattern matches somewhere in the NFC-normalised text.
 
-    Raises ValueError for an invalid pattern.
+    None if the search timed out. Raises ValueError for an invalid pattern.
     """
     try:
         # Owners write patterns, and one that backtracks must not hold a thread of the server.

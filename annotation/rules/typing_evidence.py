@@ -19,9 +19,9 @@ _PERSONAL = re.compile(f"{_ADDRESS}|{_PHONE}")
 
 
 def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float] | None:
-    """Return the pasted share of `characters`, and the seconds to the first input and of typing.
+    """Return the pasted share of `characters`, and seconds to the first input and of typing.
 
-    None if the browser reported less than that, or nonsense.
+    None if the browser reported incomplete or invalid values.
     """
     try:
         pasted, first, active = (float(sent[n]) for n in ("pasted", "first_input", "active"))
@@ -39,5 +39,5 @@ def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float
 
 
 def looks_personal(text: str) -> bool:
-    """Return whether the text may hold an email address or a phone number."""
+    """Return whether the text seems to contain an email address or a phone number."""
     return _PERSONAL.search(text) is not None

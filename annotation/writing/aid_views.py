@@ -33,7 +33,7 @@ NO_ANSWER = gettext_noop("The generator did not answer.")
 
 @require_POST
 def support(request: HttpRequest, code: str) -> HttpResponse:
-    """Give the help that `want` names; the typed text is kept as the draft."""
+    """Provide the help that the field `want` names, and store the typed text as the draft."""
     task = find_task(request, code)
     annotator = participant(request, task)
     if gate_is_shut(request, task):
@@ -56,9 +56,9 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _shown(request: HttpRequest, now: WritePage, message: str, status: int) -> HttpResponse:
-    """Show the page with the help open, or for htmx its changed part.
+    """Show the page with the help open, or for htmx only the part that changed.
 
-    message: why there is no help.
+    message: why there is no help; empty otherwise.
     """
     if not message and not htmx_partial(request):
         # Without a fragment, for then the browser would not focus the heading.

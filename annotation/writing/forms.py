@@ -29,9 +29,9 @@ CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
 
 
 def form_field(component: Component, context: Mapping[str, Any]) -> forms.Field:
-    """Build the Django field of one component; `validate_inputs` checks what is required.
+    """Build the form field of a component; `validate_inputs` checks required ones.
 
-    context: its texts are what people choose among, where the component configures it so.
+    context: its texts are the choices, if the component is configured so.
     """
     own_field = component.kind.form_input(component)
     common: dict[str, Any] = {
@@ -61,7 +61,7 @@ def _named(name: str) -> Any:
 
 
 class _Titled:
-    """A widget whose template may read the title of its component."""
+    """A widget that gives its template the title of its component."""
 
     title: str
 
@@ -72,9 +72,9 @@ class _Titled:
 
 
 class ComponentForm(forms.Form):
-    """A form of configuration components; `inputs` holds the values after validation.
+    """A form of configuration components; after validation, `inputs` has the values.
 
-    context: the text that spans are cut from.
+    context: the fields from which spans are selected.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class ComponentForm(forms.Form):
                 self.fields[component.name].widget.attrs["data-limit"] = component.max_length
 
     def values(self) -> dict[str, Any]:
-        """Return the filled fields, without empty ones."""
+        """Return the non-empty field values."""
         names = (component.name for component in self.components)
         values = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
         return {name: value for name, value in values.items() if not is_empty(value)}
 
     def clean(self) -> dict[str, Any]:
-        """Check the values. Of a stretch the first place is meant."""
+        """Check the values. If a span's text occurs repeatedly, the first occurrence counts."""
         self.inputs = self.values()
         for component in self.components:
             value = self.inputs.get(component.name)
@@ -118,12 +118,12 @@ class ComponentForm(forms.Form):
 
 
 def _one_newline(value: Any) -> Any:
-    """Return a text as models and counters read it."""
+    """Convert a text's line breaks to LF; return other values unchanged."""
     return with_lf(value) if isinstance(value, str) else value
 
 
 def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], start_text: str) -> list[str]:
-    """Return the text fields that the person was to change and left as they were."""
+    """Return the names of text fields that are still equal to the text to change."""
     return [
         component.name
         for component in config.input
@@ -136,7 +136,7 @@ def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], start_text: 
 def typed(
     config: TaskConfig, context: Mapping[str, Any], data: MultiValueDict[str, Any]
 ) -> dict[str, Any]:
-    """Return the fields as a draft keeps them: nothing is checked."""
+    """Return the form's values for a draft, without checking them."""
     values: dict[str, Any] = {}
     data = renamed(data, config.text_field, config.text_field)
     for component in config.input:
@@ -152,17 +152,17 @@ def typed(
 
 
 def is_typed(config: TaskConfig) -> bool:
-    """Return whether people type the text; others talk, mark, or send a picture or a recording."""
+    """Return whether the main input is text; otherwise a chat, marks, a picture or a recording."""
     return not config.talk and config.component(config.text_field).kind.is_text
 
 
 def is_of_another(config: TaskConfig, data: Mapping[str, Any], assignment_id: int) -> bool:
-    """Return whether the text comes from the form of another assignment, by its field's name."""
+    """Return whether the form belongs to another assignment, by its text field's name."""
     return made_for(data, config.text_field) not in (None, str(assignment_id))
 
 
 class ExampleForm(ComponentForm):
-    """One example: the task's inputs, but for the goal, which the server chose."""
+    """A form for the inputs of an example, except the goal, which the server chose."""
 
     attempt_key = forms.UUIDField(widget=forms.HiddenInput)
     assignment = forms.IntegerField(widget=forms.HiddenInput)
@@ -186,11 +186,11 @@ class ExampleForm(ComponentForm):
         refused: Mapping[str, str] | None = None,
         turns: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Build the fields. They start with `start_values`; a text equal to `unchanged` is refused.
+        """Build the fields with `start_values`; a text equal to `unchanged` is refused.
 
-        challenge: the sentence of the one that is offered; takes_challenge: whether it is ticked.
-        task: whose pictures and recordings it may name; refused: why uploaded files were not kept.
-        turns: of the conversation with the target, whose answers are to choose from.
+        challenge: text of the offered challenge; takes_challenge: whether it is initially
+        ticked. task: whose media files the form may name; refused: messages about rejected
+        uploads, by field. turns: conversation whose answers can be chosen.
         """
         self.config, self.drawn, self.unchanged = config, goal, unchanged
         self.assignment_id = assignment_id
@@ -221,18 +221,18 @@ class ExampleForm(ComponentForm):
                 marks.choices = _answers(turns)
 
     def add_prefix(self, field_name: str) -> str:
-        """Return the name in HTML. That of the text names the assignment that it is written for."""
+        """Return the field's name in HTML; that of the text includes the assignment's id."""
         if field_name != self.config.text_field or not is_typed(self.config):
             return super().add_prefix(field_name)
         return name_for(field_name, self.assignment_id)
 
     @property
     def writes(self) -> forms.BoundField:
-        """Return the field in which people write."""
+        """Return the main input field."""
         return self[self.config.text_field]
 
     def _asked(self) -> list[Component]:
-        """Return the inputs that the person fills: not the goal, nor what it makes needless."""
+        """Return the inputs to fill: not the goal, nor those irrelevant for this goal."""
         goal_field = self.config.goal.field
         return [
             component
@@ -246,7 +246,7 @@ class ExampleForm(ComponentForm):
         ]
 
     def _add_span(self, component: Component, start_values: Mapping[str, Any]) -> None:
-        """Add a span's fields: its text, and its start, which is asked when it is ambiguous."""
+        """Add a hidden field for the start of a span, used if its text is ambiguous."""
         span = start_values.get(component.name)
         if isinstance(span, Mapping):
             self.initial[component.name] = span["text"]
@@ -262,28 +262,28 @@ class ExampleForm(ComponentForm):
 
     @property
     def challenge(self) -> forms.BoundField | None:
-        """Return the challenge to tick or to leave, if one is offered."""
+        """Return the checkbox of the offered challenge, or None."""
         return self[CHALLENGE] if CHALLENGE in self.fields else None
 
     @property
     def takes_challenge(self) -> bool:
-        """Return whether the challenge is ticked, after validation."""
+        """Return whether the challenge is ticked. Call only after validation."""
         return bool(self.cleaned_data.get(CHALLENGE))
 
     @property
     def span_name(self) -> str:
-        """Return the field that is answered by stretches of the context, if there is one."""
+        """Return the name of the field that takes spans of the context; empty if there is none."""
         return next((c.name for c in self.components if c.type in ("span", "spans")), "")
 
     @property
     def which(self) -> forms.BoundField | None:
-        """Return the question which of several places is meant, when it must be asked."""
+        """Return the field that asks which occurrence is meant; None if that is clear."""
         name = f"{self.span_name}_start"
         field = self.fields.get(name)
         return field.get_bound_field(self, name) if isinstance(field, forms.ChoiceField) else None
 
     def _stored(self, component: Component, value: Any) -> Any:
-        """Return a typed value as an example stores it; None where it is refused."""
+        """Convert a form value to the stored format; None if it is refused."""
         if component.type == "span":
             return self._span(component, value)
         if component is self.config.talk:  # the value is the place of the marked answer
@@ -333,7 +333,7 @@ class ExampleForm(ComponentForm):
         return {"text": passage[start:end], "start": start, "end": end}
 
     def _ask_which(self, start_name: str, name: str, passage: str, ends: Mapping[int, int]) -> None:
-        """Ask at which of the places the words are meant; ends: by where they begin."""
+        """Add a choice of the occurrence that is meant. ends: end positions by start position."""
 
         def around(start: int, end: int) -> str:
             # About seven words on each side tell one place from another.
@@ -359,13 +359,13 @@ class ExampleForm(ComponentForm):
 
 
 def _answers(turns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """List the target's answers, by their place in the conversation."""
+    """Return the target's answers as choices, by their index in the conversation."""
     numbered = enumerate(turns)
     return [(str(place), turn["text"]) for place, turn in numbered if turn["role"] == "assistant"]
 
 
 def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) -> ComponentForm:
-    """Return the questions after the verdict with the answers that were given."""
+    """Return the form of questions after the verdict, with the answers given."""
     answers = {
         component.name: component.kind.typed(metadata[component.name])
         for component in components
@@ -377,14 +377,14 @@ def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) 
 # Rendering is slow, and these are few: the questions of each task, in each language.
 @lru_cache(maxsize=256)
 def blank_fields(components: tuple[Component, ...], language: str | None) -> str:
-    """Render a form that nobody has filled yet; in a language it is the same for everybody."""
+    """Render an empty form. Cached, because it is the same for everybody per language."""
     fields = ComponentForm(components)
     with override(language):
         return format_html_join("", "{}", ((bound.as_field_group(),) for bound in fields))
 
 
 class ReportForm(forms.ModelForm):
-    """A form to report a passage."""
+    """A form to report a context."""
 
     class Meta:
         model = Report

@@ -40,7 +40,7 @@ TEMPLATE = "annotation/write.html"
 
 @dataclass
 class WritePage:
-    """The write page of one person, with or without an account: one context and one goal."""
+    """The data of the write page for one context and goal, with or without an account."""
 
     task: Task
     round: Round
@@ -60,7 +60,11 @@ class WritePage:
     def of(
         cls, assignment: Assignment, retry_of: Example | None = None, opened: str = ""
     ) -> "WritePage":
-        """Build the page of an assignment, with a draft, else a retry, else the prompt."""
+        """Build the page of an assignment.
+
+        The text is the draft, else that of `retry_of`, else that of the example to change.
+        opened: the aid that is shown.
+        """
         parent = selectors.open_parent(assignment)
         start_values = (
             assignment.draft
@@ -80,18 +84,18 @@ class WritePage:
         )
 
     def showing(self, attempt: Attempt) -> "WritePage":
-        """Return the same page with the text of an attempt and the goal of that attempt."""
+        """Return a copy of the page with an attempt's text and goal."""
         goal = attempt.example.goal if attempt.example else self.goal
         return replace(self, start_values=attempt.inputs, goal=goal, is_past=True)
 
     @property
     def unchanged(self) -> str:
-        """Return the text that the person is to change: the parent's, or the given start."""
+        """Return the text to change: that of the parent, or the prompt to start from."""
         return self._parent_text or self._prompt
 
     @property
     def start(self) -> str:
-        """Return the sentence to start from, if the person was given one."""
+        """Return the sentence to start from; empty if there is none."""
         return "" if self._parent_text else self._prompt
 
     @property
@@ -106,18 +110,18 @@ class WritePage:
 
     @property
     def text_field(self) -> str:
-        """Return the field in which people write."""
+        """Return the name of the main input field."""
         return self.task.config.text_field
 
     @property
     def challenge(self) -> str | None:
-        """Return the sentence of the challenge that is offered."""
+        """Return the text of the offered challenge, or None."""
         offered = self.assignment.challenge if self.assignment else None
         return self.task.config.challenges.get(offered) if offered else None
 
     @cached_property
     def conversation(self) -> Conversation | None:
-        """Return the conversation so far, where people talk to the target."""
+        """Return the conversation so far; None if the task has no chat."""
         if self.assignment is None or self.task.config.talk is None:
             return self.practised
         if self.is_past:  # it may have become an example, which begins no other one
@@ -126,7 +130,7 @@ class WritePage:
 
     @property
     def _offers_edit(self) -> bool:
-        """Return whether an earlier round is released, whose examples may be changed."""
+        """Return whether the person may ask for an earlier example to change."""
         support = self.task.config.support
         is_allowed = bool(support and support.minimal_edit)
         return is_allowed and selectors.released_before(self.round).exists()
@@ -134,7 +138,7 @@ class WritePage:
     def form(
         self, data: Mapping[str, Any] | None = None, refused: Mapping[str, str] | None = None
     ) -> ExampleForm:
-        """Return the form, empty or bound; refused: why files that came with it were not kept."""
+        """Return the form, bound if there is data. refused: messages about rejected uploads."""
         start_values = dict(self.start_values)
         if not start_values and self.unchanged:
             start_values = {self.text_field: self.unchanged}
@@ -178,7 +182,7 @@ class WritePage:
         return self.task.config.display(field, example.inputs.get(field))
 
     def targets(self) -> str:
-        """Name the round's targets as people may read them, or the model of a try-out."""
+        """Return the displayed names of the round's targets, or of the model of a try-out."""
         if self.opponent:
             return self.opponent
         # Fills the cache from which `target_names` reads.
@@ -187,7 +191,7 @@ class WritePage:
 
     @property
     def _care(self) -> Any:
-        """Read only where the template asks."""
+        """Return a lazy care record; None without an account."""
         assignment = self.assignment
         return (
             SimpleLazyObject(lambda: care_of(assignment.annotator, self.task))
@@ -196,7 +200,7 @@ class WritePage:
         )
 
     def values(self, form: ExampleForm | None = None) -> dict[str, Any]:
-        """Return everything that the template names except the panel."""
+        """Return the template's context, except the result panel."""
         before, words, after = goal_parts(self.task.config, self.goal)
         values: dict[str, Any] = {
             "work": self,
@@ -236,9 +240,9 @@ class WritePage:
         return self.task.config.display(field, self.goal) if field and self.goal else ""
 
     def _own(self, assignment: Assignment) -> dict[str, Any]:
-        """Return the values of people with an account.
+        """Return the context values for people with an account.
 
-        Lazy, as a part of the page shows few of them.
+        Lazy, because a partial page needs only a few of them.
         """
         cap = self.task.config.limits.tries_per_context
         used: Any = SimpleLazyObject(lambda: selectors.used(assignment))
@@ -270,7 +274,10 @@ class WritePage:
 
 
 def result(example: Example, is_new: bool = False) -> dict[str, Any]:
-    """Return the result panel of a stored example. is_new: nobody can have judged it yet."""
+    """Return the context of the result panel of a stored example.
+
+    is_new: whether nobody can have judged it yet.
+    """
     config = example.round.task.config
     prefetch_related_objects([example], selectors.with_outputs())  # if they are not there
     outputs = list(example.target_outputs.all())
@@ -296,7 +303,7 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
 
 
 def left_words(round: Round, written: int) -> str:
-    """Tell how many more examples of the round the person may write, where there is a cap."""
+    """Describe how many more examples the person may write in the round; empty without a cap."""
     left = selectors.left_in_round(round, written)
     if left is None:
         return ""
@@ -304,7 +311,7 @@ def left_words(round: Round, written: int) -> str:
 
 
 def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
-    """Describe the verdict in words and numbers, of a stored example or of a try-out."""
+    """Return the panel's context about the verdict on a stored example or a try-out."""
     answers = result_panel.answers(example, config, outputs)
     fooled = sum(answer.fooled is True for answer in answers)
     return {
@@ -328,7 +335,7 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
 
 
 def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """Return the author's text, as the panel repeats it.
+    """Return the author's text for the panel.
 
     A conversation includes the model's turns.
     """
@@ -340,7 +347,7 @@ def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
 
 
 def _said(config: TaskConfig, example: Example) -> str:
-    """Return the author's own answer, shown beside the models'; empty: there is none."""
+    """Return the author's own answer, shown beside the models'; empty if there is none."""
     if config.goal.field and len(config.target_fields) <= 1:
         return config.display(config.goal.field, example.goal)
     return result_panel.answer_in_words(config, example.inputs)
@@ -354,7 +361,7 @@ def show(
     form: ExampleForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Show the write page in one of its states; for htmx the panel, or the form with its errors."""
+    """Render the write page, or for htmx the panel or the form with its errors."""
     part = "panel" if panel else "form"
     response = render_page(
         request, TEMPLATE, {**page.values(form), **(panel or {})}, part=part, status=status
@@ -368,7 +375,7 @@ def show(
 def show_refused(
     request: HttpRequest, page: WritePage, error: Refused, form: ExampleForm | None = None
 ) -> HttpResponse:
-    """Show the write page with the reason why nothing was stored."""
+    """Render the write page with the reason why nothing was stored."""
     refused = {
         "panel": "annotation/_refused.html",
         "said": str(error),
@@ -387,9 +394,9 @@ def show_attempt(
     is_new: bool = False,
     is_polled: bool = False,
 ) -> HttpResponse:
-    """Show the state of an attempt: the verdict, still waiting, or no answer.
+    """Render the state of an attempt: the verdict, in progress, or failed.
 
-    is_polled: by a page that has waited for it, and so does not list it yet.
+    is_polled: whether a page that polls for this attempt asked, which does not list it yet.
     """
     page = page.showing(attempt)
     if attempt.state == Attempt.State.DONE and attempt.example:
@@ -412,7 +419,7 @@ def show_attempt(
 def show_failed(
     request: HttpRequest, page: WritePage, failure: str, form: ExampleForm | None = None
 ) -> HttpResponse:
-    """Show the write page with the reason why there is no verdict: the `failure` of an attempt."""
+    """Render the write page with the reason for an attempt's `failure`."""
     message, is_broken = _(FAILURES.get(failure, NO_ANSWER)), failure in BROKEN
     failed = {"panel": "annotation/_failed.html", "said": message, "is_broken": is_broken}
     return show(request, page, failed, form=form, status=FAILED_STATUS.get(failure, 503))

@@ -58,7 +58,10 @@ Answers = Callable[[Mapping[str, Any]], Sequence[Prediction]]
 
 @dataclass(frozen=True)
 class Opponent:
-    """The models to fool in practice. url: of the page; name: of a model that is in no round."""
+    """The models to fool in practice.
+
+    url: of the practice page. name: of a single model that is in no round; empty otherwise.
+    """
 
     round: Round
     entries: Callable[[], Sequence[RoundTarget]]
@@ -68,7 +71,7 @@ class Opponent:
 
     @classmethod
     def of_round(cls, round: Round) -> "Opponent":
-        """Return all targets of the round as one opponent."""
+        """Return an opponent that consists of all targets of the round."""
 
         def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
             return answers_now(list_targets(round), inputs)
@@ -77,12 +80,15 @@ class Opponent:
         return cls(round, lambda: list_targets(round), answers, url)
 
     def ask(self, inputs: Mapping[str, Any]) -> Answered:
-        """Return the targets that were asked and their answers. Raises EndpointError."""
+        """Ask the targets and return them with their answers. Raises EndpointError."""
         return self.entries(), self.answers(inputs)
 
     @classmethod
     def alone(cls, task: Task, name: str, url: str, answers: Answers) -> "Opponent":
-        """Return one model as an opponent, in no round, and how it is asked."""
+        """Return an opponent that is a single model in no round.
+
+        answers: function that asks the model.
+        """
         # Never saved; the panel and the verdict need a round with a task.
         round = Round(task=task, number=0, show_target_name=True)
         entries = [RoundTarget(round=round, target=TargetModel(task=task, name=name))]
@@ -93,7 +99,7 @@ class Opponent:
 @login_not_required
 @require_http_methods(["GET", "POST"])
 def try_out(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the write page, with the same targets, to anybody; nothing is stored."""
+    """Show the write page with the task's targets to anybody; nothing is stored."""
     task = find_task(request, code)
     round = live_round(task)
     if not can_try_out(request.user, task) or round is None:
@@ -102,7 +108,7 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
-    """Show the write page against an opponent to anybody who may try the task; store nothing."""
+    """Show the write page against the opponent to anybody; nothing is stored."""
     task = opponent.round.task
     if gate_is_shut(request, task):
         return redirect(reverse("annotation:gate", args=[task.code], query={"for": "try"}))
@@ -122,7 +128,10 @@ def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
 
 
 def started(round: Round, opened: str = "") -> WritePage:
-    """Start a practice page with a random context and goal. The task has practice contexts."""
+    """Return a practice page with a random context and goal.
+
+    The task must have practice contexts.
+    """
     return replace(_started(Opponent.of_round(round)), opened=opened)
 
 
@@ -133,7 +142,7 @@ def _started(opponent: Opponent) -> WritePage:
 
 
 def _page(opponent: Opponent, talk: Talk) -> WritePage:
-    """Build a page on one of the task's own practice passages; the form names it by its place."""
+    """Build the page for the conversation's practice context and goal."""
     round, config = opponent.round, opponent.round.task.config
     # Never saved; the form sends the place back where it otherwise sends an assignment's id.
     context = Context(pk=talk.place, round=round, fields=dict(config.practice_contexts[talk.place]))
@@ -166,7 +175,7 @@ def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
 
 
 def _talk(request: HttpRequest, opponent: Opponent, talk: Talk) -> HttpResponse:
-    """Say a turn, or take one back."""
+    """Add a turn to the conversation, or take one back."""
     try:
         if back := taken_back(request):
             talk.take_back(*back)
@@ -182,7 +191,10 @@ def _talk(request: HttpRequest, opponent: Opponent, talk: Talk) -> HttpResponse:
 
 
 def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
-    """Ask the model; a failure is kept with what was said. Raises Refused."""
+    """Ask the model for an answer to the posted turn. Raises Refused.
+
+    A failure is stored in the conversation with the turn.
+    """
     round, config = opponent.round, opponent.round.task.config
     text, at = said(request)
     assert config.talk is not None
@@ -200,7 +212,7 @@ def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
 
 
 def check_tries(request: HttpRequest) -> None:
-    """Raise CapReached when this address has used up its tries of the hour."""
+    """Check the hourly limit of practice tries per IP address. Raises CapReached."""
     if is_used_up("try-out", get_adapter().get_client_ip(request)):
         message = ngettext(
             "You have used the %(number)d practice try of this hour.",
@@ -230,10 +242,10 @@ def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpRespons
 
 
 def _sealed(config: TaskConfig, example: Example) -> str:
-    """Return the text sealed for its writer to keep.
+    """Return the signed text, which the writer's browser can keep; empty if it cannot count.
 
-    Empty where it did not fool the model or needs its passage. Files of guests are not stored, and
-    a model's turns in a conversation count only live.
+    It counts if it may have fooled the model and needs no passage. Guests' files are not
+    stored, and a model's turns in a conversation count only live.
     """
     is_apart = config.gives == "passage" or config.talk or any(c.is_media for c in config.input)
     if is_apart or example.outcome not in (Status.FOOLED, Status.UNDECIDED):
@@ -244,7 +256,7 @@ def _sealed(config: TaskConfig, example: Example) -> str:
 @login_not_required
 @require_POST
 def keep(request: HttpRequest, code: str) -> HttpResponse:
-    """Let the browser keep a text of practice, and go on to the account with which it counts."""
+    """Save a practice text in a cookie, and redirect to the account with which it will count."""
     task = find_task(request, code)
     text = unseal(sealed := request.POST.get("kept", ""))
     if text is None or text.task != task.code:
@@ -260,9 +272,9 @@ def keep(request: HttpRequest, code: str) -> HttpResponse:
 def _answered(
     request: HttpRequest, opponent: Opponent, begun: Talk, inputs: Mapping[str, Any]
 ) -> tuple[Answered, dict[str, Any]]:
-    """Return the models' answers, and the inputs as an example keeps them.
+    """Return the models' answers, and the inputs in the stored format.
 
-    A conversation has its answer already. Raises Refused, EndpointError.
+    A conversation already contains its answer. Raises Refused, EndpointError.
     """
     round, config = opponent.round, opponent.round.task.config
     if config.talk is None:
@@ -282,7 +294,7 @@ def _unsaved(
     entries: Sequence[RoundTarget],
     predictions: Sequence[Prediction],
 ) -> tuple[Example, list[TargetOutput]]:
-    """Return the verdict as rows that are never saved."""
+    """Return the example and the outputs with the verdict, as unsaved rows."""
     outcome = judge_answers(now.round, inputs, predictions)
     example = Example(
         round=now.round, context=now.context, goal=now.goal, inputs=inputs, outcome=outcome.status

@@ -23,9 +23,10 @@ Turns = list[dict[str, Any]]
 
 @dataclass
 class Talk:
-    """A conversation with who is practised with at `url`, about one passage, for one goal.
+    """A practice conversation about one context, for one goal.
 
-    place: of the passage among those to practise on. said, failure: as a Conversation has them.
+    url: address of the practice page. place: index of the context among the practice
+    contexts. said, failure: as in `Conversation`.
     """
 
     url: str
@@ -37,11 +38,11 @@ class Talk:
 
     @property
     def row(self) -> Conversation:
-        """Return the conversation as the page shows it; never saved."""
+        """Return the conversation as an unsaved row, for the page."""
         return Conversation(turns=self.turns, said=self.said, failure=self.failure)
 
     def keep(self, request: HttpRequest) -> None:
-        """Put it into the session; one that has not begun, or is over, is forgotten."""
+        """Store the conversation in the session; remove it if it has no turn."""
         # One turn is only the system message with which a conversation opens.
         if self.said or len(self.turns) > 1:
             request.session[KEY] = asdict(self)
@@ -49,31 +50,31 @@ class Talk:
             request.session.pop(KEY, None)
 
     def check(self, component: Component, text: str, at: int) -> None:
-        """Check that this may be said next. Raises Stale, Unsaid, CapReached."""
+        """Check that the text may be the next turn. Raises Stale, Unsaid, CapReached."""
         if at != len(self.turns):
             raise Stale(_("You went on in another window. Your turn was not sent."))
         check_can_be_said(self.turns, component, text)
 
     def say(self, component: Component, text: str) -> Turns:
-        """Return the turns that the model reads when this is said next."""
+        """Set the person's next turn; return all turns for the model."""
         self.turns = self.turns or opening_of(component)
         self.said, self.failure = text, ""
         return plain_turns([*self.turns, {"role": "user", "text": text}])
 
     def hear(self, answer: str) -> None:
-        """Add the model's answer to what was said last."""
+        """Append the person's turn with the model's answer."""
         own = {"role": "user", "text": self.said}
         self.turns, self.said = [*self.turns, own, {"role": "assistant", "text": answer}], ""
 
     def take_back(self, place: int, edit: bool) -> None:
-        """Take back a turn as `conversation_services.take_back` does. Raises Stale."""
+        """Take back a turn, as `conversation_services.take_back` does. Raises Stale."""
         here = dict(enumerate(self.turns)).get(place)
         if here is None or here["role"] != "user":
             raise Stale(_("This turn is not there any more."))
         self.turns, self.said, self.failure = self.turns[:place], here["text"] if edit else "", ""
 
     def answer_after(self, turns: Sequence[Any]) -> str:
-        """Return the model's answer after these spoken turns. Raises Stale."""
+        """Return the model's answer that follows these turns. Raises Stale."""
         spoken = spoken_turns(self.turns)
         if spoken[: len(turns)] != [*turns] or len(spoken) == len(turns):
             raise Stale(_("The conversation went on in another window. Mark the answer again."))
@@ -81,12 +82,12 @@ class Talk:
 
     @property
     def opening(self) -> Turns:
-        """Return the system message."""
+        """Return the system messages."""
         return [turn for turn in self.turns if turn["role"] == "system"]
 
 
 def kept(request: HttpRequest, url: str) -> Talk | None:
-    """Return the conversation that the session keeps with the model at this address."""
+    """Return the session's conversation for this practice page, or None."""
     stored_talk = request.session.get(KEY)
     # What was begun with another model does not go on with this one.
     return Talk(**stored_talk) if stored_talk and stored_talk["url"] == url else None

@@ -20,7 +20,10 @@ Status = Example.Outcome
 
 @dataclass(frozen=True)
 class Probability:
-    """One bar: `width` is its percentage, `value` the words shown, `tags` whose label it is."""
+    """A bar of the chart.
+
+    width: percentage; value: displayed text; tags: whose label it is.
+    """
 
     label: str
     value: str
@@ -31,7 +34,7 @@ class Probability:
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of the passage; `kind` is mine, model, both or empty."""
+    """A piece of the passage; `kind` is mine, model, both or empty."""
 
     text: str
     kind: str
@@ -39,7 +42,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class TargetAnswer:
-    """One target's answer as the panel shows it."""
+    """One target's answer, as the result panel shows it."""
 
     name: str
     words: str
@@ -51,9 +54,9 @@ class TargetAnswer:
 
 
 def kept_words(config: TaskConfig) -> tuple[str, str]:
-    """Say what becomes of an example that fooled no model, in a word or two and in a sentence.
+    """Describe what happens to an example that fooled no model, briefly and in a sentence.
 
-    Both are empty where all such examples are judged.
+    Both are empty if all such examples are judged.
     """
     share = config.validation.judge_not_fooled
     if share == 1:
@@ -71,9 +74,9 @@ def kept_words(config: TaskConfig) -> tuple[str, str]:
 
 
 def confidence(probability: float, precision: str) -> str:
-    """Return the chance in words: full, rounded to ten percent, or hidden.
+    """Format a probability: exact, rounded to ten percent, or hidden.
 
-    Exact chances invite small edits. No model is certain, so none is shown as 100% sure.
+    Exact values invite small edits. No model is certain, so none is shown as 100% sure.
 
     >>> confidence(0.914, "full"), confidence(0.914, "rounded"), confidence(0.914, "hidden")
     ('91%', 'about 90%', '')
@@ -94,7 +97,7 @@ def confidence(probability: float, precision: str) -> str:
 def spans(
     passage: str, author_span: Mapping[str, Any], model_span: Mapping[str, Any]
 ) -> list[Piece]:
-    """Cut the passage where either span begins or ends."""
+    """Split the passage where either span begins or ends."""
     ends = {author_span["start"], author_span["end"], model_span["start"], model_span["end"]}
     cuts = sorted({0, len(passage)} | ends)
     pieces = []
@@ -114,7 +117,7 @@ def spans(
 def shown_chances(
     chances: Mapping[str, float] | None, precision: str
 ) -> Mapping[str, float] | None:
-    """Return the chances as numbers, by the same rule; None where they are hidden or not known."""
+    """Return the probabilities, rounded by `precision`; None if hidden or unknown."""
     if not chances or precision == "hidden":
         return None
     if precision == "rounded":
@@ -125,17 +128,17 @@ def shown_chances(
 def answers(
     example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]
 ) -> list[TargetAnswer]:
-    """Describe each target's answer to the example."""
+    """Return the targets' answers to the example, for the panel."""
     return [_answer(example, config, output) for output in outputs]
 
 
 def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
-    """Return (label, words or markup) of the context fields, without the prompt to write from."""
+    """Return (label, text or markup) of the context fields, except the prompt to write from."""
     return _shown_fields(config, fields_to_read(config, context.fields))
 
 
 def all_given(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
-    """Return (label, words or markup) of all that a writer was given, with the prompt."""
+    """Return (label, text or markup) of all context fields, including the prompt."""
     return _shown_fields(config, {name: value for name, value in context.fields.items() if value})
 
 
@@ -148,7 +151,7 @@ def _shown_fields(config: TaskConfig, values: Mapping[str, Any]) -> list[tuple[s
 
 
 def answer_in_words(config: TaskConfig, values: Mapping[str, Any]) -> str:
-    """Return an answer in words: the value of its field, or each field's title and value."""
+    """Format an answer: the value of its only field, or each field's title and value."""
     fields = config.target_fields or (config.answer_field,)
     if len(fields) == 1:
         return config.display(fields[0], values.get(fields[0]))
@@ -186,9 +189,9 @@ def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Targe
 
 
 def _cut_passage(example: Example, config: TaskConfig, output: TargetOutput) -> list[Piece]:
-    """Return the passage with the author's and the model's span, of the first field that has both.
+    """Return the passage split by both spans, for the first field that has two.
 
-    Empty where no target field is a span.
+    The author's and the model's span. Empty if no target field is a span.
     """
     for field in config.target_fields:
         component = config.component(field)
@@ -227,7 +230,7 @@ def _rows(
 
 
 class AuthorQuestion(NamedTuple):
-    """The question to an author about the model's answer, with the words of both answers."""
+    """The question to an author about the model's answer, with the labels of both answers."""
 
     question: str
     correct: str
@@ -235,7 +238,7 @@ class AuthorQuestion(NamedTuple):
 
 
 def author_question(config: TaskConfig) -> AuthorQuestion:
-    """Return what authors are asked where the rule leaves it open: the task's words, or ours."""
+    """Return the question for an undecided verdict, in the task's words or the default ones."""
     question = getattr(config.verdict, "question", None) or _("Is the model's answer acceptable?")
     if answers := getattr(config.verdict, "answers", None):
         return AuthorQuestion(question, answers.correct, answers.incorrect)
@@ -243,7 +246,7 @@ def author_question(config: TaskConfig) -> AuthorQuestion:
 
 
 def heading(outcome: str, fooled: int, targets: int, config: TaskConfig) -> str:
-    """Return the verdict in words."""
+    """Return the verdict as a heading."""
     rule = config.verdict.type
     several, is_asked = targets > 1, rule in ("ask_user", "pattern", "secret")
     if rule == "ask_user" and outcome in (Status.FOOLED, Status.NOT_FOOLED):
@@ -269,7 +272,7 @@ def heading(outcome: str, fooled: int, targets: int, config: TaskConfig) -> str:
 
 
 def _author_said(config: TaskConfig, outcome: str) -> str:
-    """Return what the author says of the model's answer, which no rule compares."""
+    """Return a heading with the author's judgement, for rules that let the author decide."""
     if config.is_decided_by_author:
         return _("You marked an answer as wrong")
     question = author_question(config)
@@ -278,13 +281,13 @@ def _author_said(config: TaskConfig, outcome: str) -> str:
 
 
 def own_chance(answers: Sequence[TargetAnswer]) -> str:
-    """Return the chance that the first target gave the author's label; empty when not shown."""
+    """Return the first target's probability of the author's label; empty if hidden."""
     rows = answers[0].rows if answers else []
     return next((row.value for row in rows if row.is_mine), "")
 
 
 def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) -> list[Component]:
-    """Return the questions after the verdict whose condition holds."""
+    """Return the questions after the verdict whose condition is met."""
     return [
         component
         for component in config.metadata.create

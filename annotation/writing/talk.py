@@ -11,14 +11,14 @@ from tasks.config.schema import TaskConfig
 
 
 def turns_left(conversation: Conversation, config: TaskConfig) -> int:
-    """Return how many more turns the person may say."""
+    """Return how many more turns the person may send."""
     assert config.talk is not None
     own_turns: int = sum(turn["role"] == "user" for turn in conversation.turns)
     return get_max_turns(config.talk) - own_turns
 
 
 def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, Any]:
-    """Return the turns and what can be said next, but never the model's system message.
+    """Return the template's context of a conversation, without the system message.
 
     conversation: None in a preview.
     """

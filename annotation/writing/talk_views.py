@@ -28,9 +28,9 @@ SOON = 0.2
 
 @require_GET
 def talk_stream(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Stream the answer to the person's own turn: server-sent events, then `done`.
+    """Stream the answer to the person's turn as server-sent events, then `done`.
 
-    204 when too many listen already, or nothing is asked; the page then asks again by itself.
+    204 if there are too many listeners or nothing is asked; the page then polls.
     """
     annotator = annotator_of(request.user)  # type: ignore[arg-type]
     own_conversations = Conversation.objects.filter(assignment__annotator=annotator)
@@ -44,9 +44,10 @@ def talk_stream(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 @require_http_methods(["GET", "POST"])
 def talk(request: HttpRequest, code: str) -> HttpResponse:
-    """Say a turn (`say`, `at`), or take one back: `take` or `edit` with its place.
+    """Show the conversation; POST sends a turn or takes one back.
 
-    GET: the conversation as it is, for who waits for the answer.
+    Form fields: `say` with `at` (number of turns seen), or `take` or `edit` with a turn's
+    index.
     """
     task = find_task(request, code)
     annotator = participant(request, task)
@@ -76,7 +77,7 @@ def talk(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _spoken(request: HttpRequest, assignment: Assignment) -> None:
-    """Do what the posted form asks for. Raises Refused."""
+    """Carry out what the posted form requests. Raises Refused."""
     if back := taken_back(request):
         conversation_services.take_back(assignment=assignment, turn=back[0], edit=back[1])
         return
@@ -86,7 +87,7 @@ def _spoken(request: HttpRequest, assignment: Assignment) -> None:
 
 
 def taken_back(request: HttpRequest) -> tuple[int, bool] | None:
-    """Return the turn that the form takes back, and whether to edit it; None: another form."""
+    """Return the index of the turn to take back and whether to edit it; None for other forms."""
     for want in ("edit", "take"):
         if want in request.POST:
             return _number(request.POST[want]), want == "edit"
@@ -94,7 +95,7 @@ def taken_back(request: HttpRequest) -> tuple[int, bool] | None:
 
 
 def said(request: HttpRequest) -> tuple[str, int]:
-    """Return the form's next turn, and how many turns its page showed."""
+    """Return the form's next turn, and the number of turns that its page showed."""
     return request.POST.get("say", ""), _number(request.POST.get("at", ""))
 
 
@@ -104,12 +105,12 @@ def _number(text: str) -> int:
 
 
 def _refused(request: HttpRequest, assignment: Assignment, error: Refused) -> HttpResponse:
-    """Show the conversation with the reason why nothing was said; the typed text is still there."""
+    """Show the conversation with the reason for the refusal; the typed text is kept."""
     return show_refused(request, WritePage.of(assignment), error)
 
 
 def show_refused(request: HttpRequest, now: WritePage, error: Refused) -> HttpResponse:
-    """Show the reason as `_refused` does, on the page of a conversation."""
+    """Show the refusal's reason on the page of a conversation, as `_refused` does."""
     values = now.values()
     typed = request.POST.get("say")
     talk_values = {**values["talk"], "refused": str(error)}

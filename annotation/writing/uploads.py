@@ -21,9 +21,9 @@ LARGEST_BODY = 64 * 2**20
 def received(
     request: HttpRequest, task: Task, annotator: Annotator | None = None
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """Return the form's data with each file's digest, and why other files were not kept.
+    """Return the form's data with files replaced by digests, and messages on rejected files.
 
-    annotator: None in practice; the files are then deleted after a day.
+    annotator: None in practice, where files are deleted after a day.
     """
     fields = {
         component.name: component.kind.element

@@ -74,14 +74,14 @@ LONGEST_ID = 19
 
 
 def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
-    """Show a page with the reason why nothing can be written, and what to do instead."""
+    """Show the reason why the person cannot write, and what to do instead."""
     values = {"task": task, "message": str(error), "code": error.code}
     status = 200 if isinstance(error, NoContext) else error.status
     return render_page(request, "annotation/refused.html", values, part="panel", status=status)
 
 
 def gate(request: HttpRequest, code: str) -> HttpResponse:
-    """Show a sensitive task's content warning, and the way past it."""
+    """Show a sensitive task's content warning; POST accepts it."""
     task = find_task(request, code, kinds=ALL_KINDS)
     first = "battle" if task.config.kind == "arena" else ""
     next_page = AFTER_GATE.get(request.GET.get("for", first), "annotation:write")
@@ -135,7 +135,7 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _take_kept(request: HttpRequest, assignment: Assignment, text: KeptText) -> bool:
-    """Fill the form with a text that the person wrote in practice, unless they began another."""
+    """Load a text from practice into the form; return False if another text was begun."""
     if assignment.draft or assignment.parent_id or assignment.mends_id:
         return False
     try:
@@ -147,7 +147,7 @@ def _take_kept(request: HttpRequest, assignment: Assignment, text: KeptText) -> 
 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
-    """Return the person's own example that they edit, if it is about the current context."""
+    """Return the person's example to edit, if it is about the current context."""
     own_examples = Example.objects.filter(
         annotator=assignment.annotator_id, context=assignment.context_id
     )
@@ -158,7 +158,7 @@ def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
 
 
 def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpResponse:
-    """Check the form, ask the targets, show the verdict."""
+    """Check the form, ask the targets and show the verdict."""
     assignment = posted_assignment(request, annotator, task)
     now = WritePage.of(assignment)
     form = now.form(*received(request, task, annotator))
@@ -195,7 +195,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
 
 
 def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
-    """Return the person's assignment that the form was made for; 404 for others."""
+    """Return the person's assignment to which the form belongs. Raises Http404 for others."""
     pk = request.POST.get("assignment", "")
     assignment = POSTED.first(pk=int(pk)) if pk.isdecimal() and len(pk) < LONGEST_ID else None
     if assignment is None:
@@ -213,7 +213,7 @@ def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:
 
 @require_POST
 def write_next(request: HttpRequest, code: str) -> HttpResponse:
-    """Assign another passage, another goal, or another person's example to change, as requested."""
+    """Assign another context, another goal, or another person's example to change."""
     task = find_task(request, code)
     annotator = participant(request, task)
     if gate_is_shut(request, task):
@@ -237,7 +237,7 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _ask_first(request: HttpRequest, example: Example) -> HttpResponse:
-    """Show the example again about which its author has not answered, instead of the next form."""
+    """Show the example that the author has not answered about, instead of a new form."""
     if not htmx_partial(request):
         messages.info(request, _("Answer this question first, or retract the example."))
         return redirect("annotation:attempt", uuid=example.uuid)
@@ -248,7 +248,7 @@ def _ask_first(request: HttpRequest, example: Example) -> HttpResponse:
 
 @require_POST
 def draft(request: HttpRequest, pk: int) -> HttpResponse:
-    """Keep a draft; never an error, as the browser sends it by itself."""
+    """Save a draft. Never shows an error, because a script sends it automatically."""
     assignment = get_object_or_404(
         Assignment.objects.select_related("round__task", "context"),
         pk=pk,
@@ -281,14 +281,14 @@ def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
 
 
 def attempt_detail(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Show one attempt: its verdict, or that the model is still being asked."""
+    """Show an attempt: its verdict, or that the model is still being asked."""
     attempt = services.expire_attempt(attempt=_own_attempt(request, uuid))
     now, is_polled = WritePage.of(attempt.assignment), htmx_partial(request)
     return page.show_attempt(request, now, attempt, is_polled=is_polled)
 
 
 def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[WritePage, Example]:
-    """Return a stored example of this person's own, with its page."""
+    """Return the page and the person's own stored example."""
     attempt = _own_attempt(request, uuid)
     if attempt.example is None:
         raise Http404
@@ -315,7 +315,7 @@ def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 @require_POST
 def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Keep why the label is right and why a model might miss it."""
+    """Store why the label is right and why a model might miss it."""
     now, example = _shown_example(request, uuid)
     questions = why_components(now.task.config, example.outcome, example.inputs)
     form = ComponentForm(questions, request.POST, context=now.context.fields)
@@ -336,7 +336,7 @@ def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Take an example back, after a page that asks once more."""
+    """Ask for confirmation, then retract an example."""
     now, example = _shown_example(request, uuid)
     if request.method == "GET":
         return render(request, "annotation/retract.html", {"example": example, "task": now.task})
@@ -351,7 +351,7 @@ def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def context_report(request: HttpRequest, pk: int) -> HttpResponse:
-    """Report a passage that one was given."""
+    """Show the form to report an assigned context, and store the report."""
     context, annotator = find_given(request, pk)
     form = ReportForm(request.POST or None)
     task = context.round.task
@@ -369,7 +369,7 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Show which words mattered to the first target: ask it again without each of them."""
+    """Show which words mattered to the first target, which is asked again without each."""
     now, example = _shown_example(request, uuid)
     values = {**now.values(), **page.result(example), "saliency_asked": True}
     status = 200

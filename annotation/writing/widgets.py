@@ -11,14 +11,14 @@ from tasks.config.field_types.spans import format_marks
 
 
 class TextChoiceField(forms.ChoiceField):
-    """A choice among texts; browsers send their line breaks as two characters."""
+    """A choice among texts, with line breaks normalised as browsers change them."""
 
     def to_python(self, value: Any) -> str:
         return composed(str(super().to_python(value)))
 
 
 class _Coloured:
-    """Choices of which some are marked with a colour, beside their words."""
+    """A mixin for choices some of which have a colour besides their label."""
 
     colours: Mapping[str, str] = {}
 
@@ -30,15 +30,15 @@ class _Coloured:
 
 
 class RadioSelect(_Coloured, forms.RadioSelect):
-    """One of several."""
+    """A single choice, with colours."""
 
 
 class CheckboxSelectMultiple(_Coloured, forms.CheckboxSelectMultiple):
-    """Any of several."""
+    """A multiple choice, with colours."""
 
 
 class Marks(forms.Textarea):
-    """Stretches of a text, one a line; a script adds what is chosen there, with a tag's button."""
+    """A text area with one mark per line; a script adds the selected text with a tag's button."""
 
     template_name = "annotation/_marks.html"
     choices: Sequence[tuple[str, str]] = ()
@@ -52,7 +52,7 @@ class Marks(forms.Textarea):
 
 
 class Ranking(forms.Widget):
-    """A place for each of the `choices`; the value is `{text: place}` or the texts in order."""
+    """A widget that ranks the `choices`; the value is `{text: rank}` or the texts in order."""
 
     template_name = "annotation/_ranking.html"
     use_fieldset = True
@@ -79,9 +79,10 @@ class Ranking(forms.Widget):
 
 
 class MediaInput(forms.Widget):
-    """A file, and its words. The value is `{digest, alt}` of a file that is stored already.
+    """A file input with a description.
 
-    The file itself is `annotation.writing.uploads`'s, which puts the digest in its place.
+    The value is `{digest, alt}` of a stored file; `annotation.writing.uploads` stores the
+    file and replaces it by its digest.
     """
 
     template_name = "annotation/_media.html"
@@ -109,7 +110,7 @@ class MediaInput(forms.Widget):
 
 
 class MediaField(forms.Field):
-    """What `MediaInput` gives; nothing where words stand without a file."""
+    """A form field for the value of `MediaInput`; None for a description without a file."""
 
     def clean(self, value: Any) -> Any:
         return value if value and value["digest"] else None
