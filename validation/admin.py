@@ -12,7 +12,7 @@ from validation.models import Consensus, OwnerDecision, Validation
 
 
 class JudgedAdmin(RoleAdmin):
-    """Rows about an example, which is shown with what its author said."""
+    """An admin base for rows about an example, with the example and its author's claim."""
 
     to_task = "example__round__task"
     may = READ_ONLY_PERMISSIONS

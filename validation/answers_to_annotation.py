@@ -10,31 +10,31 @@ from tasks.models import Round
 
 @questions.are_verified.answer
 def are_verified() -> Q:
-    """Return the condition by the example's consensus."""
+    """Return the condition that consensus verifies an example."""
     return Q(consensus__is_verified=True)
 
 
 @questions.are_catches.answer
 def are_catches() -> Q:
-    """Return the condition by the example's consensus."""
+    """Return the condition that consensus makes an example a validated model error."""
     return Q(consensus__is_validated_error=True)
 
 
 @questions.are_judged.answer
 def are_judged() -> Q:
-    """Return the condition by the votes."""
+    """Return the condition that an example has votes."""
     return Q(validations__isnull=False)
 
 
 @questions.are_sent_back.answer
 def are_sent_back() -> Q:
-    """Return the condition by the example's consensus."""
+    """Return the condition that an example was sent back to its author."""
     return Q(consensus__is_sent_back=True)
 
 
 @questions.are_gold.answer
 def are_gold() -> Q:
-    """Return the condition by the gold item that an example may have."""
+    """Return the condition that an example is a gold item."""
     return Q(gold__isnull=False)
 
 
@@ -42,7 +42,7 @@ def are_gold() -> Q:
 def catches_between(
     examples: QuerySet[Example], round: Round, first: int, last: int
 ) -> QuerySet[Example]:
-    """Return them in the order of the index `consensus_errors`."""
+    """Return the catches from `first` to `last`, in the order of the index `consensus_errors`."""
     # The ends are given for both tables, as PostgreSQL may walk through either.
     among = examples.filter(consensus__round=round, consensus__pk__gte=first, pk__gte=first)
     return among.filter(consensus__pk__lte=last, pk__lte=last).order_by("consensus__pk")
@@ -50,7 +50,7 @@ def catches_between(
 
 @questions.reason_of_return.answer
 def reason_of_return(example_id: int) -> str:
-    """Return the reason of the decision that was not withdrawn. One query."""
+    """Return the reason that the reviewer gave in the current decision. One query."""
     standing = Example.objects.filter(
         pk=example_id,
         retracted_at__isnull=True,
@@ -62,7 +62,7 @@ def reason_of_return(example_id: int) -> str:
 
 @questions.votes_on.answer
 def votes_on(example: Example) -> Votes:
-    """Return the number of votes, the consensus and what the round's policy needs."""
+    """Return the number of votes, the consensus and the votes that the round's policy needs."""
     rows = Example.objects.filter(pk=example.pk).annotate(given=Count("validations"))
     numbers = rows.values_list(
         "given",
@@ -77,12 +77,12 @@ def votes_on(example: Example) -> Votes:
 
 @questions.no_votes_yet.answer
 def no_votes_yet(round: Round) -> Votes:
-    """Return what the round's policy needs, and no votes."""
+    """Return an empty count with the votes that the round's policy needs."""
     stored = getattr(round, "round_policy", None)
     return Votes(needed=stored.policy["needed"] if stored else None)
 
 
 @questions.joined_for_votes.answer
 def joined_for_votes() -> str:
-    """Return the link to the round's policy."""
+    """Return the lookup path of the round's policy, for `select_related`."""
     return "round_policy"

@@ -9,7 +9,7 @@ from tasks.models import Round
 
 @questions.get_used_budget.answer
 def used_of(round: Round) -> UsedBudget:
-    """Return examples, catches and votes. Counts nothing that has no limit."""
+    """Return the numbers of examples, catches and votes. Counts only those with a limit."""
     budget = round.budget
     has_money = budget.money is not None
     counts_examples = has_money or budget.collected is not None

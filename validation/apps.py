@@ -7,6 +7,6 @@ class ValidationConfig(AppConfig):
     name = "validation"
 
     def ready(self) -> None:
-        """Answer the questions of earlier rooms."""
+        """Register this room's answers to the questions of earlier rooms."""
         import_module("validation.answers_to_annotation")
         import_module("validation.answers_to_tasks")

@@ -8,7 +8,7 @@ from django.db.models.fields import NOT_PROVIDED
 
 
 class Table:
-    """Writes rows of some columns of a model; the other columns get the default of their field."""
+    """A writer for rows with some of a model's columns; the others get their field's default."""
 
     def __init__(self, model: type[models.Model], columns: Sequence[str]):
         # COPY takes no default from Django, only those that the database itself has.
@@ -29,7 +29,7 @@ class Table:
         self._marks = ", ".join(["%s"] * (len(columns) + len(left)))
 
     def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Store rows whose values are as the database takes them."""
+        """Store rows. Values must have the form in which the database stores them."""
         full = (row + self._defaults for row in rows)
         with connection.cursor() as cursor:
             if connection.vendor == "postgresql":
@@ -42,7 +42,7 @@ class Table:
                 cursor.executemany(insert, list(full))
 
     def reserve(self, count: int) -> list[int]:
-        """Reserve `count` ids for rows, which must be stored before more are reserved."""
+        """Reserve `count` ids for rows, which must be stored before more ids are reserved."""
         with connection.cursor() as cursor:
             if connection.vendor == "postgresql":
                 cursor.execute(

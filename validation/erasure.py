@@ -9,7 +9,10 @@ from validation.models import Comment, GoldAnswer, Mention, Skip, Validation
 
 @transaction.atomic
 def erase_words(*, validator: Annotator) -> None:
-    """Empty comments and further answers of votes, and delete skips; no lock."""
+    """Erase comments and further answers of a validator's votes, and delete their skips.
+
+    Takes no lock.
+    """
     for answers in (Validation.objects, GoldAnswer.objects):
         # The choices stay: examples are decided by them.
         answers.filter(validator=validator).update(comment="", reveal_comment="", metadata={})

@@ -25,7 +25,7 @@ def _one_choice(name: str) -> models.CheckConstraint:
 
 
 class Verdict(models.TextChoices):
-    """A judgement in place of a label; the last two exist in either mode."""
+    """A judgement instead of a label; the last two exist in either mode."""
 
     CORRECT = "correct", _("Correct")
     INCORRECT = "incorrect", _("Incorrect")
@@ -45,12 +45,12 @@ class Choice(models.Model):
 
     @property
     def vote(self) -> Vote:
-        """Return the choice as a plain value for the rules."""
+        """Return the choice as a `Vote` for the rules."""
         return Vote(self.label or None, self.verdict or None)  # type: ignore[arg-type]
 
 
 class ValidatorAnswer(Choice):
-    """The answers of a validator about an example, blindly and afterwards."""
+    """A validator's answers about an example, given blindly and afterwards."""
 
     class FlagReason(models.TextChoices):
         UNCLEAR = "unclear", _("It is not understandable")
@@ -90,7 +90,7 @@ class ValidatorAnswer(Choice):
 class Validation(ValidatorAnswer):
     """One vote on one example, given before the author's label or the model's answer is seen.
 
-    Imported votes have no validator where the source names none, and may repeat one.
+    Imported votes have no validator if the source names none, and one validator may have several.
     """
 
     # No index of its own: `validation_by_example` begins with this column.
@@ -137,9 +137,9 @@ class Validation(ValidatorAnswer):
 
 
 class Consensus(Choice):
-    """The decision of the votes on one example; derived from them and from the owner's decision.
+    """The decision of the votes on one example, derived from them and from an owner's decision.
 
-    There is a row where anybody has voted or an owner's decision stands.
+    Only examples with votes or an owner's decision have a row.
     """
 
     class State(models.TextChoices):
@@ -184,7 +184,7 @@ class Consensus(Choice):
 
 
 class OwnerDecision(Choice):
-    """An owner's decision on an example; it wins until withdrawn. All rows are the history."""
+    """An owner's decision on an example; it wins until withdrawn. All rows form the history."""
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="owner_decisions")
     # A decision outlives the account of the person who made it.
@@ -215,7 +215,7 @@ class OwnerDecision(Choice):
 
 
 class ExampleTag(models.Model):
-    """A word that reviewers gave an example, to find it again; never in what is released."""
+    """A reviewer's search tag on an example; never released."""
 
     example = models.ForeignKey(
         Example, on_delete=models.CASCADE, related_name="tags", db_index=False
@@ -232,9 +232,10 @@ class ExampleTag(models.Model):
 
 
 class Comment(models.Model):
-    """A comment on an example, from one member who may read the task to the others.
+    """A member's comment on an example, for the other members who may read the task.
 
-    `text` holds a mentioned person as `@{id}`, so that it never keeps the name of who has left.
+    `text` stores a mentioned person as `@{id}`, so that it never contains the name of a person who
+    has left.
     """
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="comments")
@@ -270,7 +271,7 @@ class Mention(models.Model):
 
 
 class RoundPolicy(models.Model):
-    """How a round is judged: its policy, and how far its examples were put into the queue."""
+    """A round's policy, and how many of its examples were considered for the queue."""
 
     round = models.OneToOneField(
         Round, on_delete=models.CASCADE, primary_key=True, related_name="round_policy"
@@ -288,12 +289,12 @@ class RoundPolicy(models.Model):
 
     @property
     def fitted(self) -> Fitted | None:
-        """Return Dawid and Skene's model of the round's votes, where it was fitted."""
+        """Return Dawid and Skene's model of the round's votes; None if none was fitted."""
         return Fitted(**self.model) if self.model else None
 
 
 class QueueItem(models.Model):
-    """An example that is, or was, to be judged. `free` = still_needed − places that are leased."""
+    """An example that is, or was, to be judged. `free` = still_needed − leased places."""
 
     example = models.OneToOneField(
         Example, on_delete=models.CASCADE, primary_key=True, related_name="queue_item"
@@ -347,7 +348,7 @@ class JudgeLease(models.Model):
 
 
 class Skip(models.Model):
-    """An example that a validator skipped; it never comes back to them."""
+    """An example that a validator skipped; it is never shown to them again."""
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="skips")
     validator = models.ForeignKey(
@@ -364,7 +365,7 @@ class Skip(models.Model):
 
 
 class Gold(Choice):
-    """An example whose answer is known: validators meet it among the others, and are checked."""
+    """An example with a known answer, mixed in with the others to check validators."""
 
     example = models.OneToOneField(
         Example, on_delete=models.CASCADE, primary_key=True, related_name="gold"
@@ -386,7 +387,7 @@ class Gold(Choice):
 
 
 class GoldAnswer(ValidatorAnswer):
-    """The answer of a validator to a gold item; it is no vote."""
+    """A validator's answer to a gold item; it is not a vote."""
 
     # Once an example is no gold any more, nothing tells which answers were right.
     gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="answers")
@@ -408,5 +409,5 @@ class GoldAnswer(ValidatorAnswer):
 
     @property
     def example(self) -> Example:
-        """Return the gold item's example, under the name that a vote has for it."""
+        """Return the gold item's example, under the same name as for a vote."""
         return self.gold.example

@@ -29,7 +29,7 @@ STATES = ["over", "done", "late", "open"]
 
 
 class OwnDutySerializer(serializers.Serializer[Any]):
-    """One's own assignment, with one's progress."""
+    """The signed-in person's assignment, with their progress."""
 
     id = serializers.IntegerField(source="assignment.pk")
     task = serializers.CharField(source="assignment.task.code", help_text="Its code.")
@@ -59,7 +59,7 @@ class OwnDutySerializer(serializers.Serializer[Any]):
 
 
 class DutySerializer(OwnDutySerializer):
-    """What somebody is asked for, and how far they are; of everybody's what all did."""
+    """An assignment with its progress; one for everybody has the progress of all together."""
 
     name = serializers.SerializerMethodField(help_text="A pseudonym; null: everybody.")
     email = serializers.SerializerMethodField(
@@ -77,7 +77,7 @@ class DutySerializer(OwnDutySerializer):
 
 
 class DutyChangeSerializer(serializers.Serializer[Any]):
-    """The amount or share of an assignment, and its due day."""
+    """The amount or share of an assignment, and its due date."""
 
     amount = request_field(AmountForm, "amount", default=None)
     # At the page in percent.
@@ -87,7 +87,7 @@ class DutyChangeSerializer(serializers.Serializer[Any]):
 
 
 class NewDutySerializer(DutyChangeSerializer):
-    """Who is asked for what. Without amount and share: for equal parts of what is judged."""
+    """A new assignment. Without amount and share, the work is divided equally."""
 
     kind = serializers.ChoiceField(Duty.Kind.choices)
     emails = serializers.ListField(
@@ -105,7 +105,7 @@ class NewDutySerializer(DutyChangeSerializer):
 class OwnDuties(APIView):
     @extend_schema(operation_id="own_duties", responses=OwnDutySerializer(many=True))
     def get(self, request: Request) -> Response:
-        """List one's own assignments from owners of all tasks, the next due day first."""
+        """List your own assignments in all tasks, the earliest due date first."""
         return Response(OwnDutySerializer(assignments_of(person(request)), many=True).data)
 
 
@@ -113,11 +113,11 @@ class _OfTask(APIView):
     write_scope = ApiToken.Scope.OWN
 
     def task(self, code: str) -> Task:
-        """Return the task to people who set it up."""
+        """Return the task, if the user may set it up."""
         return find_task(self.request, code, can_edit, kinds=ALL_KINDS)
 
     def answer(self, task: Task, code: int = status.HTTP_200_OK, **which: Any) -> Response:
-        """Answer with the assignments; only owners get addresses."""
+        """Return a response with the assignments; only owners get email addresses."""
         rows = progress_of(task.duties.standing().filter(**which))
         context = {"owns": can_own(self.request.user, task)}
         return Response(DutySerializer(rows, many=True, context=context).data, code)
@@ -126,12 +126,15 @@ class _OfTask(APIView):
 class Duties(_OfTask):
     @extend_schema(operation_id="duties_list", responses=DutySerializer(many=True))
     def get(self, request: Request, code: str) -> Response:
-        """List all that members are asked for now; for owners and editors."""
+        """List the current assignments of all members; for owners and editors."""
         return self.answer(self.task(code))
 
     @write("duties_set", NewDutySerializer, {201: DutySerializer(many=True)})
     def post(self, request: Request, code: str) -> Response:
-        """Ask members, or everybody, to write or judge so many, or a share. One for each member."""
+        """Assign a number or a share of examples to write or judge, to members or to everybody.
+
+        Creates one assignment for each member.
+        """
         task, body = self.task(code), read(NewDutySerializer, request)
         emails, names = body.pop("emails"), body.pop("names")
         # Else editors could find out whose addresses are members'.
@@ -153,7 +156,7 @@ class Duties(_OfTask):
 class DutyView(_OfTask):
     @write("duties_change", DutyChangeSerializer, DutySerializer(many=True))
     def put(self, request: Request, code: str, pk: int) -> Response:
-        """Ask for another amount or share, or until another day; what is left out is unset."""
+        """Change an assignment's amount, share and due date; fields that are left out are unset."""
         task = self.task(code)
         assignment = get_object_or_404(task.duties.standing(), pk=pk)
         change_assignment(
@@ -163,7 +166,7 @@ class DutyView(_OfTask):
 
     @write("duties_end", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
-        """Ask for it no longer; what was done stays."""
+        """End an assignment; finished work is kept."""
         task = self.task(code)
         assignment = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)
         end_assignment(assignment=assignment, actor=person(request))
@@ -178,7 +181,7 @@ def _round(task: Task, number: int) -> Round:
 
 
 def _named(members: Sequence[User], keys: Sequence[str], field: str) -> list[User]:
-    """Return the members that are named by address or pseudonym. Raises Invalid."""
+    """Return the members named by email address or pseudonym. Raises Invalid."""
     key = (lambda user: user.email) if field == "emails" else public_name
     members_by_key = {key(user): user for user in members}
     keys = [key_text.lower() for key_text in keys]

@@ -55,7 +55,7 @@ FILTERS = [
 
 
 class ReviewedSerializer(JudgedExampleSerializer):
-    """An example as reviewers find it, with their tags."""
+    """An example as reviewers see it, with their tags."""
 
     tags = serializers.SlugRelatedField(  # type: ignore[var-annotated]
         slug_field="name", many=True, read_only=True
@@ -67,14 +67,14 @@ class ReviewedSerializer(JudgedExampleSerializer):
 
 
 class MatchedSerializer(serializers.Serializer[Any]):
-    """How many examples match, and the token with which an action on all of them names them."""
+    """The number of matching examples, and the token that selects all of them for an action."""
 
     number = serializers.IntegerField(help_text=f"At most {bulk_services.MOST + 1}.")
     token = serializers.CharField()
 
 
 class NewActSerializer(serializers.Serializer[Any]):
-    """What to do, and with which examples: named, or all that match."""
+    """An action, and its examples: listed by id, or all that match."""
 
     action = request_field(WishForm, "action")
     examples = serializers.ListField(
@@ -97,7 +97,7 @@ class NewActSerializer(serializers.Serializer[Any]):
 
 
 class LeftSerializer(serializers.Serializer[Any]):
-    """An example that was left as it is, and why."""
+    """An example that was not changed, and the reason."""
 
     example = serializers.UUIDField()
     code = serializers.CharField()
@@ -114,7 +114,7 @@ class ActSerializer(serializers.Serializer[Any]):
 
 
 def filtered(request: Request, task: Task) -> FilterForm:
-    """Validate the filters of the address. Raises ValidationError, by field."""
+    """Validate the filters of the query. Raises ValidationError by field."""
     form = FilterForm(task, request.query_params.dict())
     check_query(request, *form.fields)
     check_form(form)
@@ -123,7 +123,7 @@ def filtered(request: Request, task: Task) -> FilterForm:
 
 @extend_schema_view(get=extend_schema(operation_id="review_examples_list", parameters=[*FILTERS]))
 class ReviewedExamples(generics.ListAPIView[Example]):
-    """The examples that all filters let through, oldest first; for reviewers."""
+    """The examples that match all filters, oldest first; for reviewers."""
 
     serializer_class = ReviewedSerializer
     pagination_class = Pages
@@ -149,7 +149,7 @@ class MatchedView(APIView):
         operation_id="review_matched_get", parameters=[*FILTERS], responses=MatchedSerializer
     )
     def get(self, request: Request, code: str) -> Response:
-        """Count the examples that the filters let through; for reviewers."""
+        """Count the examples that match the filters; for reviewers."""
         task = find_task(request, code, can_review)
         return Response(MatchedSerializer(matched(filtered(request, task).examples())).data)
 
@@ -159,9 +159,9 @@ class Acts(APIView):
 
     @write("review_act", NewActSerializer, ActSerializer)
     def post(self, request: Request, code: str) -> Response:
-        """Accept, reject, send back or tag many examples, or take that back; for reviewers.
+        """Accept, reject, send back or tag many examples, or undo this; for reviewers.
 
-        Each is changed wholly or not at all; `left` tells of those that were not.
+        Each example is changed completely or not at all; `left` lists those that were not changed.
         """
         task = find_task(request, code, can_review)
         body = read(NewActSerializer, request)
@@ -173,7 +173,7 @@ class Acts(APIView):
 
 
 def _meant(task: Task, body: dict[str, Any]) -> list[int]:
-    """Return the ids of the examples. Raises Refused, ValidationError."""
+    """Return the ids of the requested examples. Raises Refused, ValidationError."""
     if "filters" not in body:
         return named(task, body.get("examples", []))
     if "examples" in body:
@@ -192,7 +192,7 @@ class ActView(APIView):
 
     @write("review_undo", None, {200: ActSerializer})
     def delete(self, request: Request, code: str, run: str) -> Response:
-        """Take back what one did, but for what was decided since; for reviewers."""
+        """Undo your own action, except where a later decision was made; for reviewers."""
         task = find_task(request, code, can_review)
         done = bulk_services.undo(task=task, actor=person(request), run=run)
         return Response(ActSerializer(done).data)

@@ -52,14 +52,14 @@ class ReviewQuery(serializers.Serializer[Any]):
 
 
 class ReviewItemSerializer(serializers.Serializer[Any]):
-    """An example that needs an expert's look, and why."""
+    """An example that needs a reviewer's decision, and the reason."""
 
     reasons = serializers.ListField(child=serializers.ChoiceField(REASONS))
     example = JudgedExampleSerializer()
 
 
 class ReviewSerializer(serializers.Serializer[Any]):
-    """A page of the queue. `results` may be few, or none, though `next` leads on."""
+    """A page of the queue. `results` can be short or empty even if `next` is set."""
 
     next = serializers.URLField(allow_null=True)
     results = ReviewItemSerializer(many=True)
@@ -70,7 +70,7 @@ class ReviewView(APIView):
 
     @extend_schema(operation_id="review_list", parameters=[ReviewQuery], responses=ReviewSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """List a twentieth of the judged examples, and all disagreements, oldest first.
+        """List a random twentieth of the judged examples, and all disagreements, oldest first.
 
         For reviewers.
         """
@@ -91,7 +91,7 @@ class ReviewView(APIView):
 
 
 def _items(page: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:
-    """Describe the examples as ReviewItemSerializer declares them."""
+    """Return the examples as ReviewItemSerializer declares them."""
     examples = shown(Example.objects.all()).in_bulk([item.pk for item in page.items])
     for example in examples.values():
         example.round = rounds[example.round_id]  # known, so not read again
@@ -102,7 +102,7 @@ def _items(page: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]
 
 
 class NewDecisionSerializer(serializers.Serializer[Any]):
-    """A new decision of an owner."""
+    """A new decision by an owner."""
 
     # A label of 200 characters, and the kind of vote before it.
     answer = serializers.CharField(max_length=210, help_text=VOTE)
@@ -112,7 +112,7 @@ class NewDecisionSerializer(serializers.Serializer[Any]):
 
 
 class DecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
-    """A decision of an owner, and what stands by it."""
+    """A decision by an owner, and the resulting consensus."""
 
     example: Any = serializers.UUIDField(source="example.uuid")
     answer = VoteField()
@@ -124,7 +124,7 @@ class DecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
 
 
 class PastDecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
-    """A decision of an owner; the one that was not withdrawn counts."""
+    """A decision by an owner; the one that was not withdrawn counts."""
 
     answer = VoteField()
     owner = serializers.SerializerMethodField(help_text="A pseudonym; empty: the account is gone.")
@@ -144,12 +144,12 @@ class WithdrawalSerializer(serializers.Serializer[Any]):
 
 
 class OfReviewers(APIView):
-    """What reviewers read of an example and do with it."""
+    """Base view for reviewers' actions on an example."""
 
     write_scope = ApiToken.Scope.OWN
 
     def enter(self, uuid: UUID) -> tuple[Example, User]:
-        """Return the example to people who review its task."""
+        """Return the example and the user, if they may review its task."""
         rows = Example.objects.select_related("round__task")
         example = get_object_or_404(rows, uuid=uuid)
         require_permission(self.request.user, example.round.task, can_review)
@@ -159,7 +159,7 @@ class OfReviewers(APIView):
 class DecisionView(OfReviewers):
     @write("decisions_create", NewDecisionSerializer, {201: DecisionSerializer})
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Decide over all votes; an earlier decision does not count any more. For reviewers."""
+        """Override all votes with a decision, which replaces an earlier one. For reviewers."""
         example, owner = self.enter(uuid)
         body = read(NewDecisionSerializer, request)
         # The form of the page, so that both take the same answers.
@@ -174,7 +174,7 @@ class DecisionView(OfReviewers):
 
     @write("decisions_withdraw", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
-        """Let the votes decide again. For reviewers."""
+        """Withdraw the decision, so that the votes decide again. For reviewers."""
         example, owner = self.enter(uuid)
         withdraw_override(example=example, owner=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -182,7 +182,7 @@ class DecisionView(OfReviewers):
 
 @extend_schema_view(get=extend_schema(operation_id="decisions_list"))
 class PastDecisions(OfReviewers, generics.ListAPIView[OwnerDecision]):
-    """Every decision, withdrawn ones too, the newest first. For reviewers."""
+    """Every decision on an example, including withdrawn ones, newest first. For reviewers."""
 
     serializer_class = PastDecisionSerializer
     pagination_class = NewestFirst
@@ -197,9 +197,9 @@ class PastDecisions(OfReviewers, generics.ListAPIView[OwnerDecision]):
 class WithdrawView(OfReviewers):
     @write("examples_withdraw", WithdrawalSerializer, {204: None})
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Take it out of the round's numbers and of later releases; twice is once. For reviewers.
+        """Remove an example from the round's numbers and later releases. For reviewers.
 
-        A version that is released keeps it.
+        Repeating the request changes nothing. Versions that are already released keep the example.
         """
         example, reviewer = self.enter(uuid)
         withdraw_example(example=example, actor=reviewer, **read(WithdrawalSerializer, request))

@@ -30,7 +30,7 @@ UNJUDGED = "unjudged"
 
 
 def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
-    """Select everything that the API shows of examples, except the round.
+    """Select examples with all related rows that the API shows, except the round.
 
     Three queries for a page.
     """
@@ -39,7 +39,7 @@ def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
 
 
 class OwnExamplesQuery(serializers.Serializer[Any]):
-    """Filters for the list of one's own examples."""
+    """Filters for the list of the user's own examples."""
 
     task = serializers.SlugField(required=False, help_text="A task's code.")
     outcome = serializers.ChoiceField(Example.Outcome.choices, required=False)
@@ -68,7 +68,7 @@ class RoundValidationsQuery(serializers.Serializer[Any]):
     get=extend_schema(operation_id="me_examples_list", parameters=[OwnExamplesQuery])
 )
 class OwnExamples(generics.ListAPIView[Example]):
-    """One's own examples, newest first, retracted ones too."""
+    """Your own examples, newest first, including retracted ones."""
 
     serializer_class = JudgedExampleSerializer
     pagination_class = NewestFirst
@@ -90,7 +90,7 @@ class ExampleView(APIView):
     def get(self, request: Request, uuid: UUID) -> Response:
         """Return an example to its author, and to members of its task.
 
-        Members read the targets' names too.
+        Members also see the targets' names.
         """
         rows = shown(Example.objects.all()).select_related("round__task", "annotator")
         example = get_object_or_404(rows, uuid=uuid)
@@ -102,7 +102,7 @@ class ExampleView(APIView):
 
 
 class OfRound(generics.ListAPIView[Any]):
-    """What members of a task read of one of its rounds."""
+    """Base view of a task's round, for members."""
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "full": True}
@@ -119,7 +119,7 @@ class OfRound(generics.ListAPIView[Any]):
     get=extend_schema(operation_id="rounds_examples_list", parameters=[RoundExamplesQuery])
 )
 class RoundExamples(OfRound):
-    """The examples of a round that stand, for members of the task, in the order of writing."""
+    """A round's examples that are not retracted, oldest first; for members of the task."""
 
     serializer_class = JudgedExampleSerializer
     # Only its model counts: the API is described without a request.
@@ -154,7 +154,7 @@ class RoundExamples(OfRound):
     get=extend_schema(operation_id="rounds_validations_list", parameters=[RoundValidationsQuery])
 )
 class RoundValidations(OfRound):
-    """The votes on a round's examples, for members of the task, in the order of voting."""
+    """The votes on a round's examples, oldest first; for members of the task."""
 
     serializer_class = ValidationSerializer
     # Only its model counts: the API is described without a request.

@@ -32,7 +32,7 @@ class NewGoldSerializer(serializers.Serializer[Any]):
 
 
 class GoldSerializer(serializers.ModelSerializer[Gold]):
-    """An example that validators meet among the others, and are checked by."""
+    """An example with a known answer, shown among the others to check validators."""
 
     example: Any = serializers.UUIDField(source="example.uuid")
     round = serializers.IntegerField(source="example.round.number")
@@ -57,14 +57,14 @@ class GoldSerializer(serializers.ModelSerializer[Gold]):
 
 
 def shown() -> QuerySet[Gold]:
-    """Select gold items together with all that the API shows of them."""
+    """Select gold items with all related rows that the API shows."""
     return Gold.objects.select_related("example__round", "made_by__annotator")
 
 
 class GoldView(OfReviewers):
     @write("gold_mark", NewGoldSerializer, GoldSerializer)
     def put(self, request: Request, uuid: UUID) -> Response:
-        """Make a decided example gold, or explain it otherwise. For reviewers."""
+        """Make a decided example gold, or change its explanation. For reviewers."""
         example, owner = self.enter(uuid)
         body = read(NewGoldSerializer, request)
         gold_item = gold.mark_gold(example=example, owner=owner, **body)
@@ -72,7 +72,7 @@ class GoldView(OfReviewers):
 
     @write("gold_unmark", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
-        """Make it an example like all others; the answers to it are deleted. For reviewers."""
+        """Unmark a gold item and delete the answers to it. For reviewers."""
         example, owner = self.enter(uuid)
         gold.unmark_gold(example=example, owner=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -80,7 +80,7 @@ class GoldView(OfReviewers):
 
 @extend_schema_view(get=extend_schema(operation_id="gold_list"))
 class GoldItems(generics.ListAPIView[Gold]):
-    """What validators may meet, in the order in which the examples were written."""
+    """The gold items of a task, in the order in which they were written."""
 
     serializer_class = GoldSerializer
     # Only its model counts: the API is described without a request.

@@ -43,7 +43,7 @@ from validation.models import GoldAnswer, Validation
 
 
 class JudgingView(APIView):
-    """Judging in a task."""
+    """Base view for judging in a task."""
 
     write_scope = ApiToken.Scope.ANNOTATE
 
@@ -55,9 +55,9 @@ class JudgingView(APIView):
 class NextView(JudgingView):
     @write("judging_next", None, {200: ItemSerializer, 204: None})
     def post(self, request: Request, code: str) -> Response:
-        """Lease the current example again, or the next one for 15 minutes.
+        """Lease your current example again, or the next one, for 15 minutes.
 
-        204: nothing to judge.
+        204 if there is nothing to judge.
         """
         task, validator = self.enter(code)
         session = services.open_session(validator=validator, task=task)
@@ -86,7 +86,7 @@ class NextView(JudgingView):
 
 
 def _item(session: JudgeSession) -> dict[str, Any]:
-    """Describe the leased example; blind fields are never included."""
+    """Return the leased example as JSON values; blind fields are never included."""
     assert session.lease
     config, example = session.task.config, session.lease.example
     offered = choices(config, example, with_flag=True)
@@ -108,7 +108,7 @@ def _item(session: JudgeSession) -> dict[str, Any]:
 class RefresherView(JudgingView):
     @extend_schema(operation_id="judging_refresher", responses=MissSerializer(many=True))
     def get(self, request: Request, code: str) -> Response:
-        """List the examples that were answered wrongly, while judging is paused."""
+        """List the gold items that you answered wrongly, while judging is paused."""
         task, validator = self.enter(code)
         answers = gold.gold_answers(validator, task)
         is_paused = gold.check(answers) is Check.FAIL
@@ -119,7 +119,7 @@ class RefresherView(JudgingView):
 
     @write("judging_refresher_read", None, {204: None})
     def post(self, request: Request, code: str) -> Response:
-        """Confirm that they are read; judging goes on."""
+        """Confirm that you have read the refresher, and resume judging."""
         task, validator = self.enter(code)
         gold.finish_refresher(validator=validator, task=task)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -136,7 +136,7 @@ def _miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
 
 
 class OfExample(APIView):
-    """Judging one example."""
+    """Base view for judging one example."""
 
     write_scope = ApiToken.Scope.ANNOTATE
 
@@ -150,7 +150,7 @@ class OfExample(APIView):
 class VotesView(OfExample):
     @write("validations_create", NewValidationSerializer, {201: OwnValidationSerializer})
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Vote on the example that one was handed."""
+        """Vote on the example that you have leased."""
         example, validator = self.enter(uuid)
         values = read(NewValidationSerializer, request)
         vote_values = _said(example, values)
@@ -164,7 +164,7 @@ class VotesView(OfExample):
 
 
 def _said(example: Example, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a vote as the service takes it, by the rules of the page. Raises ValidationError."""
+    """Return a vote's arguments for the service, checked as on the page. Raises ValidationError."""
     config = example.round.task.config
     # By the example, as an attempt offers other answers than most.
     offered = dict(choices(config, example, with_flag=True))
@@ -184,7 +184,7 @@ def _said(example: Example, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(form: Form, metadata: Mapping[str, Any]) -> None:
-    """Raise ValidationError with the form's errors, and for questions that are not asked."""
+    """Raise ValidationError with the form's errors, and for answers to questions not asked."""
     errors: dict[str, Any] = {}
     for name in metadata.keys() - form.fields.keys():
         errors.setdefault("metadata", {})[name] = ["There is no such question here"]
@@ -203,12 +203,12 @@ class OwnVoteView(OfExample):
 
     @extend_schema(operation_id="validations_get_mine", responses=OwnValidationSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
-        """Return one's own vote, and what is asked or shown after it."""
+        """Return your own vote, and what is asked or shown after it."""
         return Response(OwnValidationSerializer(self.vote(uuid)).data)
 
     @write("validations_answer_mine", AfterwardsSerializer, OwnValidationSerializer)
     def patch(self, request: Request, uuid: UUID) -> Response:
-        """Answer what is asked after the vote. The vote stays as it is."""
+        """Answer the questions asked after the vote. The vote is unchanged."""
         vote = self.vote(uuid)
         fields = read(AfterwardsSerializer, request)
         metadata = fields.pop("metadata", {})
@@ -219,7 +219,7 @@ class OwnVoteView(OfExample):
 
     @write("validations_undo", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
-        """Take it back, within ten minutes; the example is one's current one again."""
+        """Undo your vote within ten minutes; the example is leased to you again."""
         _, validator = self.enter(uuid)
         vote = page.own_vote(validator, uuid)
         services.undo_validation(validator=validator, validation=vote)
@@ -229,7 +229,7 @@ class OwnVoteView(OfExample):
 class SkipView(OfExample):
     @write("examples_skip", None, {204: None})
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Pass it by; it does not come back."""
+        """Skip an example permanently."""
         example, validator = self.enter(uuid)
         services.skip_example(validator=validator, example=example)
         note_answered(annotator=validator, task=example.round.task)

@@ -32,7 +32,7 @@ RATES = ("vmer", "fooled_of_decided", "verified_of_judged")
 
 
 class PolicySerializer(serializers.Serializer[Policy]):
-    """The policy by which the votes of a round decide."""
+    """The policy that decides a round's examples from their votes."""
 
     rule = serializers.ChoiceField(RULE_CHOICES)
     needed = serializers.IntegerField(help_text="Equal votes, for n-equal and at-least.")
@@ -45,7 +45,7 @@ class PolicySerializer(serializers.Serializer[Policy]):
 
 
 class NewPolicySerializer(serializers.Serializer[Any]):
-    """Another policy for a round."""
+    """A new policy for a round."""
 
     rule = serializers.ChoiceField(RULE_CHOICES)
     needed = request_field(PolicyForm, "needed", help_text="Equal votes; for n-equal and at-least.")
@@ -65,7 +65,7 @@ class NewPolicySerializer(serializers.Serializer[Any]):
 
 
 class StandingSerializer(serializers.Serializer[Any]):
-    """What is, or would be, said of an example."""
+    """The status of an example, now or under another policy."""
 
     state = serializers.ChoiceField(Consensus.State.choices)
     label: Any = serializers.CharField()
@@ -75,7 +75,7 @@ class StandingSerializer(serializers.Serializer[Any]):
 
 
 class ChangedExampleSerializer(serializers.Serializer[Any]):
-    """An example that would change."""
+    """An example whose status would change."""
 
     example = serializers.UUIDField()
     before = StandingSerializer()
@@ -83,14 +83,17 @@ class ChangedExampleSerializer(serializers.Serializer[Any]):
 
 
 class ChangedRateSerializer(serializers.Serializer[Any]):
-    """A number of the round; null: it is not known."""
+    """A rate of the round before and after; null if unknown."""
 
     before = RateSerializer(allow_null=True)
     after = RateSerializer(allow_null=True)
 
 
 class TransitionSerializer(serializers.Serializer[Any]):
-    """How many examples would change alike; the same words twice: another label or verdict."""
+    """A change of status and its number of examples.
+
+    Equal words before and after mean that the label or verdict changes.
+    """
 
     before = serializers.CharField()
     after = serializers.CharField()
@@ -109,7 +112,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
 
 
 class ChangedPolicySerializer(serializers.Serializer[Any]):
-    """What a PUT did, or would do."""
+    """The result of a PUT, or its preview."""
 
     policy = PolicySerializer()
     changed = serializers.IntegerField(
@@ -122,20 +125,20 @@ class PolicyView(APIView):
     write_scope = ApiToken.Scope.OWN
 
     def enter(self, code: str, number: int) -> tuple[Round, User]:
-        """Return the round to people who edit its task."""
+        """Return the round and the user, if they may edit its task."""
         task, editor = find_task_and_editor(self.request, code)
         rounds = task.rounds.select_related("task")
         return get_object_or_404(rounds, number=number), editor
 
     @extend_schema(operation_id="policy_get", responses=PolicySerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Return the policy that decides in the round now; for the task's editors."""
+        """Return the round's current policy; for the task's editors."""
         round, _ = self.enter(code, number)
         return Response(PolicySerializer(policy_of(round)).data)
 
     @write("policy_change", NewPolicySerializer, ChangedPolicySerializer)
     def put(self, request: Request, code: str, number: int) -> Response:
-        """Decide by another policy from now on, and count all votes of the round again."""
+        """Change the round's policy and recount all its votes."""
         round, editor = self.enter(code, number)
         values = read(NewPolicySerializer, request)
         # The form of the page, so that both refuse the same.
@@ -151,7 +154,7 @@ class PolicyView(APIView):
 
 
 def _preview(round: Round, policy: Policy) -> dict[str, Any]:
-    """Describe the changes as PreviewSerializer declares them. Raises Refused."""
+    """Return the changes as PreviewSerializer declares them. Raises Refused."""
     if is_too_large(round):
         raise Refused(
             "The round has more examples than can be decided while you wait. An operator sees the "

@@ -26,12 +26,12 @@ VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it take
 
 
 def vote_of(choice: Choice) -> str:
-    """Return a choice as the judge page sends it."""
+    """Return a choice in the form in which the judge page submits it."""
     return f"label:{choice.label}" if choice.label else f"verdict:{choice.verdict}"
 
 
 class VoteField(serializers.CharField):
-    """What a row with a choice chose, as the judge page sends it."""
+    """A read-only field for a row's choice, in the form in which the judge page submits it."""
 
     def __init__(self, help_text: str = VOTE) -> None:
         super().__init__(source="*", read_only=True, help_text=help_text)
@@ -41,21 +41,21 @@ class VoteField(serializers.CharField):
 
 
 class VoteChoiceSerializer(serializers.Serializer[Any]):
-    """One of the answers to choose from."""
+    """One of the possible answers."""
 
     vote = serializers.CharField()
     words = serializers.CharField()
 
 
 class ModelSaidSerializer(serializers.Serializer[Any]):
-    """A model's answer in words."""
+    """A model's formatted answer."""
 
     target = serializers.CharField()
     said = serializers.CharField()
 
 
 class ItemSerializer(serializers.Serializer[Any]):
-    """An example to judge, without what its author and the models said is right."""
+    """An example to judge, without the answers of its author and of the models."""
 
     example = serializers.UUIDField()
     task = serializers.CharField()
@@ -73,7 +73,7 @@ class ItemSerializer(serializers.Serializer[Any]):
 
 
 class MissSerializer(serializers.Serializer[Any]):
-    """An example whose right answer is known, and that one answered otherwise."""
+    """A gold item that the validator answered wrongly."""
 
     context: Any = serializers.DictField()
     inputs = serializers.DictField()
@@ -83,7 +83,7 @@ class MissSerializer(serializers.Serializer[Any]):
 
 
 class NewValidationSerializer(serializers.Serializer[Any]):
-    """A vote. The last three fields belong to `verdict:flagged`."""
+    """A new vote. The last three fields apply only to `verdict:flagged`."""
 
     # A label of 200 characters, and the kind of vote before it.
     vote = serializers.CharField(max_length=210, help_text=VOTE)
@@ -93,7 +93,7 @@ class NewValidationSerializer(serializers.Serializer[Any]):
 
 
 class AfterwardsSerializer(serializers.Serializer[Any]):
-    """The answers after the vote is stored."""
+    """The answers given after the vote is stored."""
 
     reveal = serializers.ChoiceField(
         ValidatorAnswer.Reveal.choices,
@@ -108,14 +108,14 @@ class AfterwardsSerializer(serializers.Serializer[Any]):
 
 
 class RevealedSerializer(serializers.Serializer[Any]):
-    """What is shown after the vote, where the task does so."""
+    """The values revealed after the vote, if the task does so."""
 
     author_said = serializers.JSONField()
     answers = GivenAnswerSerializer(many=True)
 
 
 class OwnValidationSerializer(serializers.Serializer[Any]):
-    """One's own vote. Answers to examples that were settled before look the same."""
+    """The validator's own vote. Answers to gold items look the same."""
 
     example = serializers.UUIDField(source="example.uuid")
     vote = VoteField()
@@ -150,7 +150,7 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
 
 
 class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
-    """The decision of the votes, or of an owner."""
+    """The decision by the votes, or by an owner."""
 
     decided_by: Any = serializers.CharField(help_text="votes or owner; empty while undecided.")
 
@@ -171,7 +171,7 @@ class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
 
 
 class JudgedExampleSerializer(ExampleSerializer):
-    """An example with what others say of it: for its author, and for members of the task."""
+    """An example with its votes' consensus, for its author and for members of the task."""
 
     annotator = serializers.SerializerMethodField(help_text="The author's pseudonym.")
     consensus = ConsensusSerializer(allow_null=True, help_text="null: nobody has judged it.")

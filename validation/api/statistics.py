@@ -22,7 +22,7 @@ from validation.statistics.cache import kept_report
 
 
 class Counting(APIException):
-    """A large round is counted for the first time."""
+    """Raised while a large round is counted for the first time."""
 
     status_code = 503
     default_detail = "The numbers are being counted. Ask again in a minute."
@@ -45,13 +45,13 @@ def _rate() -> RateSerializer:
 
 
 def _count(word: str, *, allow_null: bool = False) -> Any:
-    """Build the field of a number, named and described as on the pages."""
+    """Build the field of a count, with its name and description from the pages."""
     title, meaning = TERMS[word]
     return serializers.IntegerField(allow_null=allow_null, help_text=f"{title}: {meaning}")
 
 
 class NumbersSerializer(serializers.Serializer[Any]):
-    """Every number of a round; docs/statistics.md defines them. `notes` says why one is null."""
+    """The statistics of a round; docs/statistics.md defines them. `notes` explains null values."""
 
     round = serializers.IntegerField(allow_null=True, help_text="null: all rounds together.")
     collected = _count("tries")
@@ -80,7 +80,7 @@ class NumbersSerializer(serializers.Serializer[Any]):
 
 
 class StatisticsSerializer(serializers.Serializer[Any]):
-    """The numbers by round, and of all these rounds together."""
+    """The statistics by round, and of all these rounds together."""
 
     task = serializers.CharField()
     rounds = NumbersSerializer(many=True)
@@ -92,9 +92,9 @@ class TaskStatistics(APIView):
 
     @extend_schema(operation_id="statistics_get", responses=StatisticsSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """Return every number of the rounds that have opened.
+        """Return the statistics of all rounds that have opened.
 
-        As `manage.py task_report --json` does.
+        The same numbers as `manage.py task_report --json` prints.
         """
         task = find_task(request, code)
         return _report(request, task, find_known_rounds(task, planned=False).order_by("number"))
@@ -105,14 +105,14 @@ class RoundStatistics(APIView):
 
     @extend_schema(operation_id="round_statistics_get", responses=StatisticsSerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Return every number of one round."""
+        """Return the statistics of one round."""
         task = find_task(request, code)
         round = get_object_or_404(find_known_rounds(task, planned=False), number=number)
         return _report(request, task, [round])
 
 
 def _report(request: Request, task: Task, rounds: Iterable[Round]) -> Response:
-    """Answer with the last computed report; `Last-Modified` has the time of its computation."""
+    """Return the last computed report; `Last-Modified` is the time of its computation."""
     report = kept_report(list(rounds), code=task.code)
     if report is None:
         raise Counting

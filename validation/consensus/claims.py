@@ -16,7 +16,7 @@ ASKED = (*FOOLED, "undecided", UNSAID)
 
 
 def label_field(config: TaskConfig) -> str | None:
-    """Return the field whose labels validators choose from; None where they give a verdict."""
+    """Return the field whose labels validators choose from; None if they give a verdict instead."""
     if config.validation.mode == "verdict":
         return None
     fields = config.target_fields
@@ -26,7 +26,7 @@ def label_field(config: TaskConfig) -> str | None:
 def is_about_model(config: TaskConfig, outcome: str) -> bool:
     """Return whether validators judge the model's answer instead of the author's.
 
-    They do where no answer of the author is compared, but the author, a pattern or a secret decides
+    They do if no answer of the author is compared, and the author, a pattern or a secret decides
     whether the model was fooled: that claim is to be confirmed.
     """
     is_claimed = config.verdict.type in ABOUT_MODEL and label_field(config) is None
@@ -34,7 +34,7 @@ def is_about_model(config: TaskConfig, outcome: str) -> bool:
 
 
 class Written(Protocol):
-    """An example, as far as it says what its judges are asked."""
+    """The fields of an example that determine the question to its judges."""
 
     @property
     def outcome(self) -> str:
@@ -50,10 +50,10 @@ class Written(Protocol):
 
 
 def is_proved(config: TaskConfig, example: Written) -> bool:
-    """Return whether a rule of this site has found out whether the model was fooled.
+    """Return whether a rule of this site has determined whether the model was fooled.
 
-    Not where the pattern took too long, so that its author had to decide, nor where a file
-    states it.
+    False if the pattern took too long, so that the author had to decide, and if an imported file
+    states the outcome.
     """
     is_known = example.outcome in FOOLED and label_field(config) is None
     is_ours = example.decided_by == "rule" and example.uid is None
@@ -63,14 +63,14 @@ def is_proved(config: TaskConfig, example: Written) -> bool:
 def asks_of_attempt(config: TaskConfig, example: Written) -> bool:
     """Return whether judges decide only whether the attempt is fair, since a rule proved the rest.
 
-    A yes is stored as the verdict that confirms the outcome, a no as a flag, so that earlier votes,
-    which were about the model's answer, count with them.
+    Fair is stored as the verdict that confirms the outcome, and unfair as a flag, so that earlier
+    votes, which were about the model's answer, are counted together with these.
     """
     return config.asks_of_attempts and is_proved(config, example)
 
 
 def has_own_words(config: TaskConfig, example: Written) -> bool:
-    """Return whether the configuration's wording is that of the question that is asked.
+    """Return whether the configuration's own wording fits the question that is asked.
 
     Wording about a model's answer does not fit an example that no model answered, and wording about
     an attempt does not fit one whose outcome no rule has proved.
@@ -82,7 +82,7 @@ def has_own_words(config: TaskConfig, example: Written) -> bool:
 
 
 def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
-    """Return the verdict that agrees with the author; None: the author has not answered yet."""
+    """Return the verdict that agrees with the author; None if the author has not answered yet."""
     if not is_about_model(config, outcome):
         return "correct"
     fooled = FOOLED.get(outcome)
@@ -94,7 +94,7 @@ def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrec
 def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:
     """Return the vote that agrees with the author.
 
-    None: the author has not given the right answer.
+    None if the author has not given the correct answer.
     """
     if label_field(config):
         return Vote(label=author_label) if author_label else None
@@ -103,7 +103,7 @@ def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vot
 
 
 def rejecting(config: TaskConfig, example: Written) -> Vote:
-    """Return the vote that denies it; where that is no verdict, that the example cannot be used."""
+    """Return the vote that denies the author's claim; a flag if no verdict does."""
     is_asked = label_field(config) is None and not asks_of_attempt(config, example)
     confirms = confirming(config, example.outcome) if is_asked else None
     denies: Verdict = "incorrect" if confirms == "correct" else "correct"
@@ -126,20 +126,20 @@ def check_claim(
     outcome
         Whether the model was fooled; "unknown" for imports whose source does not say so.
     decision
-        What votes, or an owner, decided.
+        The decision of the votes, or of an owner.
     author_label
-        None where the author gives none.
+        None if the author gives none.
     model_label
-        Looked at only where the outcome is unknown.
+        Used only if the outcome is unknown.
 
     Returns
     -------
     tuple
-        Whether the decision verifies the example, and whether that is a validated model error.
+        Whether the decision verifies the example, and whether it is a validated model error.
 
     Notes
     -----
-    Where nobody claims anything about the model's answer, only people decide whether it is right.
+    If nobody claims anything about the model's answer, only people decide whether it is right.
     """
     if outcome == UNSAID and is_about_model(config, outcome):
         return decision.verdict in ("correct", "incorrect"), decision.verdict == "incorrect"

@@ -40,10 +40,10 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rule by which votes decide.
+    """The rule that decides an example from its votes.
 
-    needed: equal votes that decide (n-equal, at-least). of: most votes; None: as many as there are.
-    threshold: the posterior (0-1) that decides (dawid-skene). Raises ValueError.
+    needed: equal votes that decide (n-equal, at-least). of: the maximum number of votes; None for
+    no limit. threshold: the posterior (0-1) that decides (dawid-skene). Raises ValueError.
     """
 
     rule: Rule = "n-equal"
@@ -83,16 +83,16 @@ class Policy:
 
     @property
     def most(self) -> int | None:
-        """Return the most votes to ask for; None: no limit.
+        """Return the maximum number of votes to ask for; None for no limit.
 
-        N equal of three verdicts need 3N-2 at most.
+        N equal votes of three verdicts need at most 3N-2.
         """
         return 3 * self.needed - 2 if self.rule == "n-equal" and self.of is None else self.of
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The result of votes, and of what kind; `winner` is None unless decided."""
+    """The state of the votes on an example; `winner` is None unless decided."""
 
     state: State
     winner: Vote | None = None
@@ -101,12 +101,12 @@ class Decision:
 
     @property
     def label(self) -> str | None:
-        """Return the consensus label; None without one and where a verdict won."""
+        """Return the consensus label; None without one and if a verdict won."""
         return self.winner.label if self.winner else None
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return the consensus verdict; None without one and where a label won."""
+        """Return the consensus verdict; None without one and if a label won."""
         return self.winner.verdict if self.winner else None
 
 
@@ -124,9 +124,9 @@ def decide(
     votes
         In any order; also a mapping of choices to numbers of votes.
     policy
-        How votes decide.
+        The rule that decides.
     owner
-        The owner's decision that was not withdrawn, if any; it wins over all votes.
+        The owner's current decision, if any; it overrides all votes.
     posterior
         Label to probability (0-1), for dawid-skene (`validation.consensus.dawid_skene`).
 
@@ -155,16 +155,16 @@ def votes_still_needed(
     owner: Vote | None = None,
     posterior: Mapping[str, float] | None = None,
 ) -> int:
-    """Return the fewest further votes that could decide; 0 when decided or impossible.
+    """Return the minimum number of further votes that could decide; 0 if decided or impossible.
 
     Parameters
     ----------
     votes, policy, owner, posterior
-        As `decide` takes them.
+        As for `decide`.
 
     Notes
     -----
-    For dawid-skene, whose posterior nobody knows beforehand: 1 while votes are left to ask.
+    For dawid-skene, whose posterior cannot be predicted: 1 while more votes may be asked for.
     """
     counts = Counter(votes)
     if decide(counts, policy, owner=owner, posterior=posterior).state != "undecided":
@@ -179,16 +179,16 @@ def votes_still_needed(
 def is_verified(
     decision: Decision, author_label: str | None, confirms: Verdict | None = "correct"
 ) -> bool:
-    """Return whether a consensus exists that confirms the author.
+    """Return whether a consensus confirms the author.
 
     Parameters
     ----------
     decision
-        What votes, or an owner, decided.
+        The decision of the votes, or of an owner.
     author_label
-        It must be the consensus label where it is known.
+        If known, the consensus label must equal it.
     confirms
-        The verdict that agrees with the author; None: the author has claimed nothing.
+        The verdict that agrees with the author; None if the author has claimed nothing.
     """
     if decision.label is not None:
         return author_label is None or decision.label == author_label
@@ -203,23 +203,23 @@ def validated_error(
     fooled: bool | None = None,
     confirms: Verdict | None = "correct",
 ) -> bool:
-    """Return whether it is a model error that validators confirm, as the numerator of vMER counts.
+    """Return whether validators confirm a model error, as counted in the numerator of vMER.
 
     Parameters
     ----------
     decision
-        What votes, or an owner, decided.
+        The decision of the votes, or of an owner.
     author_label, model_label
-        None where they are unknown.
+        None if unknown.
     fooled
-        The stored outcome; None: unknown.
+        The stored outcome; None if unknown.
     confirms
-        As `is_verified` takes it.
+        As for `is_verified`.
 
     Notes
     -----
-    The example is verified and the target was fooled: by the stored outcome where there is one,
-    else because the consensus (or the author's label found correct) is not the model's label.
+    The example must be verified and the target fooled. Without a stored outcome, the target was
+    fooled if its label is not the consensus label (or the author's label found correct).
     """
     if not is_verified(decision, author_label, confirms):
         return False
@@ -230,16 +230,18 @@ def validated_error(
 
 
 def _leaders(counts: Mapping[Vote, int]) -> tuple[int, int]:
-    """Return how many votes the first and the second choice have."""
+    """Return the numbers of votes for the first and the second choice."""
     # Two zeros, as there may be fewer than two choices.
     first, second, *_ = sorted((*counts.values(), 0, 0), reverse=True)
     return first, second
 
 
 def _winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
-    """Return the choice that wins. Of verdicts with N equal votes each, Dynabench's first: correct.
+    """Return the choice that wins; None if none does.
 
-    Such a tie needs votes beyond those asked for; without an order the (3N-2)th would not decide.
+    If verdicts tie with N equal votes each, the first in Dynabench's order wins, which is correct.
+    Such a tie needs votes beyond those asked for; without this order the (3N-2)th vote would not
+    decide.
     """
     first, second = _leaders(counts)
     best = [vote for vote, votes in counts.items() if votes == first]
@@ -252,17 +254,17 @@ def _winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
 
 
 def _wins(first: int, second: int, total: int, policy: Policy) -> bool:
-    """Return whether a leader has enough votes and no other has, or can still get, as many.
+    """Return whether the leader has enough votes, and no other choice has or can get as many.
 
-    N equal votes decide at once; the other rules are about all votes, so they decide early only
-    where the votes to come cannot change it.
+    N equal votes decide at once. The other rules are about all votes, so they decide early only if
+    further votes cannot change the result.
     """
     to_come = 0 if policy.rule == "n-equal" else max(0, (policy.most or 0) - total)
     return first >= _threshold(total, policy) and first > second + to_come
 
 
 def _could_win(first: int, second: int, total: int, policy: Policy) -> bool:
-    """Return whether the leader would win with all votes to come."""
+    """Return whether the leader would win if all further votes were for it."""
     # Without a limit further votes may always decide.
     if policy.most is None:
         return True
@@ -274,7 +276,7 @@ def _could_win(first: int, second: int, total: int, policy: Policy) -> bool:
 
 
 def _threshold(total: int, policy: Policy) -> int:
-    """Return how many equal votes a choice must have of `total` votes."""
+    """Return the number of equal votes that a choice needs of `total` votes."""
     if policy.rule == "plurality":
         return 1
     if policy.rule == "strict":
@@ -284,7 +286,7 @@ def _threshold(total: int, policy: Policy) -> int:
 
 
 def _most_probable(posterior: Mapping[str, float], threshold: float) -> Vote | None:
-    """Return the label that reaches the threshold; above one half there can be only one."""
+    """Return the label that reaches the threshold; above one half there is at most one."""
     for label, probability in posterior.items():
         if probability >= threshold:
             return Vote(label=label)

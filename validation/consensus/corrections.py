@@ -8,9 +8,10 @@ from annotation.rules.outcome import squad_normalise
 
 
 def right_answers(corrections: Iterable[Mapping[str, Any]]) -> list[str]:
-    """List what validators typed (`answer`), once each: the most frequent first, then as they came.
+    """List the distinct answers that validators typed (`answer`), the most frequent first.
 
-    Answers that differ only in case, articles, punctuation or spaces are the same.
+    Answers that differ only in case, articles, punctuation or spaces are the same. Equally frequent
+    answers keep their order.
 
     >>> right_answers([{"answer": "Lund"}, {"answer": "Tarn"}, {"answer": "the tarn."}])
     ['Tarn', 'Lund']

@@ -27,9 +27,9 @@ class Aggregation:
     """Estimates from all votes. Probabilities are 0-1; the last axis of each array sums to 1.
 
     posterior: items × labels. prior: labels. confusion: known validators × true × given label.
-    crowd: true × given label of everybody's votes, for people who are not known.
-    reliability: known validators, the chance that they give an example its true label.
-    warnings: why the estimates deserve doubt, in sentences.
+    crowd: true × given label of all votes, for unknown people. reliability: for known validators,
+    the probability of giving an example its true label. warnings: sentences on why the estimates
+    may be unreliable.
     """
 
     items: Sequence[Hashable]
@@ -44,7 +44,7 @@ class Aggregation:
     warnings: tuple[str, ...]
 
     def posterior_of(self, row: int) -> dict[str, float]:
-        """Label to probability for the item in that row, as `consensus.decide` takes it."""
+        """Return label to probability for the item in a row, as `consensus.decide` expects."""
         return dict(zip(self.labels, self.posterior[row].tolist(), strict=True))
 
 
@@ -62,13 +62,13 @@ def dawid_skene(
     votes
         Several votes of one validator on one item count as several.
     pseudo_votes
-        How many votes on each true label the confusion matrix of the whole crowd is worth, which
-        is added to each validator's own votes. 0 gives the published maximum likelihood, in which
-        people of one vote (also each unknown person) say nothing.
+        The weight, in votes on each true label, of the crowd's confusion matrix, which is added to
+        each validator's own votes. 0 gives the published maximum likelihood, in which people with
+        one vote (also each unknown person) carry no information.
     tolerance
-        It ends when no posterior moves by more than this.
+        Iteration stops when no posterior changes by more than this.
     max_iterations
-        It ends after these in any case, with a warning.
+        Iteration stops after this number, with a warning.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def dawid_skene(
 
 @dataclass(frozen=True)
 class _Cells:
-    """The votes, sorted by nothing: item, and the flat place of (validator, given label)."""
+    """The votes in their original order: item, and the flat index of (validator, given label)."""
 
     item: "NDArray[np.int64]"
     place: "NDArray[np.int64]"
@@ -145,12 +145,12 @@ class _Cells:
         return posterior.mean(axis=0), confusion
 
     def crowd(self, posterior: "Floats") -> "Floats":
-        """Count the votes of everybody together: true × given label, none of them quite 0."""
+        """Count all votes together: true × given label, with no cell exactly 0."""
         total: Floats = self._given(posterior).sum(axis=0) + 1e-9
         return total
 
     def _given(self, posterior: "Floats") -> "Floats":
-        """Count votes, each shared out by its item's posterior.
+        """Count votes, each divided among true labels by its item's posterior.
 
         The result is validators × true × given label.
         """
@@ -182,14 +182,14 @@ class _Cells:
 
 
 def _shares(votes: CodedVotes) -> "Floats":
-    """Return each item's votes as shares, where EM starts."""
+    """Return each item's votes as shares, the starting point of EM."""
     table = votes.table().astype(float)
     shares: Floats = table / table.sum(axis=1, keepdims=True)
     return shares
 
 
 def _warnings(votes: CodedVotes) -> tuple[str, ...]:
-    """Warn where there are too few votes to tell a careless person from a hard example."""
+    """Return warnings if votes are too few to tell a careless person from a hard example."""
     warnings = []
     if len(votes.item) < FEW_VOTES_PER_ITEM * len(votes.items):
         warnings.append(

@@ -11,7 +11,7 @@ GOLD_BOUND = 0.55
 
 
 class Check(Enum):
-    """The outcome of an automatic check. What could not be checked is unknown, never a fail."""
+    """The result of an automatic check: passed, failed or unknown."""
 
     PASS = "pass"  # noqa: S105 - not a password
     FAIL = "fail"
@@ -19,7 +19,7 @@ class Check(Enum):
 
 
 def gold_check(correct: int, answered: int) -> Check:
-    """Check whether a validator answers gold correctly: by Wilson's lower bound of their share."""
+    """Check a validator's share of correct gold answers by Wilson's lower bound."""
     if answered < LEAST_GOLD:
         return Check.UNKNOWN
     return Check.PASS if wilson(correct, answered)[0] >= GOLD_BOUND else Check.FAIL

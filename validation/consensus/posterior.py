@@ -16,9 +16,10 @@ Matrix = Sequence[Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Parameters of a round: label shares, each known validator's matrix, and that of all.
+    """Parameters of a round: label shares, each known validator's matrix, and the crowd's matrix.
 
-    confusion: validator's id as text, for these are the keys of JSON. votes: how many it is from.
+    confusion: by validator id as text, because the keys of JSON are texts. votes: the number of
+    votes that the model was fitted to.
     """
 
     labels: Sequence[str]
@@ -30,9 +31,8 @@ class Fitted:
     def posterior(self, votes: Iterable[tuple[int | None, str]]) -> dict[str, float]:
         """Return label to probability from (validator, label) votes on one example.
 
-        Empty without votes.
-        Dawid and Skene 1979, equation 2.5. A validator who is not in the model counts as the crowd
-        does; a label that is not in it says nothing.
+        Empty without votes. Dawid and Skene 1979, equation 2.5. An unknown validator counts as the
+        crowd; an unknown label is ignored.
         """
         known_votes = [
             (who, self.labels.index(label)) for who, label in votes if label in self.labels

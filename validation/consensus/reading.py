@@ -15,7 +15,7 @@ UNPARTED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 
 def is_too_soon(seconds: float, items: int = 1) -> bool:
-    """Tell whether answers to these items came before anybody can have looked at them.
+    """Return whether answers to these items came before anybody can have read them.
 
     >>> is_too_soon(0.5), is_too_soon(0.6), is_too_soon(0.6, items=3)
     (True, False, True)
@@ -24,9 +24,9 @@ def is_too_soon(seconds: float, items: int = 1) -> bool:
 
 
 def words_in(value: Any) -> int:
-    """Count the words in a field's value, or in a list of them; pictures and numbers count 0.
+    """Count the words in a field's value or a list of values; pictures and numbers count 0.
 
-    In scripts without spaces every two characters count as one word, which is too few.
+    In scripts without spaces every two characters count as one word, which underestimates.
 
     >>> words_in(["Ada left.", {"text": "the mill", "start": 3}, 7]), words_in("我们喜欢北京")
     (4, 3)
@@ -41,9 +41,9 @@ def words_in(value: Any) -> int:
 
 
 def reads_too_little(unread: int, timed: int) -> bool:
-    """Tell whether a judge gave most votes faster than anybody reads: evidence, and no verdict.
+    """Return whether a judge cast most votes faster than anybody reads: evidence, not a verdict.
 
-    A minority is no sign: somebody may know a passage from the example before.
+    A minority is no sign, because a judge may know a passage from the example before.
 
     >>> reads_too_little(11, 20), reads_too_little(10, 20), reads_too_little(19, 19)
     (True, False, False)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 
 def order_key(uuid: UUID, secret: str) -> int:
-    """Draw the place of an example among equals: 63 bits that nobody can choose or foresee."""
+    """Draw an example's random position among equals: 63 bits that nobody can choose or predict."""
     # The database's whole numbers have a sign, which leaves 63 bits.
     return draw(f"place {uuid}", secret) >> 1
 
@@ -22,7 +22,7 @@ def is_in_share(uuid: UUID, share: float, secret: str) -> bool:
     uuid
         The example's.
     share
-        A larger share holds the smaller one.
+        A larger share contains the smaller one.
     secret
         The site's.
 
@@ -34,7 +34,7 @@ def is_in_share(uuid: UUID, share: float, secret: str) -> bool:
 
 
 def is_judged(uuid: UUID, outcome: str, judge_not_fooled: float, secret: str) -> bool:
-    """Return whether others judge it: all that may be model errors, and a share of the rest.
+    """Return whether an example is judged: all possible model errors, and a share of the rest.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ def is_sampled_for_review(uuid: UUID, secret: str, share: float = 0.05) -> bool:
 
     Notes
     -----
-    By another draw again: with that of `is_in_share` the sample would be drawn from what is judged
-    only because it is in that share, and hold far more than `share` of it.
+    Uses an independent draw. With that of `is_in_share`, the sample would be drawn only from what
+    is judged because it is in that share, and would contain far more than `share` of it.
     """
     return draw(f"review {uuid}", secret) < share * 2**64
 
 
 def draw(what: str, secret: str) -> int:
-    """Draw a number of 64 bits by chance that is always the same, and known to nobody else."""
+    """Draw a 64-bit number that is always the same for `what`, and that nobody else can know."""
     # Each purpose adds a word of its own, so that its draw depends on no other.
     return int.from_bytes(hmac.digest(secret.encode(), what.encode(), "sha256")[:8])

@@ -6,7 +6,7 @@ LONGEST = 40
 
 
 def tag_name(text: str) -> str:
-    """Return the tag as it is stored, so that those that look alike are one. Raises ValueError.
+    """Return the normalised tag, so that tags that look alike are one. Raises ValueError.
 
     >>> tag_name("  Off  Topic ")
     'off topic'

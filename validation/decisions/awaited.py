@@ -22,8 +22,8 @@ _NOT_LOOKED_AT = (
 def waits_for_judges(examples: QuerySet[Example]) -> Q:
     """Return the condition that one of these examples is in the queue, or will be.
 
-    Of the examples that have not been looked at for the queue, those that fooled no model are drawn
-    here: one query for their rounds, and one more if there are any.
+    Examples that fooled no model and have not been considered for the queue are sampled here: one
+    query for their rounds, and one more if there are any.
     """
     unseen = examples.filter(_NOT_LOOKED_AT, round__state__in=JUDGED_STATES)
     safe = unseen.filter(outcome=Example.Outcome.NOT_FOOLED)
@@ -39,7 +39,7 @@ def waits_for_judges(examples: QuerySet[Example]) -> Q:
 
 
 def drawn(examples: QuerySet[Example], rounds: Iterable[Round]) -> Iterator[tuple[int, int]]:
-    """Yield the round and id of each example that the sample gives to judges, not yet looked at."""
+    """Yield the round and id of each sampled example that has not been considered for the queue."""
     share = {round.pk: round.task.config.validation.judge_not_fooled for round in rounds}
     rows = examples.filter(_NOT_LOOKED_AT).values_list("round", "pk", "uuid", "outcome")
     for round, pk, uuid, outcome in rows.iterator():

@@ -16,7 +16,7 @@ from validation.decisions.bulk_services import MOST, TAGS, Action, TooMany, Wish
 
 
 class WishForm(forms.Form):
-    """What to do; `wish` once it is valid."""
+    """A form for a bulk action; `wish` is available once it is valid."""
 
     action = forms.ChoiceField(choices=Action.choices, label=_("Action"))
     reason = forms.CharField(
@@ -30,7 +30,7 @@ class WishForm(forms.Form):
     looked_at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        """Require what each action needs."""
+        """Require the fields that the action needs."""
         data: dict[str, Any] = super().clean() or {}
         action = data.get("action")
         if action == Action.SEND_BACK and not data.get("reason"):
@@ -45,7 +45,7 @@ class WishForm(forms.Form):
 
     @property
     def wish(self) -> Wish:
-        """Return the action with what it needs, without fields that were typed for others."""
+        """Return the action with its fields, without those filled in for other actions."""
         data = self.cleaned_data
         action = Action(data["action"])
         is_tag = action in TAGS
@@ -59,9 +59,9 @@ class WishForm(forms.Form):
 
 
 def named(task: Task, uuids: Collection[str | UUID]) -> list[int]:
-    """Return the ids of the named examples of a task. Raises Invalid, TooMany.
+    """Return the ids of a task's examples with these uuids. Raises Invalid, TooMany.
 
-    Two queries at most.
+    At most two queries.
     """
     if not uuids:
         raise Invalid(gettext("Choose at least one example"), field="examples")

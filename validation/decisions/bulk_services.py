@@ -33,7 +33,7 @@ MOST_TAGS = 100
 
 
 class Action(models.TextChoices):
-    """An action of a reviewer on examples."""
+    """A reviewer's bulk action on examples."""
 
     ACCEPT = "accept", gettext_lazy("Accept: the author is right")
     REJECT = "reject", gettext_lazy("Reject")
@@ -62,28 +62,28 @@ UNDOES = {
 
 
 class Changed(Refused):
-    """Refusal because other examples match than the reviewer saw; nothing was done."""
+    """Raised when the matching examples differ from those the reviewer saw; nothing was changed."""
 
     code = "changed"
 
 
 class TooMany(Refused):
-    """Refusal of more examples than one action may change; nothing was done."""
+    """Raised when an action selects too many examples; nothing was changed."""
 
     code = "too_many"
 
 
 class NothingToUndo(Refused):
-    """Refusal because the person has no such action, or it cannot be undone."""
+    """Raised when the person has no such action, or it cannot be undone."""
 
     code = "nothing_to_undo"
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What to do; the reason is the author's to read.
+    """A requested bulk action. The author can read the reason.
 
-    looked_at: when the reviewer saw the examples; what others decided since is left alone.
+    looked_at: when the reviewer saw the examples; examples decided since are not changed.
     """
 
     action: Action
@@ -93,7 +93,7 @@ class Wish:
 
 
 class Left(NamedTuple):
-    """An example that was left as it is, and why: a word and a sentence."""
+    """An example that was not changed, and the reason as a code and a sentence."""
 
     example: uuid.UUID
     code: str
@@ -102,7 +102,7 @@ class Left(NamedTuple):
 
 @dataclass
 class Done:
-    """What an action did; `run` names it in the log."""
+    """The result of an action; `run` identifies it in the log."""
 
     action: Action
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -111,14 +111,14 @@ class Done:
 
 
 class Matched(NamedTuple):
-    """How many examples match, MOST + 1 at most, and what tells this set from another."""
+    """The number of matching examples, at most MOST + 1, and a token that identifies the set."""
 
     number: int
     token: str
 
 
 def matched(examples: QuerySet[Example]) -> Matched:
-    """Count the examples that an action on all of them would change; one query."""
+    """Count the examples that an action on all of them would change. One query."""
     some = examples.order_by("pk").values("pk")[: MOST + 1]
     # Another set of as many examples almost always has another sum of ids.
     count, total = some.aggregate(n=Count("pk"), total=Sum("pk")).values()
@@ -126,7 +126,10 @@ def matched(examples: QuerySet[Example]) -> Matched:
 
 
 def still_matched(examples: QuerySet[Example], token: str) -> list[int]:
-    """Return the ids of all, if they are those that the person saw. Raises Changed, TooMany."""
+    """Return the ids of all matching examples if they are those the person saw.
+
+    Raises Changed, TooMany.
+    """
     ids = list(examples.values_list("pk", flat=True)[: MOST + 1])
     if len(ids) > MOST:
         message = _("At most %(number)d examples at a time. Narrow the filters.")
@@ -141,10 +144,10 @@ def still_matched(examples: QuerySet[Example], token: str) -> list[int]:
 
 
 def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) -> Done:
-    """Do it with each example of the task that allows it, and tell why with each that does not.
+    """Apply the action to each of the task's examples that allows it; report the others.
 
-    Locks the examples, some hundred of a round at a time and in the order of their ids, then the
-    round; each such batch is one transaction with its line in the log. Raises TooMany.
+    Locks the examples, a few hundred of a round at a time and in the order of their ids, then the
+    round. Each such batch is one transaction with its own log entry. Raises TooMany.
     """
     if len(examples) > MOST:
         raise TooMany(_("At most %(number)d examples at a time.") % {"number": MOST})
@@ -193,9 +196,9 @@ def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) 
 
 
 def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
-    """Lock the examples and return them as they are then; see `consensus_rows.lock_example`.
+    """Lock the examples and return them as they are after locking; see `lock_example`.
 
-    Then lock their round, so that it is not released before they are decided.
+    Then locks their round, so that it is not released before they are decided.
     """
     rows = Example.objects.filter(pk__in=pks).order_by("pk")
     # SQLite has locked the whole database.
@@ -212,7 +215,7 @@ def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
 
 
 class _Known(NamedTuple):
-    """Ids of locked examples: that an owner decided, that changed meanwhile, that have the tag."""
+    """Ids of locked examples: decided by an owner, changed since they were seen, having the tag."""
 
     decided: set[int]
     newer: set[int]
@@ -233,7 +236,7 @@ class _Known(NamedTuple):
 
 
 def _why_not(row: Example, wish: Wish, facts: _Known) -> tuple[str, str] | None:
-    """Return a word and a sentence where the example does not allow the action; None if it does."""
+    """Return a code and a sentence if the example does not allow the action; None if it does."""
     named = {"number": row.round.number}
     if row.retracted_at:
         return "withdrawn", _("It is withdrawn.")
@@ -257,7 +260,7 @@ def _why_not(row: Example, wish: Wish, facts: _Known) -> tuple[str, str] | None:
 
 
 def _not_mendable(row: Example) -> tuple[str, str] | None:
-    """Return why the author could not correct the example; None if they can."""
+    """Return why the author cannot correct the example; None if they can."""
     if row.round.state not in (Round.State.OPEN, Round.State.PAUSED):
         message = _(
             "Round %(number)d is closed, so its author can mend nothing. Reject it instead."
@@ -275,7 +278,7 @@ def _accepting(row: Example) -> Vote | None:
 
 
 def _decide(rows: Sequence[Example], actor: User, wish: Wish) -> None:
-    """Let the owner's word, or again the votes, decide locked examples of one round."""
+    """Decide locked examples of one round by the owner's choice, or again by their votes."""
     before = OwnerDecision.objects.filter(example__in=rows, withdrawn_at__isnull=True)
     # Their examples are locked, so no other decision comes between.
     before.update(withdrawn_at=timezone.now())
@@ -306,9 +309,9 @@ def _tag(rows: Sequence[Example], wish: Wish) -> None:
 
 
 def undo(*, task: Task, actor: User, run: str) -> Done:
-    """Take back what the person did in a run, but for what was decided since.
+    """Undo the person's action with this run id, except for examples decided since.
 
-    An earlier decision of an owner stays withdrawn: the votes decide again. Locks as `act_on`.
+    An earlier decision of an owner remains withdrawn: the votes decide again. Locks as `act_on`.
     Raises NothingToUndo.
     """
     entries = list(LogEntry.objects.filter(actor=actor, task=task.code, data__run=run))

@@ -50,9 +50,9 @@ WHERE example_id = %(example)s
 
 
 def round_policy_of(round: Round) -> RoundPolicy:
-    """Return the row of how the round is judged; create it with the task's policy if missing.
+    """Return the round's policy row; create it with the task's policy if missing.
 
-    No lock.
+    Takes no lock.
     """
     stored = RoundPolicy.objects.filter(round=round).first()
     if stored is None:
@@ -67,7 +67,7 @@ def round_policy_of(round: Round) -> RoundPolicy:
 def policy_of(round: Round) -> Policy:
     """Return the policy that decides in the round now.
 
-    Its own, else that of the task's configuration.
+    This is the round's own, or else that of the task's configuration.
     """
     stored = RoundPolicy.objects.filter(round=round).first()
     if stored is None:
@@ -76,7 +76,7 @@ def policy_of(round: Round) -> Policy:
 
 
 def is_decided_since(example: Example, moment: datetime) -> bool:
-    """Return whether an example is decided, and was not before this moment."""
+    """Return whether an example is decided, and was decided at or after this moment."""
     decided = Consensus.objects.filter(example=example, state=Consensus.State.DECIDED)
     return decided.filter(decided_at__gte=moment).exists()
 
@@ -84,8 +84,8 @@ def is_decided_since(example: Example, moment: datetime) -> bool:
 def lock_example(example: Example) -> Example:
     """Lock the example until the transaction ends, and return it as it is then.
 
-    Rows that point at it may still be inserted. Its consensus and its round's policy are read in a
-    statement after that of the lock, because others may have changed them while it waited.
+    Rows that refer to it may still be inserted. Its consensus and its round's policy are read in a
+    statement after that of the lock, because others may have changed them during the wait.
     """
     # No key: rows that point at the example, such as comments, may still be inserted.
     if connection.features.has_select_for_update:  # SQLite has locked the whole database
@@ -96,7 +96,7 @@ def lock_example(example: Example) -> Example:
 
 
 def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
-    """Store the decision of all votes on one locked example; `freed`: leased places given back.
+    """Store the decision of all votes on one locked example. freed: leased places to free.
 
     Uses its consensus and its round's policy as they were read under the lock.
     """
@@ -135,7 +135,7 @@ def derived(
     model_label: str | None = None,
     fitted: Fitted | None = None,
 ) -> Consensus:
-    """Derive the consensus of an example as it should be stored. Reads and writes nothing."""
+    """Return an example's consensus as it should be stored. Reads and writes no rows."""
     votes = list(votes)
     cast = [vote.vote for vote in votes]
     owner = by_owner.vote if by_owner else None
@@ -167,7 +167,7 @@ def derived(
 
 
 def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
-    """Return the first target's answer, by example, where the outcome is unknown."""
+    """Return the first target's answer by example id, for examples with an unknown outcome."""
     unknown = {e.pk: e for e in examples if e.outcome == Example.Outcome.UNKNOWN}
     # Only imports have such outcomes, so mostly there is no query.
     if not unknown:
@@ -188,7 +188,7 @@ def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
 
 
 def _store(rows: Sequence[Consensus]) -> None:
-    """Write consensus rows; an example that nobody has judged or decided has none."""
+    """Write consensus rows; examples without votes and decisions get none."""
     decided_rows = [row for row in rows if row.votes or row.decided_by]
     silent = [row.pk for row in rows if not (row.votes or row.decided_by)]
     if silent:
@@ -199,7 +199,7 @@ def _store(rows: Sequence[Consensus]) -> None:
 
 
 def derive_all(examples: Sequence[Example]) -> int:
-    """Store the decisions of a round's locked examples; returns how many changed."""
+    """Store the decisions of a round's locked examples; return how many changed."""
     stored = round_policy_of(examples[0].round)
     policy, fitted = Policy(**stored.policy), stored.fitted
     before = Consensus.objects.in_bulk([example.pk for example in examples])
@@ -242,7 +242,7 @@ def derive_all(examples: Sequence[Example]) -> int:
 
 
 def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> None:
-    """Queue undecided examples that an import had decided, and so had not queued."""
+    """Queue undecided examples that were not queued because their import had decided them."""
     by_pk = {example.pk: example for example in examples}
     # Gold is never queued: its answer is known.
     gold = set(Gold.objects.filter(example__in=by_pk).values_list("pk", flat=True))

@@ -25,20 +25,20 @@ TRIES = {**STANDS, "by_program": False}
 
 
 def is_try(path: str = "") -> Q:
-    """Return the condition of a try: people submitted it, and it was not retracted.
+    """Return the condition that a row is a try: submitted by a person and not retracted.
 
-    path: from the rows that are counted to the examples, such as `examples__`.
+    path: the lookup path from the counted rows to the examples, such as `examples__`.
     """
     return _at(path, TRIES)
 
 
 def is_counted(word: str, path: str = "") -> Q:
-    """Return the condition under which a try is counted under one of the words of CONDITIONS."""
+    """Return the condition that a try counts under one of the keys of CONDITIONS."""
     return _at(path, CONDITIONS[word])
 
 
 def counts_of(*words: str, path: str = "") -> dict[str, Count]:
-    """Return what counts the tries of a query, and those among them under each of these words."""
+    """Return aggregates that count the tries of a query, and the tries under each of these keys."""
     counts = {"tries": Count(f"{path}pk", filter=is_try(path))}
     for word in words:
         counts[word] = Count(f"{path}pk", filter=is_try(path) & is_counted(word, path))

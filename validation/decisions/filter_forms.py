@@ -72,22 +72,22 @@ REPORTS = [("context", _("The context is reported")), ("flagged", _("Somebody fl
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A field of the configuration that is searched: its place there, and how."""
+    """A searchable field of the configuration: its location, and how it is searched."""
 
     place: str
     component: Component
 
     @property
     def name(self) -> str:
-        """Return the field's name in forms and addresses, such as `input.label`."""
+        """Return the field's name in forms and URLs, such as `input.label`."""
         return f"{self.place}.{self.component.name}"
 
 
 def searched(config: TaskConfig) -> Iterator[Searched]:
-    """Yield every field of a configuration.
+    """Yield every searchable field of a configuration.
 
-    output: what models answered; metadata: what authors said afterwards; judges: what validators
-    did.
+    output: models' answers; metadata: authors' answers to later questions; judges: validators'
+    answers.
     """
     groups = {
         "context": config.context,
@@ -101,7 +101,7 @@ def searched(config: TaskConfig) -> Iterator[Searched]:
 
 
 class FilterForm(forms.Form):
-    """All filters, each of which may be empty; those that are set combine."""
+    """A form with all filters, each optional; examples must match all that are set."""
 
     are_all_optional = True  # so none says it
 
@@ -149,7 +149,7 @@ class FilterForm(forms.Form):
                 field.widget = forms.DateInput(attrs={"type": "date"})
 
     def clean_author(self) -> str:
-        """Allow only people who wrote in the task, so that nobody learns who else is registered."""
+        """Allow only people who wrote in the task, so that other accounts are not revealed."""
         name: str = self.cleaned_data["author"].strip()
         return self._known(name, "annotator", Example.objects.filter(round__task=self.task))
 
@@ -170,20 +170,20 @@ class FilterForm(forms.Form):
 
     @cached_property
     def waits(self) -> Q:
-        """Return the condition that an open example of the task waits for judges.
+        """Return the condition that an open example of the task is waiting for judges.
 
-        Up to two queries.
+        At most two queries.
         """
         return waits_for_judges(Example.objects.filter(round__task=self.task))
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """Return the filters that are set, as an address states them."""
+        """Return the filters that are set, as query parameters."""
         values = ((name, self.cleaned_data.get(name)) for name in self.fields)
         return {name: str(value) for name, value in values if value not in (None, "")}
 
     def examples(self) -> QuerySet[Example]:
-        """Select what all filters let through, oldest first; of a valid form."""
+        """Select the examples that match all filters, oldest first. Call only on a valid form."""
         filters = {
             name: value for name, value in self.cleaned_data.items() if value not in (None, "")
         }
@@ -213,7 +213,7 @@ class FilterForm(forms.Form):
         return rows.filter(*conditions, *_of_others(filters)).order_by("pk")
 
     def _words(self, words: str) -> Q:
-        """Return the condition that some text which people read holds the words."""
+        """Return the condition that one of the example's visible texts contains the words."""
         condition = Q()
         for place, searched_field in enumerate(self.searched):
             if searched_field.place in ("context", "input"):
@@ -222,7 +222,7 @@ class FilterForm(forms.Form):
 
 
 def _of_others(filters: Mapping[str, Any]) -> Iterator[Q]:
-    """Yield conditions by what others did with the examples, and by the time of writing."""
+    """Yield conditions on votes, reports and tags, and on the time of writing."""
     # EXISTS and no join: an example with several votes must come once.
     votes = Validation.objects.filter(example=OuterRef("pk"))
     if "tag" in filters:
@@ -250,13 +250,13 @@ def tags_of(task: Task) -> list[str]:
 
 
 def context_tags_of(task: Task) -> list[str]:
-    """List the tags of a task's contexts, by name; at most one more than MOST_TAGS."""
+    """List the tags of a task's contexts, sorted by name; at most MOST_TAGS + 1."""
     tagged = Context.objects.filter(round__task=task).exclude(tag="").order_by("tag")
     return list(tagged.values_list("tag", flat=True).distinct()[: MOST_TAGS + 1])
 
 
 def _answers() -> QuerySet[Any]:
-    """Count the different answers in the votes on one example."""
+    """Return a subquery that counts the different answers in the votes on an example."""
     votes = Validation.objects.filter(example=OuterRef("pk")).order_by().values("example")
     # One of both is filled, so that together they are one answer.
     choice = Concat("label", Value(":"), "verdict")
@@ -264,7 +264,7 @@ def _answers() -> QuerySet[Any]:
 
 
 def _field(searched_field: Searched) -> forms.Field:
-    """Build a choice where the configuration names the values, else a field for search words."""
+    """Build a choice field if the configuration lists the values, else a text field."""
     component = searched_field.component
     whose = {
         # Translators: field: its title; in brackets, whose field it is
@@ -285,7 +285,7 @@ def _field(searched_field: Searched) -> forms.Field:
 
 
 def _has(searched_field: Searched, place: int, value: str) -> Q:
-    """Return the condition that the field is, or holds, the value."""
+    """Return the condition that the field equals, or contains, the value."""
     component = searched_field.component
     if searched_field.place in COLUMNS:
         return _is(component, f"f{place}", value)
@@ -298,7 +298,7 @@ def _has(searched_field: Searched, place: int, value: str) -> Q:
 
 
 def _text(component: Component, column: str) -> Cast:
-    """Cast a field's value in a column of JSON to text."""
+    """Cast a field's value in a JSON column to text."""
     return Cast(KeyTextTransform(component.name, column), TextField())
 
 

@@ -14,9 +14,9 @@ from validation.models import RoundPolicy
     why="With a tenth more votes Dawid and Skene's model may decide otherwise.",
 )
 def refit_second_opinions() -> int:
-    """Fit Dawid and Skene's model again where a tenth more votes have come, and decide by it.
+    """Refit Dawid and Skene's model in rounds with a tenth more votes, and decide by it.
 
-    Returns how many examples are decided otherwise.
+    Returns how many examples changed their decision.
     """
     judged = RoundPolicy.objects.filter(
         round__state__in=JUDGED_STATES, policy__rule="dawid-skene"

@@ -20,7 +20,7 @@ RULES = {
 
 
 class PolicyForm(forms.Form):
-    """A policy, field by field; `policy` once it is valid."""
+    """A form for a policy; `policy` is available once it is valid."""
 
     rule = forms.ChoiceField(
         widget=forms.RadioSelect,

@@ -21,10 +21,10 @@ MOST_PREVIEWED = 50_000
 
 @dataclass
 class Preview:
-    """The changes of a round; `rates` are those of `round_rates`, as stored and by the policy.
+    """The changes of a round under a policy; `rates` are the `round_rates` before and after.
 
-    transitions: words before and after, with how many examples; the same words twice: they are
-    decided with another label or verdict. first: ids of the first changed examples, with both.
+    transitions: status before and after, with the number of examples. If both are equal, the label
+    or verdict changes. first: ids of the first changed examples, with both statuses.
     """
 
     examples: int = 0
@@ -40,12 +40,12 @@ class Preview:
 
     @property
     def reopened(self) -> int:
-        """Return how many closed examples would open again, so that people are asked once more."""
+        """Return the number of closed examples that would open again and need further votes."""
         return sum(n for (_, after), n in self.transitions.items() if after == UNDECIDED)
 
 
 def in_words(policy: Policy) -> str:
-    """Describe a policy by a phrase that follows “decided by”."""
+    """Describe a policy in a phrase that follows “decided by”."""
     of_some = {
         "n-equal": _("%(needed)d equal votes of at most %(of)d"),
         "at-least": _("at least %(needed)d equal votes of %(of)d votes"),
@@ -65,7 +65,7 @@ def in_words(policy: Policy) -> str:
 
 
 def is_too_large(round: Round) -> bool:
-    """Return whether the round has more examples than can be decided while somebody waits."""
+    """Return whether the round has too many examples to decide within a request."""
     return Example.objects.filter(round=round).count() > MOST_PREVIEWED
 
 

@@ -23,7 +23,7 @@ UNDECIDED = gettext_noop("undecided")
 
 
 class ExampleStatus(NamedTuple):
-    """The decision of an example, as stored or as a policy would make it."""
+    """The decision on an example, as stored or under a policy."""
 
     state: str = Consensus.State.UNDECIDED
     label: str = ""
@@ -45,7 +45,7 @@ class ExampleStatus(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedExample:
-    """One example of a round and the decision of its votes; undecided if nobody voted."""
+    """An example of a round and the decision of its votes; undecided without votes."""
 
     example_id: int
     annotator_id: int | None
@@ -69,7 +69,7 @@ class ReplayedExample:
 
 
 def text_of(value: Any) -> str | None:
-    """Return an answer as the plain text by which labels are compared; a span is its text."""
+    """Return an answer as the plain text by which labels are compared; of a span, its text."""
     if isinstance(value, Mapping):
         value = value.get("text")
     return value if isinstance(value, str) else None
@@ -78,8 +78,8 @@ def text_of(value: Any) -> str | None:
 def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterator[ReplayedExample]:
     """Yield each example of the round that is not retracted, by id. An owner's decision wins.
 
-    model: by which dawid-skene decides; None: it is fitted to the votes of the round, which are
-    then in memory at once.
+    model: the fitted model for dawid-skene. If None, a model is fitted to the votes of the round,
+    which are then all in memory at once.
     """
     if policy.rule == "dawid-skene" and model is None:
         model = fitted(round)

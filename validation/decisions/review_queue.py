@@ -59,7 +59,7 @@ MAY_BE = {
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """One example of the review queue and why it is there."""
+    """An example of the review queue, and the reasons why it is there."""
 
     pk: int
     uuid: UUID
@@ -69,29 +69,29 @@ class ReviewItem:
 
     @property
     def reasons(self) -> list[str]:
-        """Return the reasons in words, in the order of `Kind`."""
+        """Return the formatted reasons, in the order of `Kind`."""
         return [str(kind.label) for kind in Kind if kind in self.kinds]
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewPage:
-    """A page of the queue; `after`: the id from which to go on, None at the end."""
+    """A page of the queue; `after` is the id after which the next page starts, None at the end."""
 
     items: Sequence[ReviewItem] = field(default_factory=list)
     after: int | None = None
 
 
 def without_consensus(round: Round) -> int:
-    """Count the examples that all votes left without a consensus, up to LOOKED_AT. One query."""
+    """Count the examples without a consensus after all votes, up to LOOKED_AT. One query."""
     rows = Consensus.objects.filter(MAY_BE[Kind.NO_CONSENSUS], round=round)
     return rows.filter(example__retracted_at__isnull=True)[:LOOKED_AT].count()
 
 
 def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = PAGE) -> ReviewPage:
-    """Return the next examples to review behind the id `after`, oldest first. Two queries.
+    """Return the next examples to review after the id `after`, oldest first. Two queries.
 
-    Looks at LOOKED_AT examples at most, so that a page costs the same in a round of a million; then
-    `items` may be few, or none, though `after` shows that there are more to look at.
+    Reads at most LOOKED_AT examples, so that a page costs the same in a round of a million. So
+    `items` can be short or empty, even if `after` shows that more examples follow.
     """
     rows = list(
         Consensus.objects.filter(
@@ -137,7 +137,7 @@ def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:
 
 
 def _decided_by_one(examples: Sequence[int]) -> set[int]:
-    """Return the examples whose first choice has one vote more than the second, or as many."""
+    """Return the examples whose first choice leads the second by at most one vote."""
     counts: dict[int, list[int]] = {}
     rows = Validation.objects.filter(example__in=examples).order_by()
     for pk, _, _, times in rows.values_list("example", "label", "verdict").annotate(Count("pk")):

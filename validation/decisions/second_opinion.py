@@ -22,10 +22,10 @@ GROWTH = 1.1
 
 @dataclass(frozen=True, slots=True)
 class ValidatorOpinion:
-    """A validator as the model estimates them.
+    """The model's estimate of a validator.
 
-    reliability: the chance to name the true label (0-1). confusion: true label to given label to
-    probability.
+    reliability: the probability of giving the true label (0-1). confusion: true label to given
+    label to probability.
     """
 
     annotator: Annotator
@@ -35,9 +35,9 @@ class ValidatorOpinion:
 
 @dataclass(frozen=True, slots=True)
 class SecondOpinion:
-    """A model fitted to all labels that are there now.
+    """A model fitted to all current labels.
 
-    posteriors: example's id to label to probability. validators: least reliable first.
+    posteriors: example id to label to probability. validators: least reliable first.
     """
 
     labels: Sequence[str]
@@ -79,10 +79,10 @@ def second_opinion(round: Round) -> SecondOpinion | Undefined:
 
 
 def fitted(round: Round) -> Fitted | None:
-    """Fit the model by which dawid-skene decides.
+    """Fit the model that decides under dawid-skene.
 
-    None without labels, or with too many different ones.
-    Without a model the policy decides nothing.
+    None without labels, or if there are too many different ones. Without a model the policy decides
+    nothing.
     """
     estimates = _estimates(round)
     if isinstance(estimates, Undefined):
@@ -100,7 +100,10 @@ def fitted(round: Round) -> Fitted | None:
 
 
 def fit(*, round: Round) -> Fitted | None:
-    """Fit the model to the round's votes and store it for later votes; no lock."""
+    """Fit the model to the round's votes and store it for later votes. Takes no lock.
+
+    None as in `fitted`.
+    """
     round_policy_of(round)
     model = fitted(round)
     # Only this column: another request may change the policy of the row meanwhile.
@@ -109,7 +112,7 @@ def fit(*, round: Round) -> Fitted | None:
 
 
 def is_stale(stored: RoundPolicy) -> bool:
-    """Return whether the model lacks a tenth of the round's votes, or there is no model."""
+    """Return whether there is no model, or the round has a tenth more votes than the model."""
     fitted = stored.fitted
     return fitted is None or _labels(stored.round).count() >= GROWTH * fitted.votes
 

@@ -25,19 +25,19 @@ AT_ONCE = 5_000
 
 
 class RoundReleased(Refused):
-    """Refusal to change decisions of a released round."""
+    """Raised when decisions of a released round would change."""
 
     code = "released"
 
 
 class NoDecision(Refused):
-    """Refusal because an owner's decision cannot be made, or there is none."""
+    """Raised when an owner cannot decide the example, or there is no decision to withdraw."""
 
     code = "no_decision"
 
 
 def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
-    """Count votes by the policy from now on; `derive_round` counts the earlier ones again.
+    """Set the round's policy for new votes; `derive_round` recounts the earlier ones.
 
     No lock: a vote reads the policy under its example's lock.
     """
@@ -47,9 +47,10 @@ def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
 
 
 def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
-    """Change the policy and count again; returns how many examples changed.
+    """Change the policy and recount; return how many examples changed.
 
-    None: the round is large, so a worker counts. Locks as `derive_round`. Raises RoundReleased.
+    None if the round is large, so that a worker recounts. Locks as `derive_round`. Raises
+    RoundReleased.
     """
     # Datasets are published with these decisions.
     if round.state == Round.State.RELEASED:
@@ -63,16 +64,16 @@ def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
 
 
 def count_again(round: int) -> None:
-    """Count a large round's numbers once more in a worker; may run twice."""
+    """Recount a large round in a worker. Can safely run twice."""
     derive_round(round=Round.objects.select_related("task").get(pk=round))
 
 
 def derive_round(*, round: Round) -> int:
-    """Count all votes of the round again by its policy; returns how many examples changed.
+    """Recount all votes of the round by its policy; return how many examples changed.
 
-    Locks the examples, some hundred at a time and in the order of their ids. Each hundred reads the
-    policy again, so of two owners' changes the last one holds. Run it again after a crash. The
-    model of a dawid-skene policy is fitted first.
+    Locks the examples, a few hundred at a time and in the order of their ids. Each batch reads the
+    policy again, so the last of two owners' changes wins. Run it again after a crash. For a
+    dawid-skene policy, the model is fitted first.
     """
     # Before any lock, as fitting reads all votes of the round.
     if policy_of(round).rule == "dawid-skene":
@@ -93,9 +94,9 @@ def derive_round(*, round: Round) -> int:
 def override_consensus(
     *, example: Example, owner: User, choice: Vote, reason: str = ""
 ) -> OwnerDecision:
-    """Store an owner's decision over all votes; withdraw an earlier one. Locks the example.
+    """Store an owner's decision that overrides all votes; withdraw an earlier one.
 
-    Raises NoDecision when the example is withdrawn.
+    Locks the example. Raises NoDecision if the example is withdrawn.
     """
     with transaction.atomic():
         locked = lock_example(example)
@@ -116,7 +117,10 @@ def override_consensus(
 
 
 def withdraw_override(*, example: Example, owner: User) -> None:
-    """Let the votes decide again. Locks the example. Raises NoDecision."""
+    """Withdraw an owner's decision, so that the votes decide again.
+
+    Locks the example. Raises NoDecision.
+    """
     with transaction.atomic():
         locked = lock_example(example)
         counting = locked.owner_decisions.filter(withdrawn_at__isnull=True)
@@ -129,9 +133,10 @@ def withdraw_override(*, example: Example, owner: User) -> None:
 
 @transaction.atomic
 def take_back_votes(*, example: int, validators: Collection[int]) -> int:
-    """Delete the votes of these people on an example, and count again; returns how many.
+    """Delete the votes of these people on an example, and recount; return how many were deleted.
 
-    For votes that nobody may have cast. What is released stays. Locks the example, as a vote does.
+    For votes that these people were not allowed to cast. Examples of a released round are not
+    changed. Locks the example, as a vote does.
     """
     about = Example.objects.select_related("round__task")
     locked = lock_example(about.get(pk=example))

@@ -29,7 +29,7 @@ STORED = re.compile(r"@\{(\d+)\}")
 
 
 class NotYours(Refused):
-    """Refusal to change a comment of another person, or one that is too old."""
+    """Raised when a comment is another person's, or is too old to change."""
 
     status = 403
     code = "not_yours"
@@ -46,7 +46,7 @@ class Shown:
 
 
 def readers_of(task: Task) -> Mapping[str, Annotator]:
-    """Return the members who may read the task and so be mentioned, by pseudonym; no lock."""
+    """Return by pseudonym the members who may read the task, and so be mentioned. Takes no lock."""
     members = TaskMember.objects.colleagues().standing().filter(task=task, role__in=READERS)
     rows = members.filter(user__is_active=True).select_related("user__annotator").order_by("pk")
     people = (annotator_of(member.user) for member in rows)
@@ -55,7 +55,7 @@ def readers_of(task: Task) -> Mapping[str, Annotator]:
 
 @transaction.atomic
 def say(*, example: Example, author: Annotator, text: str) -> Comment:
-    """Store a comment and whom it mentions; no lock. Raises Refused for too many."""
+    """Store a comment and its mentions. Takes no lock. Raises Refused if there are too many."""
     # Two at once may exceed it by one, which is not worth a lock.
     if Comment.objects.filter(example=example).count() >= MOST:
         raise Refused(_("This example has the most comments that it may."), code="too_many")
@@ -68,7 +68,7 @@ def say(*, example: Example, author: Annotator, text: str) -> Comment:
 
 @transaction.atomic
 def change(*, comment: Comment, author: Annotator, text: str) -> None:
-    """Change one's own comment for a while, by a conditional update. Raises NotYours."""
+    """Change one's own recent comment by a conditional update. Raises NotYours."""
     stored, named = _named(text, comment.example.round.task)
     # The condition of time and author is part of the update, so it holds while others change it.
     if not _own(comment, author).update(text=stored, edited_at=timezone.now()):
@@ -80,7 +80,10 @@ def change(*, comment: Comment, author: Annotator, text: str) -> None:
 
 @transaction.atomic
 def remove(*, comment: Comment, actor: User) -> None:
-    """Empty a comment: one's own for a while, an owner any; its place stays. Raises NotYours."""
+    """Delete a comment's text but keep its row. Raises NotYours.
+
+    Authors can remove their own recent comments, owners any comment.
+    """
     gone = {"text": "", "removed_at": timezone.now(), "reported_at": None}
     # Its author needs no role for that; what an owner removes is logged.
     if _own(comment, annotator_of(actor)).update(**gone):
@@ -93,7 +96,7 @@ def remove(*, comment: Comment, actor: User) -> None:
 
 
 def report(*, comment: Comment) -> None:
-    """Ask the owners to look at a comment; one update."""
+    """Report a comment to the owners. One update."""
     standing = Comment.objects.filter(pk=comment.pk, removed_at__isnull=True)
     # A second report keeps the time of the first.
     standing.filter(reported_at__isnull=True).update(reported_at=timezone.now())
@@ -101,21 +104,21 @@ def report(*, comment: Comment) -> None:
 
 @transaction.atomic
 def keep(*, comment: Comment, actor: User) -> None:
-    """Keep a reported comment that an owner has looked at."""
+    """Dismiss the report of a comment."""
     # Of two owners only the first settles the report, and only that is logged.
     if Comment.objects.filter(pk=comment.pk, reported_at__isnull=False).update(reported_at=None):
         log(actor, "comment.kept", comment.example)
 
 
 def see(*, person: Annotator, example: Example) -> None:
-    """Mark the comments that mention the person as seen; one update."""
+    """Mark the example's mentions of the person as seen. One update."""
     # A second visit keeps the time of the first.
     unseen = Mention.objects.filter(person=person, comment__example=example, seen_at__isnull=True)
     unseen.update(seen_at=timezone.now())
 
 
 def unseen_mentions() -> QuerySet[Mention]:
-    """Select mentions that nobody has seen, of people who may still read the task."""
+    """Select unseen mentions of people who may still read the task."""
     task = "comment__example__round__task"
     readers = TaskMember.objects.standing().filter(
         role__in=READERS, user=OuterRef("person__user"), task=OuterRef(task)
@@ -126,7 +129,7 @@ def unseen_mentions() -> QuerySet[Mention]:
 
 
 def discussion(example: Example, reader: User) -> list[Shown]:
-    """Return the comments on an example, oldest first; three queries."""
+    """Return the comments on an example, oldest first. Three queries."""
     rows = Comment.objects.filter(example=example).select_related("author")
     owns = can_own(reader, example.round.task)
     me = annotator_of(reader)
@@ -141,14 +144,14 @@ def discussion(example: Example, reader: User) -> list[Shown]:
 
 
 def _own(comment: Comment, author: Annotator) -> QuerySet[Comment]:
-    """Select the comment, if it is the person's and may still be changed."""
+    """Select the comment if it is the person's own and may still be changed."""
     recent = timezone.now() - EDIT_TIME
     own_comment = Comment.objects.filter(pk=comment.pk, author=author, created_at__gt=recent)
     return own_comment.filter(removed_at__isnull=True)
 
 
 def _named(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
-    """Return the text as it is stored, and the readers whom it names; other names stay words."""
+    """Return the text as it is stored, and the readers it mentions; other names stay plain text."""
     if "@" not in text:
         return text, []
     readers, named = readers_of(task), []
@@ -175,5 +178,5 @@ def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
 
 
 def _spoken(text: str, names: Mapping[int, str]) -> str:
-    """Return a stored text with people's current names; names of others are not revealed."""
+    """Return a stored text with people's current names; other people's names are not revealed."""
     return STORED.sub(lambda match: f"@{names.get(int(match[1]), match[1])}", text)

@@ -24,9 +24,9 @@ Group = tuple[str, str]
 
 
 class NewFields:
-    """The fields of a task that an import makes: each column is one, in the order of coming.
+    """The fields that an import creates, one for each column, in order of first occurrence.
 
-    A column whose name no field can have gets another, and its own name as title.
+    A column whose name is not a valid field name gets another name, and its own name as title.
     """
 
     def __init__(self, answer: str):
@@ -36,7 +36,7 @@ class NewFields:
         self._talks: dict[str, bool] = {}
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
-        """Return the row under the names of fields."""
+        """Return the row with its columns renamed to fields."""
         context = self._named("context", row.context)
         for name, value in context.items():
             # One row that is no conversation makes the column a text.
@@ -45,21 +45,21 @@ class NewFields:
         return row.model_copy(update={"context": context, "input": inputs})
 
     def of(self, group: str) -> dict[str, str]:
-        """Return the fields of the context or of the input, and the column of each."""
+        """Return the column of each field of the context or of the input."""
         return {name: column for (place, column), name in self._names.items() if place == group}
 
     @property
     def talks(self) -> set[str]:
-        """Return the fields of the context that hold a conversation in each row."""
+        """Return the context fields that contain a conversation in every row."""
         return {name for name, is_talk in self._talks.items() if is_talk}
 
     @property
     def renamed(self) -> dict[str, str]:
-        """Return the columns that have another name as fields."""
+        """Return the columns whose field has another name."""
         return {column: name for (_, column), name in self._names.items() if column != name}
 
     def _named(self, group: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values under the names of fields, which are texts; null is an empty cell."""
+        """Return the values by field name, as texts; null is an empty cell."""
         fields: dict[str, Any] = {}
         for column, value in values.items():
             name = self._name(group, column)
@@ -76,10 +76,10 @@ class NewFields:
 
 
 class KnownFields:
-    """The fields of a task that is there already.
+    """The fields of an existing task.
 
-    is_strict: people judge the rows, so a column that is no field is refused; else it stays with
-    the row, but nothing shows it, and it is counted in `unknown`.
+    is_strict: people judge the rows, so a column that is no field is refused. Otherwise such a
+    column is stored with the row but never shown, and its rows are counted in `unknown`.
     """
 
     def __init__(self, config: TaskConfig, *, is_strict: bool):
@@ -132,7 +132,7 @@ class KnownFields:
 
 
 def field_name(column: str, taken: Iterable[str]) -> str:
-    """Return the name of a column as a field: its own, or its Latin letters and a number."""
+    """Return a column's name as a field: unchanged, or its Latin letters and a number."""
     if _NAME.fullmatch(column) and column not in taken:
         return column
     # Takes accents off their letters, to leave them out.
@@ -148,7 +148,7 @@ def field_name(column: str, taken: Iterable[str]) -> str:
 
 
 def titled(name: str, column: str) -> Mapping[str, str]:
-    """Return the title of a field: its column's name where that differs."""
+    """Return the title of a field: its column's name if that differs."""
     title = column.strip()[:LONGEST_TITLE]
     return {"label": title} if title and column != name else {}
 
@@ -158,7 +158,7 @@ def _is_talk(value: Any) -> bool:
 
 
 def _wrong_talk(config: TaskConfig, row: HistoryRow) -> str:
-    """Return why a conversation of the row is invalid; empty where all are valid."""
+    """Return why a conversation of the row is invalid; empty if all are valid."""
     groups = (("context", config.context, row.context), ("input", config.input, row.input))
     for place, components, values in groups:
         for component in components:

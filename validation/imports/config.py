@@ -34,12 +34,12 @@ def created_config(
     is_free: bool = False,
     terms: Terms = UNKNOWN_TERMS,
 ) -> str:
-    """Write a configuration in YAML, whose answers are in the field `label`.
+    """Return a configuration in YAML, whose answers are in the field `label`.
 
     context, inputs: the column of each field. labels: every answer of an author, a model or a
-    validator, in order. most_votes: on one example. talks: contexts that are conversations.
-    about_model: unless they choose labels, people judge the model's answers. is_free: answers are
-    texts, even if there are few. Raises ConfigError.
+    validator, in order. most_votes: the maximum on one example. talks: contexts that are
+    conversations. about_model: people judge the model's answers, unless they choose labels.
+    is_free: answers are texts, even if there are few. Raises ConfigError.
     """
     # A configuration needs a field, also before any row was read.
     if not context and not inputs:
@@ -76,7 +76,7 @@ def created_config(
 
 
 def are_texts(answers: Collection[str]) -> bool:
-    """Return whether answers are free texts: one is long or has several lines, or they are many."""
+    """Return whether answers are free texts: one is long or multi-line, or there are many."""
     is_long = any(len(answer) > LONGEST_LABEL or "\n" in answer for answer in answers)
     return is_long or len(answers) > MOST_LABELS
 

@@ -29,10 +29,10 @@ ANSWERS = ("multiclass", "text", "long_text", "span")
 
 
 def judged_fields(config: TaskConfig) -> OtherFields:
-    """Return the fields of a row to be judged: all that judges read, and the answers to judge.
+    """Return the fields of a row to be judged: those that judges read, and the answers to judge.
 
-    These are its author's answer and a model's.
-    Raises Refused where the task's answers are of another kind than rows can hold.
+    The answers are the author's and a model's.
+    Raises Refused if rows cannot represent the task's kind of answer.
     """
     answer = config.component(config.answer_field)
     if config.kind != "examples" or answer.type not in ANSWERS:
@@ -64,7 +64,10 @@ def judged_fields(config: TaskConfig) -> OtherFields:
 def preview_rows(
     *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
 ) -> Summary:
-    """Count what the file would add to be judged; nothing is stored. Raises Refused, FileError."""
+    """Count the rows that the file would add for judging; nothing is stored.
+
+    Raises Refused, FileError.
+    """
     if round.state == Round.State.RELEASED:
         raise Refused(_("%(round)s is released and does not change any more.") % {"round": round})
     if file_name.lower().endswith(".zip"):
@@ -76,10 +79,9 @@ def preview_rows(
 def store_rows(
     *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN_TERMS
 ) -> Stored:
-    """Store the good rows of a preview, and queue them for judges. Raises Refused.
+    """Store the valid rows of a preview, and queue them for judges. Raises Refused.
 
-    Locks the task, as every import does. A row that another one of the round has the uid of is left
-    out.
+    Locks the task, as every import does. A row whose uid another row of the round has is left out.
     """
     config = round.task.config
     options = Options(
@@ -105,7 +107,7 @@ def _told(summary: Summary, config: TaskConfig) -> Iterator[RecordLine]:
 
 
 def _row(values: Mapping[str, Any], config: TaskConfig) -> dict[str, Any]:
-    """Return a row to be judged as a row of history without votes."""
+    """Return a row to be judged as a history row without votes."""
     rest = dict(values)
     metadata = dict(rest.pop("metadata", None) or {})
     if tag := rest.pop("tag", ""):

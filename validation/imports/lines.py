@@ -23,7 +23,7 @@ OnBad = Callable[[Place, bytes, str], None]
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """A good row and its place in the file."""
+    """A valid row and its location in the file."""
 
     place: Place
     text: bytes
@@ -33,9 +33,9 @@ class ParsedLine:
 
 
 class LineReader:
-    """Reads one file. What is wrong or not kept is counted in the summary.
+    """A reader for one file. Errors and values that are not stored are counted in the summary.
 
-    is_free: the source says that answers are texts, no labels.
+    is_free: the source says that answers are free texts, not labels.
     """
 
     def __init__(self, options: Options, summary: Summary, on_bad: OnBad):
@@ -47,19 +47,19 @@ class LineReader:
     def batches(
         self, lines: Iterable[tuple[int, bytes] | RecordLine]
     ) -> Iterator[tuple[int, list[ParsedLine]]]:
-        """Yield batches of a few hundred good lines, and how many lines were read for each."""
+        """Yield batches of a few hundred valid lines, each with the number of lines read for it."""
         rest, done = iter(lines), 0
         while some := list(islice(rest, BATCH)):
             done += len(some)
             yield done, [line for numbered_line in some if (line := self._parsed(numbered_line))]
 
     def bad(self, place: Place, text: bytes, reason: str) -> None:
-        """Count and tell a line that cannot be stored."""
+        """Count and report a line that cannot be stored."""
         self._summary.bad += 1
         self._tell(place, text, reason)
 
     def check_asked(self) -> None:
-        """Raise ImportRefused where no row answers the question that was named."""
+        """Raise ImportRefused if no row answers the requested question."""
         question = self._options.question
         if question and not self._question:
             raise ImportRefused(f"The file has no answers to a question {question!r}.")
@@ -86,14 +86,14 @@ class LineReader:
         return ParsedLine(place, text, row, _digest(row), hash_context(dict(row.context)))
 
     def _row_of(self, line: RecordLine) -> HistoryRow | None:
-        """Return the row that a layout's record becomes. Raises BadRow."""
+        """Return the row for a layout's record. Raises BadRow."""
         if line.wrong:
             raise BadRow(line.wrong)
         self._check_question(line.questions)
         return row_of(line.row, self._options.task or "") if line.row else None
 
     def _check_question(self, questions: Iterable[str]) -> None:
-        """Refuse answers to a second question: they would count against those to the first."""
+        """Refuse answers to a second question, because they would count with those to the first."""
         for question in questions:
             self._question = self._question or question
             if question != self._question:
@@ -111,7 +111,7 @@ class LineReader:
 
 
 def _plain_rows(options: Options) -> tuple[str, list[str]]:
-    """Return the task that takes plain rows, if any, and its context fields, if it exists."""
+    """Return the code of the task for plain rows, if any, and the context fields if it exists."""
     code = options.task or ""
     if not (options.judge and code):
         return "", []
@@ -120,6 +120,6 @@ def _plain_rows(options: Options) -> tuple[str, list[str]]:
 
 
 def _digest(row: HistoryRow) -> str:
-    """Hash a row: the same for the same example under the same uid, without votes and answers."""
+    """Hash a row without its votes and answers, to recognise the same example under one uid."""
     text = _sorted_json([row.uid, row.context, row.input, row.author_label])
     return hashlib.sha256(text.encode()).hexdigest()[:32]

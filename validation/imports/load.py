@@ -83,12 +83,12 @@ def import_examples(
     on_bad: OnBad,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Summary:
-    """Store the examples of a file's lines, their votes and what these decide.
+    """Store the examples of a file's lines, their votes and the resulting consensus.
 
-    lines: numbered, or records of another layout with the rows that they become.
+    lines: numbered lines, or records of another layout with their rows.
 
-    Locks each task, so that imports into it stand in line. Raises ImportRefused, after all bad
-    lines were reported, when one cannot be stored; nothing is stored then.
+    Locks each task, so that imports into one task run one after another. If a line cannot be
+    stored, raises ImportRefused after all such lines were reported; nothing is stored then.
     """
     run = _Import(options, on_bad)
     for done, batch in run.lines.batches(lines):
@@ -108,7 +108,7 @@ def import_examples(
 
 
 class _Import:
-    """One run over one file."""
+    """An import of one file."""
 
     def __init__(self, options: Options, on_bad: OnBad):
         self.options = options
@@ -118,7 +118,7 @@ class _Import:
         self._rounds: dict[tuple[str, int], _ImportedRound] = {}
 
     def store(self, batch: Sequence[ParsedLine]) -> None:
-        """Store good lines; after a bad one only if such lines are left out."""
+        """Store valid lines; after an invalid line only if such lines are skipped."""
         groups: dict[tuple[str, int], list[ParsedLine]] = {}
         for line in batch:
             number = line.row.round if self.options.round is None else self.options.round
@@ -144,7 +144,7 @@ class _Import:
         return self._rounds[code, number]
 
     def finish(self) -> None:
-        """Do the steps that need all lines. Raises ImportRefused."""
+        """Run the steps that need all lines. Raises ImportRefused."""
         self.lines.check_asked()
         for code, task in self._tasks.items():
             for column, count in task.unknown.items():
@@ -157,7 +157,7 @@ class _Import:
 
 
 class _ImportedRound:
-    """A round that history goes into; closed if the import makes it."""
+    """A round that history is imported into; closed if the import creates it."""
 
     def __init__(self, task: ImportedTask, number: int, options: Options):
         self.new = 0
@@ -181,7 +181,7 @@ class _ImportedRound:
         self._first = self._last = 0
 
     def _close(self) -> None:
-        """Close a round that was only planned, so that it is judged.
+        """Close a round that was only planned, so that its examples are judged.
 
         Its owner may still open it.
         """
@@ -191,7 +191,7 @@ class _ImportedRound:
             log(self._actor, "round.closed", self.round)
 
     def _settle(self, wanted: Policy | None, created: bool) -> tuple[Policy, bool]:
-        """Return the round's policy, and whether to decide all its examples once all are stored."""
+        """Return the round's policy, and whether to decide all examples after all are stored."""
         now = policy_of(self.round)
         policy = wanted or now
         changes = not created and policy != now and self.round.examples.exists()
@@ -211,9 +211,9 @@ class _ImportedRound:
     def fresh(
         self, lines: Sequence[ParsedLine], bad: OnBad
     ) -> tuple[list[ParsedLine], list[ParsedLine]]:
-        """Split the lines into those whose uid is new to the round, and those whose uid it has.
+        """Split the lines into those with new uids, and those whose uid the round already has.
 
-        Another example under a uid that it has is bad.
+        A different example under an existing uid is invalid.
         """
         uids = [line.row.uid for line in lines]
         have = dict(self.round.examples.filter(uid__in=uids).values_list("uid", "digest"))
@@ -244,18 +244,18 @@ class _ImportedRound:
         return new_lines, again
 
     def _fitted(self, line: ParsedLine) -> ParsedLine:
-        """Return the line under the names of the task's fields. Raises BadRow."""
+        """Return the line with its columns renamed to the task's fields. Raises BadRow."""
         row = self._task.fitted(line.row)
         return replace(line, row=row, context=hash_context(dict(row.context)))
 
     def _written_here(self, uids: Iterable[str]) -> set[str]:
-        """Return the uids of examples of the site, which are exported under their uuid."""
+        """Return the uids of examples written on the site, which are exported under their uuid."""
         maybe = [uid for uid in uids if UUID.fullmatch(uid)]
         written = self.round.examples.filter(uid__isnull=True, uuid__in=maybe)
         return {str(uuid) for uuid in written.values_list("uuid", flat=True)}
 
     def later_votes(self, lines: Sequence[ParsedLine]) -> Iterator[tuple[ParsedLine, int]]:
-        """Yield the lines of stored examples that have votes which are not stored, and how many."""
+        """Yield lines of stored examples with votes to add, and the number of these votes."""
         uids = [line.row.uid for line in lines if line.row.votes]
         # Counted, as unknown people may have cast equal votes.
         stored: dict[str, Counter[tuple[str | None, str, str]]] = {}
@@ -328,7 +328,7 @@ class _ImportedRound:
             Table(Consensus, CONSENSUS).insert(self._consensus(ids, rows))
 
     def _keep_media(self, rows: Sequence[HistoryRow]) -> None:
-        """Raise ImportRefused when a picture or recording that a row names is not stored."""
+        """Raise ImportRefused if a picture or recording that a row names is not stored."""
         values: list[Any] = []
         for row in rows:
             values += row.context.values()
@@ -351,9 +351,9 @@ class _ImportedRound:
                 yield pk, self.round.pk, *columns, self._now if columns[-1] else None
 
     def _contexts(self, lines: Sequence[ParsedLine]) -> Mapping[str, int]:
-        """Return contexts' ids by digest.
+        """Return contexts' ids by digest; create missing contexts.
 
-        New ones are retired, so that nobody writes about them.
+        New contexts are retired, so that nobody writes about them.
         """
         contexts = {line.context: line.row.context for line in lines}
         stored_contexts = self.round.contexts.filter(digest__in=contexts)
@@ -411,7 +411,8 @@ class _ImportedRound:
     def _mark_queue(self) -> None:
         """Mark the examples of a round that is only history, so that they are never queued.
 
-        Where people write too, the queue looks once more: ids of writers may lie between ours.
+        If people also write in the round, the queue checks it again, because ids of their examples
+        may lie between imported ones.
         """
         stored = RoundPolicy.objects.filter(round=self.round)
         if self._is_history():
@@ -434,7 +435,7 @@ def _outcome(row: HistoryRow) -> str:
 def _vote_rows(
     ids: Sequence[int], rows: Sequence[HistoryRow], people: Mapping[str | None, int]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the columns VOTE of each vote on each example."""
+    """Yield the values of the columns VOTE for each vote on each example."""
     for pk, row in zip(ids, rows, strict=True):
         for vote in row.votes:
             metadata = _json(_metadata(vote))
@@ -449,7 +450,7 @@ def _decided(
     model_label: str | None,
     fooled: bool | None,
 ) -> tuple[Any, ...]:
-    """Return the columns of a consensus that its votes decide, from `state` to `decided_by`."""
+    """Return the consensus columns that the votes determine, from `state` to `decided_by`."""
     votes = [Vote(label or None, verdict or None) for label, verdict in pattern]  # type: ignore[arg-type]
     decision = decide(votes, policy)
     outcome = Example.Outcome.UNKNOWN if fooled is None else OUTCOMES[fooled]

@@ -38,7 +38,7 @@ Answer = Annotated[str, Field(min_length=1, max_length=5000)]
 def _as_said(value: Any) -> Any:
     """Return an answer as a label is written: 1 and 1.0 are "1".
 
-    Other kinds stay, to be refused.
+    Values of other types are returned unchanged, to be refused.
     """
     text = label_text(value)
     return value if text is None else text
@@ -48,13 +48,13 @@ Said = Annotated[str, BeforeValidator(_as_said)]
 
 
 class _Part(BaseModel):
-    """An object of the line; each field must be there, and no other."""
+    """An object of the line; all fields are required, and no others are allowed."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class ModelPrediction(_Part):
-    """What the model in the loop answered; probs: label to probability."""
+    """The answer of the model in the loop; probs: label to probability."""
 
     model: Id
     label: Said
@@ -62,7 +62,7 @@ class ModelPrediction(_Part):
 
 
 class ImportedVote(_Part):
-    """A vote of a worker (None: an unknown person); either the label or the verdict is filled."""
+    """A vote of a worker (None: an unknown person), with either a label or a verdict."""
 
     worker: Id | None
     label: Annotated[Answer, BeforeValidator(_as_said)] = ""
@@ -80,7 +80,7 @@ class ImportedVote(_Part):
 
 
 class HistoryRow(_Part):
-    """One example with its votes. What the source does not tell is None."""
+    """One example with its votes. Values that the source does not contain are None."""
 
     task: str = Field(pattern="^[a-z0-9][a-z0-9-]*$")
     # To the largest number that the database's column holds.
@@ -99,7 +99,7 @@ class HistoryRow(_Part):
 
     @property
     def fooled(self) -> bool | None:
-        """Return whether the model was wrong: by the source, or by the labels; None: unknown."""
+        """Return whether the model was wrong, by the source or by the labels; None if unknown."""
         if self.answer is None or self.model_wrong is None:
             return self._compared
         return self.model_wrong
@@ -108,7 +108,7 @@ class HistoryRow(_Part):
     def _compared(self) -> bool | None:
         """Return whether the author's label differs from the model's.
 
-        None where either is unknown.
+        None if either is unknown.
         """
         if self.answer is None:
             return None
@@ -120,7 +120,8 @@ class HistoryRow(_Part):
     def _agrees_with_model_wrong(self, about: ValidationInfo) -> Self:
         """Check that `model_wrong` agrees with the labels.
 
-        Null is always right: the source need not state it. A layout's source has its own rule.
+        Null is always valid, since the source need not state it. Another layout's source has its
+        own rule.
         """
         if self.model_wrong in (None, self._compared) or about.context == TOLD:
             return self
@@ -147,11 +148,11 @@ UNTOLD: Mapping[str, Any] = {
 
 
 def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> HistoryRow:
-    """Parse the row that a line of JSON in UTF-8 holds. Raises BadRow.
+    """Parse a line of JSON in UTF-8 as a row. Raises BadRow.
 
     task: the code of the task in which people judge the rows. There a row may also be plain: it
-    holds no objects and no lists, and its fields are what people read; context: those of them that
-    belong to the task's contexts.
+    contains no objects and no lists, and its fields are what people read. context: the fields of a
+    plain row that belong to the task's contexts.
     """
     data = _read(line)
     if task and not any(isinstance(value, dict | list) for value in data.values()):
@@ -160,12 +161,12 @@ def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> Hi
 
 
 def row_of(record: Mapping[str, Any], task: str) -> HistoryRow:
-    """Build the row of a record in another layout; the rest is unknown. Raises BadRow."""
+    """Build a row from a record in another layout, with None for missing values. Raises BadRow."""
     return _checked({"task": task, **UNTOLD, **record}, TOLD)
 
 
 def one_vote_each(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
-    """Return the row with only the last vote of each named person, and who had voted before."""
+    """Return the row with only each named person's last vote, and a worker id per removed vote."""
     # Later votes take the place of earlier ones.
     last = {vote.worker: place for place, vote in enumerate(row.votes)}
     votes, again = [], []
@@ -178,7 +179,7 @@ def one_vote_each(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
 
 
 def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
-    """Return the row with the exact text of the task's labels; others stay as they are."""
+    """Return the row with labels spelled as in the task; other answers are unchanged."""
 
     def spelling(label: str) -> str:
         return label_of(label, labels) or label
@@ -193,9 +194,10 @@ def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
 
 
 def _composed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row with its texts in NFC, and spans where they are in these.
+    """Return the row with its texts in NFC, and its spans adjusted to these.
 
-    Its uid and the ids of authors and validators stay, since others know the row by them.
+    Its uid and the ids of authors and validators are unchanged, because other systems know the row
+    by them.
     """
     context, metadata = data.get("context"), data.get("metadata")
     values = context.values() if isinstance(context, Mapping) else ()
@@ -224,10 +226,10 @@ def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
 
 
 def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dict[str, Any]:
-    """Convert a plain row to one of history without votes.
+    """Convert a plain row to a history row without votes.
 
-    `label` is the author's; without `uid` one follows from the row itself, so that importing it
-    once more adds nothing.
+    `label` is the author's. Without `uid`, one is derived from the row, so that importing it again
+    adds nothing.
     """
     text = {name: value if isinstance(value, str) else json.dumps(value)
             for name, value in plain.items() if value is not None}  # fmt: skip
@@ -242,7 +244,7 @@ def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dic
 
 
 def _reason(problem: ErrorDetails) -> str:
-    """Describe the field, what is wrong with it, and how to fix it."""
+    """Describe the invalid field, the error in it, and how to fix it."""
     kind, message, place = problem["type"], problem["msg"], problem["loc"]
     parent = ".".join(map(str, place[:-1])) or "the line"
     if kind == "missing":
@@ -302,7 +304,7 @@ _decoder = json.JSONDecoder(
 
 
 def _check_storable(data: Mapping[str, Any]) -> None:
-    """Refuse what no database stores: the null character, and half of a surrogate pair."""
+    """Refuse what no database stores: the null character, and unpaired surrogates."""
     for name, value in data.items():
         # A backslash that is escaped itself begins no escape.
         text = json.dumps([name, value], ensure_ascii=False).replace("\\\\", "")

@@ -13,29 +13,29 @@ LATER_VOTES = "votes on examples that were imported before; import them into ano
 
 @dataclass
 class Left:
-    """The count of one kind, and the places of the first few."""
+    """The number of rows of one kind, and the locations of the first few."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)
 
     def add(self, place: Place, count: int) -> None:
-        """Count more of it."""
+        """Count further rows and record their location."""
         self.count += count
         if len(self.places) < MOST_PLACES:
             self.places.append(str(place))
 
     def said(self, what: str) -> str:
-        """Return the count, what it counts, and the first places."""
+        """Return the count with what it counts, and the first locations."""
         more = ", …" if self.count > len(self.places) else ""
         return f"{self.count:,} {what} ({', '.join(self.places)}{more})"
 
 
 @dataclass
 class Summary:
-    """How many of a file's lines were new, known and bad; `rounds`: new examples by round.
+    """The numbers of new, known and invalid lines in a file; `rounds`: new examples by round.
 
-    left: what of the good lines is not kept, by its name. noted: what is kept but should be known.
-    renamed: the fields of columns that no field can be called by.
+    left: what of the valid lines is not stored, by name. noted: what is stored but worth reporting.
+    renamed: the fields of columns whose names no field can have.
     """
 
     new: int = 0
@@ -47,15 +47,15 @@ class Summary:
     renamed: dict[str, str] = field(default_factory=dict)
 
     def leave(self, what: str, place: Place, count: int = 1) -> None:
-        """Count what is not kept."""
+        """Count something that is not stored."""
         self.left.setdefault(what, Left()).add(place, count)
 
     def note(self, what: str, place: Place, count: int = 1) -> None:
-        """Count what is kept and should be known."""
+        """Count something that is stored but worth reporting."""
         self.noted.setdefault(what, Left()).add(place, count)
 
     def notes(self) -> list[str]:
-        """Return a sentence for each renamed column, and each kind of rows reported or left out."""
+        """Return a sentence for each renamed column, and each kind of rows noted or left out."""
         return [
             *(
                 f"The column {column!r} is the field {name}."

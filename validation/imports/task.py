@@ -29,18 +29,18 @@ MOST_REMEMBERED = 100_000
 
 
 class ImportRefused(Exception):
-    """The file cannot be imported; the message says why and what to do."""
+    """Raised when the file cannot be imported; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of an import. task, round, policy: None leaves it to the rows and the task.
+    """The options of an import. task, round, policy: if None, the rows and the task decide.
 
-    owner: the address of whom a task that is made belongs to; empty: the only superuser.
-    judge: people judge the examples on the site. labels: what they choose from in a task that is
-    made, beside the labels of the rows. is_free: answers are texts in a task that is made.
-    question: whose answers are read, where a layout has several. terms: what is kept with the rows;
-    a task that is made gets the licence and how to cite them. actor: whom the log names. dry_run:
+    owner: the email address of the owner of a created task; empty for the only superuser.
+    judge: people judge the examples on the site. labels: the choices in a created task, in addition
+    to the labels of the rows. is_free: answers in a created task are free texts.
+    question: the question whose answers are read, if a layout has several. terms: stored with the
+    rows; a created task gets the licence and the citation. actor: the person in the log. dry_run:
     nothing is stored.
     """
 
@@ -73,7 +73,7 @@ def _owner(address: str) -> User:
 
 
 class ImportedTask:
-    """A task, locked until the transaction ends. Made here, it gets what the rows show of it."""
+    """A task, locked until the transaction ends. A created task is configured from its rows."""
 
     def __init__(self, code: str, options: Options):
         self._policy = options.policy
@@ -129,7 +129,7 @@ class ImportedTask:
 
     @property
     def unknown(self) -> Mapping[str, int]:
-        """Return the columns that are no fields of the task, and how many rows have them."""
+        """Return the columns that are not fields of the task, and how many rows have them."""
         return self._fields.unknown
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
@@ -137,7 +137,7 @@ class ImportedTask:
         return self._fields.fitted(row)
 
     def inputs(self, row: HistoryRow) -> dict[str, Any]:
-        """Return the author's inputs, with their label under the task's answer field."""
+        """Return the author's inputs, with the author's label under the task's answer field."""
         self._rows += 1
         self._claims += row.author_label is not None
         self._answers += row.answer is not None
@@ -148,9 +148,9 @@ class ImportedTask:
         return {**row.input, self.field: self._answer(row, row.author_label)}
 
     def _answer(self, row: HistoryRow, label: str) -> Any:
-        """Return the answer.
+        """Return the answer in the form that the task stores.
 
-        A span where the row gives the character of a context text at which it starts.
+        It is a span if the row gives the character of a context text at which the answer starts.
         """
         start = row.metadata.get(f"{self.field}_start")
         # The type itself, as `isinstance` takes true for a whole number.
@@ -170,7 +170,7 @@ class ImportedTask:
             self._labels |= {vote.label for vote in row.votes if vote.label}
 
     def people(self, rows: Sequence[HistoryRow]) -> Mapping[str | None, int]:
-        """Return annotators by the ids that the rows name; create new ones."""
+        """Return annotators by the ids in the rows; create missing ones."""
         workers: set[str] = set()
         for row in rows:
             workers |= {vote.worker for vote in row.votes if vote.worker is not None}
@@ -202,7 +202,7 @@ class ImportedTask:
         self._people |= {names[name]: pk for name, pk in ids_by_name.items()}
 
     def targets(self, rows: Iterable[HistoryRow]) -> Mapping[str, tuple[int, int]]:
-        """Return target and version of the models that the rows name; create new ones."""
+        """Return the target and version of each model named in the rows; create missing ones."""
         for model in {row.answer.model for row in rows if row.answer} - self._targets.keys():
             target, _ = TargetModel.objects.get_or_create(
                 task=self.task,
@@ -214,9 +214,9 @@ class ImportedTask:
         return self._targets
 
     def finish(self, *, is_free: bool) -> None:
-        """Give a task that was made here the configuration that its rows show.
+        """Give a created task a configuration derived from its rows.
 
-        is_free: their source says that the answers are texts.
+        is_free: the source says that the answers are free texts.
         """
         if self._created:
             self._configure(is_free and not self._offered)
@@ -224,7 +224,7 @@ class ImportedTask:
             self._check_judgeable()
 
     def _check_offered(self) -> None:
-        """Raise ImportRefused where an existing task has other labels than requested."""
+        """Raise ImportRefused if an existing task has other labels than requested."""
         field = label_field(self.task.config)
         labels = [label.value for label in self.task.config.labels(field)] if field else []
         if any(label_of(label, labels) is None for label in self._offered):
@@ -234,7 +234,7 @@ class ImportedTask:
             )
 
     def _check_judgeable(self) -> None:
-        """Raise ImportRefused where judges would be asked about something that a row lacks."""
+        """Raise ImportRefused if the question to judges needs a value that a row lacks."""
         config = self.task.config
         if label_field(config):
             return
@@ -275,7 +275,7 @@ class ImportedTask:
         self.task.config_text = text
 
     def _refuse_alike(self) -> None:
-        """Raise ImportRefused for answers that would be labels, and that count as equal."""
+        """Raise ImportRefused for different answers that would be equal as labels."""
         labels = [*dict.fromkeys([*self._offered, *sorted(self._labels)])]
         alike = next(alike_labels(labels), None)
         if alike is not None:
@@ -287,7 +287,7 @@ class ImportedTask:
 
 
 def fitting(name: str, longest: int) -> str:
-    """Return the name, or its beginning and a digest of it."""
+    """Return the name, shortened to `longest` characters with a digest if necessary."""
     if len(name) <= longest:
         return name
     # 17 characters are a hyphen and 16 of the digest.
@@ -295,7 +295,7 @@ def fitting(name: str, longest: int) -> str:
 
 
 def _target_name(code: str, model: str) -> str:
-    """Join a task and a model to one name; no code holds the underscore between them."""
+    """Join the codes of a task and a model; no code contains the underscore between them."""
     name = f"{code}_{model}"
     if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
         return name

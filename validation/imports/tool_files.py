@@ -36,7 +36,10 @@ LONGEST_NAME = 100
 
 @dataclass(frozen=True)
 class Wanted:
-    """The reading of a file. question: whose answers are the votes; judge: people judge here."""
+    """The options for reading a file.
+
+    question: the question whose answers are the votes. judge: people judge the examples here.
+    """
 
     layout: str
     question: str = ""
@@ -54,10 +57,10 @@ class Brought:
 def import_answers(
     *, round: Round, path: Path, file_name: str, wanted: Wanted, actor: User, dry_run: bool
 ) -> Brought:
-    """Store the good examples of a file with their votes; dry_run: only say what would be stored.
+    """Store the valid examples of a file with their votes. dry_run: only return the summary.
 
-    Locks the task, as every import does. Labels and votes that a blind owner brings are known to
-    them. Raises Refused, FileError.
+    Locks the task, as every import does. A blind owner knows the labels and votes that they import.
+    Raises Refused, FileError.
     """
     if round.state == Round.State.RELEASED:
         message = _("%(round)s is released and does not change any more.")
@@ -91,7 +94,7 @@ def import_answers(
 def _lines(
     path: Path, file_name: str, wanted: Wanted
 ) -> Iterator[Iterator[tuple[int, bytes]] | Iterator[RecordLine]]:
-    """Yield the lines of an upload, which is stored under a name without an ending."""
+    """Yield the lines of an upload, whose stored name has no file extension."""
     form = FORMATS.get(wanted.layout)
     if form is None:
         with path.open("rb") as file:

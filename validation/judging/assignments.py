@@ -29,7 +29,7 @@ from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validatio
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a round's queue that a validator may be given."""
+    """The part of a round's queue that is open to a validator."""
 
     round: int
     validator: Annotator
@@ -39,9 +39,9 @@ class Part:
     """For others; there a place is free once it is none of theirs."""
 
     def has_room(self) -> bool:
-        """Return whether the validator may get another example, in the transaction that gives it.
+        """Return whether the validator may get another example, in the transaction that leases it.
 
-        Where a number bounds that, it locks the validator, so that two tabs get no more.
+        If a number limits the assignment, locks the validator, so that two tabs get no more.
         """
         # Mostly so; then there is neither a lock nor a query.
         if self.assignment is None or self.assignment.amount is None:
@@ -58,7 +58,7 @@ class Part:
 
     @property
     def words(self) -> str:
-        """Describe the validator's progress with their assignment here; empty: they have none."""
+        """Describe the validator's progress with their assignment here; empty without one."""
         return (
             progress_words(self.assignment, _given(self.assignment, self.validator))
             if self.assignment
@@ -67,7 +67,7 @@ class Part:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the validator has judged as many as requested."""
+        """Return whether the validator has judged as many examples as requested."""
         most = self.assignment.amount if self.assignment else None
         return most is not None and _given(self.assignment, self.validator) >= most  # type: ignore[arg-type]
 
@@ -77,9 +77,9 @@ Parts = Callable[[int], Part]
 
 
 def parts_of(validator: Annotator, task: Task) -> Parts:
-    """Return what the validator may be given of each round, by its id.
+    """Return the part of each round that is open to the validator, by round id.
 
-    One query, for all rounds.
+    One query for all rounds.
     """
     judging = _judging(task)
 
@@ -96,12 +96,12 @@ def parts_of(validator: Annotator, task: Task) -> Parts:
 
 
 def whole_rounds(validator: Annotator) -> Parts:
-    """Return each round, by its id, as a whole: nobody in the task has an assignment to judge."""
+    """Return every round as a whole, by id: for tasks without assignments to judge."""
     return lambda round: Part(round, validator)
 
 
 def is_asked_no_more(validator: Annotator, task: Task) -> bool:
-    """Return whether the validator has judged as many as requested, in a round of the task."""
+    """Return whether the validator has finished their assignment in some round of the task."""
     round_part = parts_of(validator, task)
     return any(round_part(round.pk).is_done for round in judged_rounds(task))
 
@@ -112,9 +112,9 @@ def _judging(task: Task) -> QuerySet[Duty]:
 
 
 def _shares_of(assignments: Collection[Duty], round: int) -> dict[Duty, Sequence[Span]]:
-    """Return the places that each share of a round has.
+    """Return the spans of queue keys of each share of a round.
 
-    Shares of all rounds count where the round has none of its own.
+    Shares of all rounds apply if the round has none of its own.
     """
     for which in (round, None):
         matching = [
@@ -130,7 +130,7 @@ def _shares_of(assignments: Collection[Duty], round: int) -> dict[Duty, Sequence
 
 
 def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
-    """Return the places kept for others who can come, until the end of the day they are due."""
+    """Return the spans reserved for other people who may judge, until the end of their due date."""
     day = today()
     kept_places: list[Kept] = []
     for assignment, places in shares.items():
@@ -143,7 +143,7 @@ def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
 
 
 def _given(assignment: Duty, validator: Annotator) -> int:
-    """Count the validator's judged examples since the assignment was set, gold among them."""
+    """Count the examples that the validator has judged since the assignment was set, with gold."""
     own = {"validator": validator, "created_at__gte": assignment.set_at}
     votes = Validation.objects.filter(within(assignment, "example__round"), **own).count()
     return (
@@ -156,21 +156,22 @@ def _given(assignment: Duty, validator: Annotator) -> int:
 
 @dataclass(frozen=True)
 class Progress:
-    """An assignment with the work that was done for it."""
+    """An assignment with the amount of work done for it."""
 
     assignment: Duty
     standing: Standing
 
     @property
     def state(self) -> str:
-        """Return over, done, late or open."""
+        """Return `over`, `done`, `late` or `open`."""
         return self.standing.state(today())
 
 
 def progress_of(assignments: QuerySet[Duty], me: User | None = None) -> list[Progress]:
-    """Return each person's progress; three queries for any number of assignments.
+    """Return the progress of each assignment. Three queries for any number of assignments.
 
-    Of everybody's assignments: the progress of `me`, or else of all, which has no end.
+    For assignments to everybody: the progress of `me`, or else of all people together, without an
+    end.
     """
     rows = list(
         assignments.select_related("task", "round", "person__annotator").annotate(
@@ -187,10 +188,10 @@ def progress_of(assignments: QuerySet[Duty], me: User | None = None) -> list[Pro
 
 
 def assignments_of(user: User) -> list[Progress]:
-    """Return the person's assignments, by name or as a member like everybody; the next day first.
+    """Return the person's assignments, their own and those to all members, by due date.
 
-    Of a task that everybody sees also what is asked of everybody, while its round takes such work
-    or once the person has begun.
+    For a task that everybody can see, includes those to everybody, if its round accepts such work
+    now or once the person has begun.
     """
     roles = TaskMember.objects.standing().filter(user=user).values_list("task", "role")
     role_by_task = dict(roles)
@@ -216,7 +217,7 @@ def assignments_of(user: User) -> list[Progress]:
 
 
 def _is_live() -> Q:
-    """Return the condition that a round of the assignment's task takes such work now."""
+    """Return the condition that a round of the assignment's task accepts such work now."""
     rounds = Round.objects.filter(task=OuterRef("task"))
     writing, judging = rounds.filter(state=Round.State.OPEN), rounds.filter(state__in=JUDGED_STATES)
     return Q(Exists(writing), kind=Duty.Kind.WRITE) | Q(Exists(judging), kind=Duty.Kind.JUDGE)
@@ -253,7 +254,7 @@ def _is_over(round: Round | None, kind: str) -> bool:
 
 
 def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> Any:
-    """Count rows since the assignment was set, mine, its person's or everybody's, in its rounds."""
+    """Count rows since the assignment was set, in its rounds, by me, its person or everybody."""
     # An assignment of everybody names no person: then each row matches by its own author.
     person = me.pk if me else Coalesce(OuterRef("person"), F(f"{who}__user"))
     rows = model.objects.filter(
@@ -266,9 +267,9 @@ def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> An
 
 
 def _left(shares: Sequence[Duty]) -> dict[int, int]:
-    """Count by assignment the examples of a member's share that wait for them now. Three queries.
+    """Count by assignment the examples of a member's share that they can judge now. Three queries.
 
-    Without those that are not yet queued, which no query counts.
+    Without examples that are not queued yet, which no query can count.
     """
     tasks = {assignment.task_id for assignment in shares}
     if not tasks:
@@ -305,7 +306,7 @@ def _left(shares: Sequence[Duty]) -> dict[int, int]:
 
 
 def _not_by(person: int | None) -> Q:
-    """Return the condition that the person neither wrote, saw, judged nor skipped an item."""
+    """Return the condition that the person has not written, seen, judged or skipped an item."""
     own = {"example": OuterRef("pk"), "validator__user": person}
     shown_elsewhere = ShownExample.objects.filter(example=OuterRef("pk"), annotator__user=person)
     return Q(
@@ -317,5 +318,5 @@ def _not_by(person: int | None) -> Q:
 
 
 def due_before(progress: Progress) -> date:
-    """Return a sort key by the due day; assignments without one come last."""
+    """Return a sort key by due date; assignments without one come last."""
     return progress.assignment.due_on or date.max

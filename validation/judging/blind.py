@@ -21,19 +21,19 @@ from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
 
 
 class NotBlind(NotAllowed):
-    """Refusal of a judge who may read the task's labels."""
+    """Raised for a judge who may read the task's labels."""
 
     code = "not_blind"
 
 
 class AlreadyShown(NotAllowed):
-    """Refusal of a judge who has seen this example with its answer outside the queue."""
+    """Raised for a judge who has seen this example with its answer outside the queue."""
 
     code = "already_shown"
 
 
 def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
-    """Return what the author wrote, by field, without what tells their claim."""
+    """Return the author's inputs by field, without fields that reveal their claim."""
     return {
         name: value
         for name in config.judged_fields
@@ -50,9 +50,10 @@ def words_shown(config: TaskConfig, example: Example) -> int:
 def questions(
     config: TaskConfig, vote: ValidatorAnswer | None, example: Example
 ) -> list[Component]:
-    """Return the task's questions that follow a vote; None: a flag that is about to be raised.
+    """Return the task's questions after a vote. vote: None for a flag about to be raised.
 
-    Before a vote, conditions on the author's choices are ignored: they would reveal the label.
+    Before a vote, conditions on the author's choices are ignored, because they would reveal the
+    label.
     """
     verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
     inputs = {} if vote is None and label_field(config) else example.inputs
@@ -67,7 +68,7 @@ def questions(
 
 
 def _in_their_language(component: Component) -> Component:
-    """Translate our own question; the owner's stays as it is."""
+    """Translate a built-in question; an owner's question is unchanged."""
     if component.name != CORRECTION_FIELD:
         return component
     return component.model_copy(update={"label": _("What is the right answer?")})
@@ -76,7 +77,7 @@ def _in_their_language(component: Component) -> Component:
 def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> str:
     """Return the vote as a verdict on the author's label.
 
-    Its own verdict, or whether both labels are the same.
+    This is the vote's own verdict, or whether its label equals the author's.
     """
     field = label_field(config)
     if vote.verdict or field is None:
@@ -88,16 +89,16 @@ def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> s
 def asks_reveal(config: TaskConfig, vote: ValidatorAnswer) -> bool:
     """Return whether the author's label is shown after this vote.
 
-    Not after a flag or "cannot tell".
+    It is not shown after a flag or "cannot tell".
     """
     return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
 
 
 def reveals_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
-    """Return whether the step after this vote reveals part of the author's label, so it is final.
+    """Return whether the step after this vote partly reveals the author's label, so it is final.
 
-    So do questions that are asked only for some labels, or only of people who agree with the
-    author.
+    Questions asked only for some labels, or only of people who agree with the author, reveal it
+    too.
     """
     conditions = [c.when for c in config.judge_questions if c.when] if label_field(config) else []
     agreement = (Verdict.CORRECT, Verdict.INCORRECT) if vote.label else ()
@@ -107,19 +108,19 @@ def reveals_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
 
 
 def is_final(answer: Validation | GoldAnswer, task: Task) -> bool:
-    """Return whether an answer cannot be taken back, because the right one was revealed."""
+    """Return whether an answer cannot be undone, because the correct one was revealed."""
     if isinstance(answer, GoldAnswer) and gold.is_revealed(answer, task):
         return True
     return reveals_label(task.config, answer)
 
 
 def reads_labels(validator: Annotator, task: Task) -> bool:
-    """Return whether the person may read the task's labels, and so judges nothing of it."""
+    """Return whether the person may read the task's labels, and so may not judge it."""
     return validator.user is not None and can_read(validator.user, task)
 
 
 def may_judge(validator: Annotator, task: Task) -> bool:
-    """Return whether the person may judge the task, blindly, as `check_may_judge` decides."""
+    """Return whether the person may judge the task blindly, by the rules of `check_may_judge`."""
     if validator.user is None:
         return True
     is_asked = can_judge(validator.user, task) and at_work(validator, task)
@@ -138,7 +139,7 @@ def is_still_noted(validator: Annotator, task: Task) -> bool:
 def check_may_judge(validator: Annotator, task: Task) -> None:
     """Raise NotBlind for people who may read the task's labels, NotAllowed for other roles.
 
-    NotAllowed also for people of a panel who are not at work in a study of the task, and
+    Raises NotAllowed also for people of a panel who are not working in a study of the task, and
     Unconfirmed for people whose votes do not count.
     """
     if reads_labels(validator, task):

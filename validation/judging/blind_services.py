@@ -24,10 +24,10 @@ BATCH = 5000
 def begin_blind(*, task: Task, owner: User) -> BlindJudging:
     """Let an owner judge their task, and hide labels and votes from them until they end it.
 
-    What they could read until now they never judge. First everything is hidden, in a transaction
-    of its own; then what tells somebody's label or vote is noted; only then they may vote. So no
-    vote arrives that they read between the two. Where the second part fails, call it again. Locks
-    the member, so that two tabs begin it once. Raises Refused.
+    They never judge examples whose labels or votes they could read before. The first transaction
+    hides everything; then examples that reveal a label or vote are recorded; only then may the
+    owner vote. So they cannot read a vote that arrives between the two. If the second part fails,
+    call again. Locks the member, so that two tabs begin it once. Raises Refused.
     """
     if not may_be_blind(owner, task):
         raise Refused(_("Only a member who owns this task can judge it blind."), code="owners")
@@ -45,7 +45,7 @@ def begin_blind(*, task: Task, owner: User) -> BlindJudging:
 
 @transaction.atomic
 def _hidden_from(task: Task, owner: User, annotator: Annotator) -> BlindJudging:
-    """Begin the time of blind judging, or return the current one."""
+    """Begin a period of blind judging, or return the current one."""
     # Of two tabs the second waits, and finds that the time has begun.
     members = TaskMember.objects.select_for_update(of=("self",), no_key=True)
     member = members.get(task=task, user=owner)
@@ -60,7 +60,10 @@ def _hidden_from(task: Task, owner: User, annotator: Annotator) -> BlindJudging:
 
 @transaction.atomic
 def end_blind(*, task: Task, owner: User) -> None:
-    """Show an owner labels and votes again, which ends their judging. Two updates, no lock."""
+    """End an owner's blind judging, so that they see labels and votes again.
+
+    Two updates, no lock.
+    """
     # Of two tabs only the first ends it, and only that is logged.
     if TaskMember.objects.filter(task=task, user=owner, is_blind=True).update(is_blind=False):
         log(owner, "blind.ended", task)
@@ -80,7 +83,7 @@ def _forget_roles(task: Task) -> None:
 
 
 def told_examples(task: Task, annotator: Annotator) -> QuerySet[Example]:
-    """Select the examples to judge that reveal their author's label, or others' votes.
+    """Select the examples to judge whose author's label or votes the person could read.
 
     Rows that were imported without any label and have no vote reveal nothing.
     """
@@ -96,7 +99,7 @@ def told_examples(task: Task, annotator: Annotator) -> QuerySet[Example]:
 
 
 def has_claim(config: TaskConfig) -> Q:
-    """Return the condition that an example has something hidden from judges before they vote."""
+    """Return the condition that an example has a claim that is hidden from judges."""
     hidden = [field.name for field in config.input if field.name not in config.judged_fields]
     # Matches nothing, as the start of a chain of conditions joined by OR.
     condition = Q(pk__in=[])
@@ -111,7 +114,7 @@ def has_claim(config: TaskConfig) -> Q:
 
 
 def note_told_examples(annotator: Annotator, examples: QuerySet[Example]) -> None:
-    """Store that the person could read these examples; as `note_shown_examples`."""
+    """Record that the person could read these examples; see `note_shown_examples`."""
     ids = examples.values_list("pk", flat=True).iterator(chunk_size=BATCH)
     while some := list(islice(ids, BATCH)):
         note_shown_examples(annotator=annotator, examples=some, way=ShownExample.Way.ROLE)

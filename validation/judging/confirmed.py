@@ -15,7 +15,7 @@ from tasks.models import Task
 
 
 class Unconfirmed(NotAllowed):
-    """Refusal until the person has confirmed their email address."""
+    """Raised for a person who has not confirmed their email address."""
 
     code = "unconfirmed"
 
@@ -23,8 +23,8 @@ class Unconfirmed(NotAllowed):
 def may_decide(annotator: Annotator, task: Task) -> bool:
     """Return whether the person's votes count in the task.
 
-    For people of a study they do while it has them work; it knows them by itself. No query where
-    nobody signs in without a confirmed address, or none is asked for.
+    Votes of a study's participants count while the study has work for them, because the study knows
+    them. No query if a confirmed address is needed to sign in, or never needed.
     """
     user = annotator.user
     if user is None or user.is_of_panel or settings.UNCONFIRMED_VOTES:
@@ -35,6 +35,6 @@ def may_decide(annotator: Annotator, task: Task) -> bool:
 
 
 def check_may_decide(annotator: Annotator, task: Task) -> None:
-    """Raise Unconfirmed where the person's votes do not count."""
+    """Raise Unconfirmed if the person's votes do not count."""
     if not may_decide(annotator, task):
         raise Unconfirmed(_("Confirm your e-mail address on your account page before you vote."))

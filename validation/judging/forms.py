@@ -17,7 +17,7 @@ from validation.models import Validation
 
 
 class KeyedRadios(forms.RadioSelect):
-    """Radios that the keys 1 to 9 choose in keyboard mode."""
+    """Radio buttons with the keys 1 to 9 as shortcuts in keyboard mode."""
 
     def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(*args, **kwargs)
@@ -29,7 +29,7 @@ class KeyedRadios(forms.RadioSelect):
 
 
 class VoteForm(forms.Form):
-    """One answer to one example."""
+    """A form for a vote on one example."""
 
     example = forms.UUIDField(widget=forms.HiddenInput)
     answer = forms.ChoiceField(
@@ -52,13 +52,13 @@ class VoteForm(forms.Form):
 
     @property
     def vote(self) -> Vote:
-        """Return the chosen answer, once the form is valid."""
+        """Return the chosen answer. Call only on a valid form."""
         kind, _, value = self.cleaned_data["answer"].partition(":")
         return Vote(label=value) if kind == "label" else Vote(verdict=value)
 
 
 class DecisionForm(VoteForm):
-    """An expert's answer to one example, and what its author reads about it."""
+    """A form for an expert's decision on one example, with a comment for its author."""
 
     example = None  # type: ignore[assignment]  # the address names it
     reason = forms.CharField(
@@ -84,7 +84,7 @@ class DecisionForm(VoteForm):
 
 
 class QuestionForm(ComponentForm):
-    """The task's questions to validators, with the fields of a subclass."""
+    """A form for the task's questions to validators, with the fields of a subclass."""
 
     def clean(self) -> dict[str, Any]:
         super().clean()
@@ -96,7 +96,7 @@ class QuestionForm(ComponentForm):
 
 
 def flag_reasons(config: TaskConfig) -> list[tuple[str, str]]:
-    """List what can be wrong with an example; a passage only where the task gives one."""
+    """List the possible problems of an example; the passage only if the task has passages."""
     broken = Validation.FlagReason.BROKEN
     has_passage = config.gives == "passage"
     reasons = Validation.FlagReason.choices
@@ -128,7 +128,7 @@ class FlagForm(QuestionForm):
 
     @property
     def said(self) -> dict[str, Any]:
-        """Return the flag as `services.cast_validation` takes it, once the form is valid."""
+        """Return the flag as arguments for `cast_validation`. Call only on a valid form."""
         return {
             "vote": Vote(verdict="flagged"),
             "flag_reason": self.cleaned_data["flag_reason"],
@@ -138,7 +138,7 @@ class FlagForm(QuestionForm):
 
 
 class AfterForm(QuestionForm):
-    """A form for after the vote: whether to keep it, and the task's questions."""
+    """A form for the step after the vote: whether to keep the vote, and the task's questions."""
 
     def __init__(
         self,

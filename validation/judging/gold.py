@@ -34,7 +34,7 @@ EVERY = 12
 
 
 def _unseen() -> QuerySet[Gold]:
-    """Select the task's gold that a validator has seen neither here nor elsewhere."""
+    """Select the task's gold items that a validator has not seen, here or elsewhere."""
     this, validator = OuterRef("example"), Slot("validator")
     # An answer ends the lease, so an ended one was answered or has run out.
     left = JudgeLease.objects.filter(
@@ -56,16 +56,16 @@ UNSEEN = PreparedRead(_unseen)
 
 
 class NoGold(Refused):
-    """Refusal because an example cannot be gold, or is not gold."""
+    """Raised when an example cannot be gold, or is not gold."""
 
     code = "no_gold"
 
 
 def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
-    """Make a decided example a gold item; what decided it is the right answer.
+    """Make a decided example a gold item; its decision is the correct answer.
 
-    It leaves the queue. If it is gold already, only the explanation changes. Locks the example.
-    Raises NoGold when it is undecided or withdrawn.
+    Removes it from the queue. If it is gold already, only the explanation changes. Locks the
+    example. Raises NoGold if it is undecided or withdrawn.
     """
     explanation = composed(explanation)
     with transaction.atomic():
@@ -98,9 +98,9 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
 
 
 def unmark_gold(*, example: Example, owner: User) -> None:
-    """Make it an ordinary example; the answers to it are deleted.
+    """Make a gold item an ordinary example and delete the answers to it.
 
-    Locks the example. Raises NoGold when it is not gold.
+    Locks the example. Raises NoGold if it is not gold.
     """
     with transaction.atomic():
         locked = lock_example(example)
@@ -114,7 +114,7 @@ def unmark_gold(*, example: Example, owner: User) -> None:
 
 
 def is_turn(validator: Annotator, after: UUID) -> bool:
-    """Return whether gold follows on that example; about each twelfth time."""
+    """Return whether a gold item follows that example; this is so about every twelfth time."""
     # With the site's secret, so that nobody can compute which items are gold.
     return draw(f"turn {validator.pk} {after}", settings.SECRET_KEY) % EVERY == 0
 
@@ -122,9 +122,10 @@ def is_turn(validator: Annotator, after: UUID) -> bool:
 def lease_gold(
     validator: Annotator, task: Task, *, after: Held, lasts: timedelta
 ) -> JudgeLease | None:
-    """Lease a gold item that the validator has not seen, for when `is_turn` returns True; no lock.
+    """Lease a gold item that the validator has not seen; None if there is none.
 
-    That depends on the item before and on a secret, so two tabs get the same item.
+    Call only if `is_turn` returns True. Takes no lock: the choice depends on the item before and on
+    a secret, so two tabs get the same item.
     """
     # A lease that another tab takes at this instant is not visible yet: both choose the same item.
     unseen = UNSEEN.rows(
@@ -158,24 +159,24 @@ def gold_answers(validator: Annotator, task: Task) -> Sequence[GoldAnswer]:
 
 
 def answers_to(example: Example, validator: Annotator) -> Sequence[GoldAnswer]:
-    """Return the validator's answer to this gold item, if there is one."""
+    """Return the validator's answer to this gold item, or an empty sequence."""
     return list(GoldAnswer.objects.filter(gold=example.pk, validator=validator))
 
 
 def check(answers: Sequence[GoldAnswer]) -> Check:
-    """Check whether the answers since the last refresher show that a validator judges with care."""
+    """Check by the answers since the last refresher whether a validator judges carefully."""
     counted = [answer.is_correct for answer in answers if answer.counts]
     return gold_check(sum(counted), len(counted))
 
 
 def lock_answers(validator: Annotator) -> None:
-    """Lock the validator's answers: no other is stored or taken back until the transaction ends."""
+    """Lock the validator's answers: no other is stored or undone until the transaction ends."""
     # No key: rows that point at the person, such as votes, may still be inserted.
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=validator.pk)
 
 
 def is_revealed(answer: GoldAnswer, task: Task) -> bool:
-    """Return whether a refresher reveals the right answer, or has revealed it."""
+    """Return whether a refresher shows the correct answer, or has shown it before."""
     answers = gold_answers(answer.validator, task)
     # An answer that counts no more was in a refresher that has been read.
     is_counted = any(counted.pk == answer.pk and counted.counts for counted in answers)
@@ -183,7 +184,7 @@ def is_revealed(answer: GoldAnswer, task: Task) -> bool:
 
 
 def store_answer(*, example: Example, validator: Annotator, **answer_values: Any) -> GoldAnswer:
-    """Store the answer to a locked gold item. Raises NotAllowed if it is gold no more."""
+    """Store the answer to a locked gold item. Raises NotAllowed if it is no longer gold."""
     # A reviewer may have unmarked it since it was leased.
     gold = Gold.objects.filter(pk=example.pk).first()
     if gold is None:
@@ -196,7 +197,7 @@ def store_answer(*, example: Example, validator: Annotator, **answer_values: Any
 
 
 def finish_refresher(*, validator: Annotator, task: Task) -> None:
-    """Record that the validator has read the refresher: only later answers count.
+    """Record that the validator has read the refresher, so that only later answers count.
 
     One update, no lock.
     """

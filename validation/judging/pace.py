@@ -10,9 +10,10 @@ from validation.consensus import reading
 
 
 class TooSoon(Refused):
-    """A verdict came before the person can have looked; the same one may be given a second later.
+    """Raised when a verdict arrives before the person can have read the example.
 
-    Its status is the one whose answers are not kept by an Idempotency-Key.
+    The same verdict is accepted a second later. Responses with its status are not stored for an
+    Idempotency-Key.
     """
 
     code = "too_soon"
@@ -21,7 +22,7 @@ class TooSoon(Refused):
 
 
 def check_was_seen(shown_at: datetime, items: int = 1) -> None:
-    """Raise TooSoon where these items were handed out a moment ago."""
+    """Raise TooSoon if these items were shown only a moment ago."""
     if reading.is_too_soon((timezone.now() - shown_at).total_seconds(), items):
         raise TooSoon(
             _("That was less than a second after this appeared. Have a look, then answer again.")

@@ -44,7 +44,7 @@ from validation.models import Choice, GoldAnswer, Validation
 
 
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
-    """Return (label, words) of the author's inputs, as far as `blind_inputs` shows them."""
+    """Return (label, text) pairs of the author's inputs, as far as `blind_inputs` shows them."""
     return [
         (judges_title(config.component(name)), render_value(config, name, value))
         for name, value in blind.blind_inputs(config, example).items()
@@ -52,7 +52,7 @@ def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
 
 
 def fields_of(form: FlagForm) -> SafeString:
-    """Render the visible fields, one below the other."""
+    """Render the visible fields, one below another."""
     return format_html_join(
         "", "{}", ((field.as_field_group(),) for field in form.visible_fields())
     )
@@ -63,14 +63,14 @@ def fields_of(form: FlagForm) -> SafeString:
 
 
 def vote_form(config: TaskConfig, example: Example, data: Any) -> VoteForm:
-    """Build the form that answers an example."""
+    """Build the vote form for an example."""
     return VoteForm(data, config=config, legend=legend(config, example), example=example)
 
 
 # By the text of the configuration, so that a changed one is another entry.
 @lru_cache(256)
 def blank_flag(config_text: str, question_names: Sequence[str], language: str | None) -> SafeString:
-    """Render the form of a flag, with these questions of the task."""
+    """Render an empty flag form with these questions of the task."""
     config = parsed_config(config_text)
     with override(language):
         questions = [c for c in config.judge_questions if c.name in question_names]
@@ -78,7 +78,7 @@ def blank_flag(config_text: str, question_names: Sequence[str], language: str | 
 
 
 def flag_form(example: Example, data: Any) -> FlagForm:
-    """Return the filled form of a flag; for the page and the API."""
+    """Return the bound flag form, for the page and the API."""
     config, context = example.round.task.config, example.context.fields
     questions = blind.questions(config, None, example)
     return FlagForm(questions, data, config=config, context=context)
@@ -90,7 +90,7 @@ def page_values(
     flag_form: FlagForm | None = None,
     saved: Validation | GoldAnswer | None = None,
 ) -> dict[str, Any]:
-    """Return everything that the template names; `saved` is the vote that was stored just now."""
+    """Return the template's values. saved: the vote that was stored just now."""
     task, validator = session.task, session.validator
     undo = _last_answer(session, saved)
     judged = judged_today(validator, task, session.gold)
@@ -156,7 +156,7 @@ def _example_values(
 def coloured(
     config: TaskConfig, offered: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, str, str], ...]:
-    """Return (answer, words, colour) of a validator's choices; an empty colour is none."""
+    """Return (answer, text, colour) of a validator's choices; the colour may be empty."""
     field = label_field(config)
     colours = config.component(field).colours if field else {}
     return tuple(
@@ -165,7 +165,7 @@ def coloured(
 
 
 def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
-    """Return a person's wrong answers to gold items, since their last refresher."""
+    """Return a person's wrong answers to gold items since their last refresher."""
     wrong = [answer for answer in answers if answer.counts and not answer.is_correct]
     # One query for each relation, however many answers were wrong.
     prefetch_related_objects(wrong, "gold__example__context")
@@ -175,9 +175,9 @@ def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
 def _last_answer(
     session: JudgeSession, saved: Validation | GoldAnswer | None
 ) -> Validation | GoldAnswer | None:
-    """Return the vote, or the answer to gold, that can be taken back.
+    """Return the vote, or the answer to a gold item, that can be undone.
 
-    The page shows no difference.
+    The page shows both alike.
     """
     last = saved or queue.last_vote(session.validator, session.task)
     since = last.created_at if last else timezone.now() - queue.UNDO_TIME
@@ -201,7 +201,7 @@ def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
 def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]) -> int:
     """Count the examples that the validator has judged since 00:00 UTC, with gold items.
 
-    Without a study's test, which is no work and has no time.
+    Leaves out the test of a study, which is not work and has no time.
     """
     day = today()
     worked = [answer for answer in answers if answer.seconds is not None]
@@ -210,7 +210,7 @@ def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]
 
 
 def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
-    """Describe a gold item that a validator missed, with the right answer and why."""
+    """Return the template's values for a missed gold item, with the correct answer and why."""
     return {
         "context": result_panel.shown_context(config, answer.example.context),
         "inputs": shown_inputs(config, answer.example),
@@ -222,7 +222,7 @@ def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
 
 
 def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
-    """Return a label or a verdict in words."""
+    """Describe a label or a verdict."""
     field = label_field(config) or config.answer_field
     # Imported votes may be labels even where the judges of the task give verdicts.
     if choice.label:
@@ -234,7 +234,7 @@ def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
 
 
 def author_said(config: TaskConfig, example: Example) -> str:
-    """Describe the author's claim: a label, an answer, or that the model is right or not."""
+    """Describe the author's claim: a label, an answer, or whether the model is right."""
     claim = confirming(config, example.outcome)
     if claim and is_proved(config, example):
         return claim_words(config, claim)
@@ -245,9 +245,9 @@ def author_said(config: TaskConfig, example: Example) -> str:
 
 
 def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
-    """Return (name, answer) of each model, where these are judged.
+    """Return the (name, answer) pair of each model, if models' answers are judged.
 
-    Without which of them was fooled.
+    Does not say which of them was fooled.
     """
     if not is_about_model(config, example.outcome) or not example.pk:
         return []
@@ -273,13 +273,13 @@ def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any
 
 
 def saved_words(judged: int) -> str:
-    """Confirm that an answer is saved, with the number that the person has given today."""
+    """Return a message that an answer is saved, with the number of today's answers."""
     words = ngettext("Saved. %(number)d judged.", "Saved. %(number)d judged.", judged)
     return words % {"number": judged}
 
 
 def after_form(vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
-    """Build the form of what is asked once the vote is stored."""
+    """Build the form for the step after the vote."""
     config = vote.example.round.task.config
     return AfterForm(
         blind.questions(config, vote, vote.example),

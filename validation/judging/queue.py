@@ -33,14 +33,14 @@ AUTHOR_TIME = timedelta(hours=1)
 
 
 def rounds_to_fill(task: Task) -> Sequence[Round]:
-    """Return the rounds with examples that nobody has looked at to queue them, oldest first."""
+    """Return the rounds with examples not yet considered for the queue, oldest first."""
     return list(rounds_with_last(judged_rounds(task)).filter(last__gt=F("seen")))
 
 
 def rounds_with_last(rounds: QuerySet[Round]) -> QuerySet[Any]:
     """Annotate judged rounds with `last`, the id of their last example, and `seen`.
 
-    seen: the id of the last example that was looked at to queue it.
+    seen: the id of the last example that was considered for the queue.
     """
     # One look at the end of `example_order` for each round.
     last = Example.objects.filter(round=OuterRef("pk")).order_by("-pk").values("pk")[:1]
@@ -49,7 +49,7 @@ def rounds_with_last(rounds: QuerySet[Round]) -> QuerySet[Any]:
 
 
 def rounds_with_places(task: Task) -> Sequence[Round]:
-    """Return the judged rounds in whose queue something still needs votes, oldest first."""
+    """Return the judged rounds with queued examples that still need votes, oldest first."""
     rounds = ROUNDS_WITH_PLACES.rows(task=task.pk)
     for round in rounds:
         round.task = task
@@ -67,7 +67,7 @@ ROUNDS_WITH_PLACES = PreparedRead(_rounds_with_places)
 
 
 def judged_rounds(task: Task) -> QuerySet[Round]:
-    """Select the rounds that are judged now, oldest first: it is released first."""
+    """Select the rounds that are judged now, oldest first, because the oldest is released first."""
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
 
 
@@ -149,7 +149,7 @@ WHERE round_id = %(round)s AND still_needed > %(above)s
 
 
 class Kept(NamedTuple):
-    """Places, by their keys, that are kept for a validator."""
+    """A range of queue keys reserved for a validator."""
 
     validator: int
     first: int
@@ -157,7 +157,7 @@ class Kept(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A free place in the queue: its example's id, that of the validator's old lease, its key."""
+    """A free place in the queue: its example id, the id of the validator's old lease, its key."""
 
     example: int
     lease: int | None
@@ -173,12 +173,12 @@ def next_place(
     *,
     lock: bool = False,
 ) -> Place | None:
-    """Find the next place for the validator: nearly decided examples first, then by chance.
+    """Find the next place for the validator: nearly decided examples first, then in random order.
 
-    Walks the index queue_order from one key of the span to the other: a row of it is looked at, and
-    taken, unless the validator wrote, judged or skipped that example or has seen it elsewhere, it
-    is by the author `avoid`, or all that is free is kept for others. With `lock` it locks the item
-    of the queue, and passes by those that others are taking.
+    Scans the index queue_order from one key of the span to the other and takes the first suitable
+    row. A row is unsuitable if the validator wrote, judged, skipped or saw that example, if it is
+    by the author `avoid`, or if all its free places are reserved for others. With `lock`, locks the
+    queue item and skips items that others are taking.
     """
     # Only whole numbers get into the text of the statement.
     rows = ", ".join(str(tuple(map(int, place))) for place in kept)
@@ -200,7 +200,7 @@ def next_place(
 
 
 class Held(NamedTuple):
-    """The latest lease: whether it is current, and where the walk through the queue goes on."""
+    """The latest lease: whether it is current, and where the scan of the queue continues."""
 
     lease: int
     is_current: bool  # the validator still has its example to judge
@@ -232,7 +232,7 @@ def was_shown(example: Example, validator: Annotator) -> bool:
 
 
 def last_vote(validator: Annotator, task: Task) -> Validation | None:
-    """Return the vote that can still be taken back."""
+    """Return the vote that can still be undone; None if there is none."""
     votes = Validation.objects.filter(
         validator=validator,
         example__round__task=task,
@@ -250,9 +250,9 @@ def judged_today(validator: Annotator, task: Task) -> int:
 
 
 def passed_today(validator: Annotator, task: Task) -> int:
-    """Return how many examples a person skipped, or answered and took back, since 00:00 UTC.
+    """Count the examples that a person skipped, or answered and undid, since 00:00 UTC.
 
-    Those of accounts that they deleted today count, too.
+    Also counts those of accounts that they deleted today.
     """
     # Accounts that are deleted and made again count together.
     quota = quota_name(PASSES, task.pk)
@@ -260,7 +260,7 @@ def passed_today(validator: Annotator, task: Task) -> int:
 
 
 def passes_today(validator: Annotator) -> dict[str, int]:
-    """Return how many examples a validator passed by since 00:00 UTC, by the task's quota."""
+    """Count the examples that a validator skipped since 00:00 UTC, by the task's quota."""
     skipped = Skip.objects.filter(validator=validator, created_at__gte=midnight())
     undone = JudgeLease.objects.filter(validator=validator, undone_at__gte=midnight())
     passed: Counter[str] = Counter()
@@ -274,7 +274,7 @@ def passes_today(validator: Annotator) -> dict[str, int]:
 def has_given(most: int, round: int, validator: Annotator) -> bool:
     """Return whether the validator has given at least `most` votes in the round.
 
-    With few votes in all an index answers it; a round's own are looked for in their examples.
+    With few votes in total an index answers this; otherwise the round's examples are searched.
     """
     values = {"validator": validator.pk, "round": round}
     # The first query is answered by an index, and mostly decides.
@@ -282,10 +282,10 @@ def has_given(most: int, round: int, validator: Annotator) -> bool:
 
 
 def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
-    """Count by round id: collected, fooled, judged, decided, verified, validated_errors; by people.
+    """Count by round id: collected, fooled, judged, decided, verified, validated_errors.
 
-    by_programs: how many were written by programs. Without retracted examples. One query, whatever
-    the number of rounds.
+    Only examples by people; by_programs counts those by programs. Retracted examples are left out.
+    One query for any number of rounds.
     """
     words = {
         **{word: word for word in ("fooled", "judged", "decided")},
@@ -307,7 +307,7 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
 
 
 def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
-    """Return the other tasks in which an example waits for this validator. One query."""
+    """Return the other tasks that have an example to judge for this validator. One query."""
     user = validator.user
     if user is None or user.is_superuser:
         return []  # who reads the labels of all tasks judges none
@@ -320,7 +320,7 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
 
 
 def tasks_with_places(validator: Annotator, tasks: Collection[int]) -> set[int]:
-    """Return those of these tasks, by id, in which an example waits for this validator.
+    """Return the ids of those tasks that have an example to judge for this validator.
 
     One query.
     """
@@ -329,7 +329,7 @@ def tasks_with_places(validator: Annotator, tasks: Collection[int]) -> set[int]:
 
 
 def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
-    """Select what the validator may get, or has got, in an outer task's queue."""
+    """Select the queue items of an outer query's task that the validator may get or has."""
     own = {"example": OuterRef("pk"), "validator": validator}
     return QueueItem.objects.filter(
         # The person's own lease may have taken the last free place.
@@ -347,21 +347,21 @@ def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
 
 
 def queued_examples(rounds: Collection[int]) -> Counter[int]:
-    """Count the examples in the queue that need votes, by round id. One query."""
+    """Count the queued examples that need votes, by round id. One query."""
     queued = QueueItem.objects.filter(round__in=rounds, still_needed__gt=0).order_by()
     usable = queued.filter(example__retracted_at__isnull=True)
     return Counter(dict(usable.values_list("round").annotate(Count("pk"))))
 
 
 def judged_examples(round: Round) -> tuple[int, int]:
-    """Count a round's examples that need no vote any more, and all that others judge."""
+    """Count a round's examples that need no more votes, and all its examples to judge."""
     decided = Consensus.objects.filter(example__round=round, still_needed=0)
     judged = decided.filter(example__retracted_at__isnull=True).count()
     return judged, judged + waiting_examples([round])[round.pk]
 
 
 def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
-    """Count the examples of each round that need votes: queued, and not yet looked at.
+    """Count the examples of each round that need votes, queued or not yet considered.
 
     Two queries.
     """

@@ -17,10 +17,10 @@ CHUNK = 500
 
 
 def fill_queue(*, round: Round) -> int:
-    """Queue further examples of the round, those that have not been looked at; returns how many.
+    """Queue the round's examples that have not been considered yet; return how many were queued.
 
-    Locks the round's policy. An example enters its round under the round's lock, so ids grow as
-    examples become visible and a mark suffices.
+    Locks the round's policy. An example enters its round under the round's lock, so ids grow in the
+    order in which examples become visible, and one stored id suffices.
     """
     # Creates the row that is locked below, where the round has none yet.
     round_policy_of(round)
@@ -49,7 +49,8 @@ def fill_queue(*, round: Round) -> int:
 def queue_all(*, round: Round, first: int, last: int) -> None:
     """Queue all examples of the round with ids from first to last, whatever their outcome.
 
-    For examples that nobody else sees yet, in the transaction that stores them: no lock.
+    For examples that are not visible to others yet, in the transaction that stores them. Takes no
+    lock.
     """
     at_first = votes_still_needed([], Policy(**round_policy_of(round).policy))
     rows = Example.objects.filter(round=round, pk__range=(first, last)).order_by("pk")
@@ -61,7 +62,7 @@ def queue_all(*, round: Round, first: int, last: int) -> None:
 
 
 def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
-    """Return the place of an example in the queue; None when it is not to be judged."""
+    """Return the queue item of an example; None if it is not to be judged."""
     consensus = getattr(example, "consensus", None)
     # What people have begun to judge is finished, whatever the draw would say.
     if consensus is None and not is_judged(

@@ -80,20 +80,20 @@ NEW_VOTE = PreparedInsert(Validation)
 
 
 class NotHandedOut(NotAllowed):
-    """Refusal because the example was never given to this validator."""
+    """Raised when the example was never leased to this validator."""
 
     code = "not_handed_out"
 
 
 class TooLate(Refused):
-    """Refusal because the example no longer needs a vote of this validator."""
+    """Raised when the example no longer needs a vote from this validator."""
 
     code = "too_late"
 
 
 @dataclass(frozen=True)
 class JudgeSession:
-    """A validator at a task, with the example that they judge now, if there is one."""
+    """A validator in a task, with the example that they are judging, if any."""
 
     task: Task
     validator: Annotator
@@ -104,9 +104,9 @@ class JudgeSession:
 
 
 def open_session(*, validator: Annotator, task: Task, is_checked: bool = False) -> JudgeSession:
-    """Lease the current example or the next one, unless the validator has a refresher to read.
+    """Lease the current example or the next one, unless the validator must read a refresher.
 
-    is_checked: that the validator may judge was checked in the same request, for a vote.
+    is_checked: the same request has already checked that the validator may judge.
     """
     latest = queue.latest_lease(validator, task)
     parts = _parts(validator, task, latest)
@@ -121,7 +121,7 @@ def open_session(*, validator: Annotator, task: Task, is_checked: bool = False) 
 
 
 def _parts(validator: Annotator, task: Task, latest: Held | None) -> Parts:
-    """Return what assignments give the validator; no query where their latest lease has none."""
+    """Return the parts that assignments give the validator; no query if their lease has none."""
     return (
         whole_rounds(validator)
         if latest and latest.has_no_assignment
@@ -133,12 +133,12 @@ def _parts(validator: Annotator, task: Task, latest: Held | None) -> Parts:
 
 
 def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
-    """Return the lease of the validator's current example, or of the next one for 15 minutes.
+    """Lease the validator's current example again, or the next one for 15 minutes.
 
-    Avoids the author of the last one unless there is no other. Locks the item of the queue that it
-    takes; items that others are taking are passed by. Where an assignment has a number, it locks
-    the validator before. None: nothing to judge, or the validator has given all votes that one
-    person may give, or that an assignment asks for, or may not judge.
+    Avoids the author of the last example unless there is no other. Locks the queue item that it
+    takes, and skips items that others are taking. For an assignment with a number, locks the
+    validator first. None if there is nothing to judge, if the validator may not judge, or if they
+    have reached their vote cap or their assignment's number.
     """
     if not blind.may_judge(validator, task):
         return None
@@ -171,14 +171,14 @@ def _lease_next(
 
 
 def _everything(_round: int) -> bool:
-    """Return whether a round is offered to people who take part in no study: always."""
+    """Return True: people who take part in no study are offered every round."""
     return True
 
 
 def _go_on(round_part: Part, task: Task, latest: Held) -> JudgeLease | None:
-    """Lease the next place after the last one, so that the walk skips what was judged before.
+    """Lease the next place after the last one, so that the scan skips what was judged before.
 
-    Sometimes none, by chance, so that places that returned to the front are found.
+    At random it sometimes returns None, so that places that returned to the front are found.
     """
     # One of 32 examples, by its id, sends the walk back to the front.
     if latest.round_state not in JUDGED_STATES or latest.uuid.int % WALKS == 0:
@@ -195,7 +195,7 @@ def _start_at_front(
     round_parts: Parts,
     is_offered: Callable[[int], bool],
 ) -> JudgeLease | None:
-    """Lease the first place of all rounds, the oldest round first."""
+    """Lease the first free place in any round, the oldest round first."""
     # Places of people who went away; often enough here, as each walk begins at the front.
     return_expired()
     avoid = latest.author if latest else None
@@ -220,7 +220,7 @@ def _start_at_front(
 
 
 def _take_next(round_part: Part, avoid: int | None, start: int = 0) -> JudgeLease | None:
-    """Lease the first free place that nobody is taking at this moment."""
+    """Lease the first free place that nobody else is taking at the same moment."""
     with transaction.atomic():
         # In this transaction, which keeps the person locked until the lease is stored.
         if not round_part.has_room():
@@ -237,10 +237,10 @@ def _take_next(round_part: Part, avoid: int | None, start: int = 0) -> JudgeLeas
 
 
 def _take_last(round_part: Part) -> JudgeLease | None:
-    """Lease a place by any author; wait for others who are taking it at this moment.
+    """Lease a place by any author, waiting for others who are taking it at the same moment.
 
-    One item is locked at a time. A walk that waits would keep what it found taken, and two such
-    walks would wait for each other.
+    One item is locked at a time. A scan that waits would keep its earlier locks, and two such scans
+    would wait for each other.
     """
     for span in round_part.spans:
         # The place may be gone once its item is locked; then the walk looks again.
@@ -256,7 +256,7 @@ def _take_last(round_part: Part) -> JudgeLease | None:
 
 
 def _is_free(place: Place, round_part: Part) -> bool:
-    """Return whether a place is free once its item is locked, and not kept for others by now."""
+    """Lock a place's item; return whether the place is still free and not reserved for others."""
     same = QueueItem.objects.filter(pk=place.example, still_needed__gt=0, free__gt=0)
     # It was found without a lock; others may have taken it since.
     if not same.select_for_update(of=("self",)).first():
@@ -293,7 +293,10 @@ def _lease(place: Place, validator: Annotator) -> JudgeLease:
 
 
 def return_expired() -> None:
-    """Free the places of leases that ran out; no lock, one update each decides who does it."""
+    """Free the places of expired leases.
+
+    No lock: a conditional update of each lease ensures that its place is freed once.
+    """
     now = timezone.now()
     for lease in EXPIRED.rows(now=now):
         still = JudgeLease.objects.filter(pk=lease.pk, takes_place=True, until__lte=now)
@@ -304,7 +307,7 @@ def return_expired() -> None:
 
 
 def _leave(lease: JudgeLease) -> int:
-    """End a lease; returns 1 if it took a place, which the caller must free, else 0."""
+    """End a lease; return 1 if it took a place that the caller must free, else 0."""
     now = timezone.now()
     if change_rows(LEFT_PLACE, lease=lease.pk, now=now):
         return 1
@@ -314,16 +317,16 @@ def _leave(lease: JudgeLease) -> int:
 
 
 def _free(example_id: int, places: int) -> None:
-    """Give places of an example back; a negative number takes them."""
+    """Add free places to an example; a negative number removes them."""
     if places:
         change_rows(FREED, example=example_id, places=places)
 
 
 def skip_example(*, validator: Annotator, example: Example) -> None:
-    """Skip an example for good and free its place.
+    """Skip an example permanently and free its place.
 
-    No lock: a unique constraint and one update. Many tabs pass by no more than the cap: the next
-    example is handed out only afterwards. Raises NotAllowed, NotHandedOut, TooSoon, CapReached.
+    No lock: a unique constraint and one update. Many tabs cannot exceed the cap, because the next
+    example is leased only afterwards. Raises NotAllowed, NotHandedOut, TooSoon, CapReached.
     """
     check_at_work(validator, example.round.task)
     lease = _lease_of(validator, example)
@@ -352,7 +355,7 @@ def _check_may_pass(validator: Annotator, task: Task) -> None:
 
 
 def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
-    """Return the lease by which the example was given to the validator. Raises NotHandedOut."""
+    """Return the validator's lease of the example. Raises NotHandedOut."""
     lease = LEASE.first(validator=validator.pk, example=example.pk)
     if lease is None:
         raise NotHandedOut(_("This example was not given to you to judge."))
@@ -374,11 +377,11 @@ def cast_validation(
 ) -> Validation | GoldAnswer:
     """Store a vote and the decision of all votes; then close the round if its budget is full.
 
-    A repeated vote returns the stored one, as the response to the first request may have been lost.
-    For a gold item only the answer is stored.
+    A repeated vote returns the stored one, because the response to the first request may have been
+    lost. For a gold item only the answer is stored.
 
-    Locks the example, as retracting it does; for gold the validator too, whose other answers tell
-    whether this one can be taken back. Raises NotHandedOut, TooSoon, TooLate, CapReached,
+    Locks the example, as retracting it does; for gold also the validator, whose other answers
+    determine whether this one can be undone. Raises NotHandedOut, TooSoon, TooLate, CapReached,
     ForPeople, NotBlind, AlreadyShown, NotAllowed.
     """
     blind.check_may_judge(validator, example.round.task)
@@ -417,7 +420,7 @@ def cast_validation(
 
 
 def check_programs_judge(task: Task) -> None:
-    """Raise ForPeople where the configuration does not let programs judge."""
+    """Raise ForPeople if the configuration does not let programs judge."""
     if not task.config.programs.judge:
         raise ForPeople(
             "Only people judge in this task. Its owners may write `programs: {judge: true}` into "
@@ -426,7 +429,7 @@ def check_programs_judge(task: Task) -> None:
 
 
 def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]:
-    """Return the fields that votes and answers to gold share."""
+    """Return the fields that votes and answers to gold items have in common."""
     now = timezone.now()
     return {
         "validator": validator,
@@ -440,7 +443,7 @@ def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]
 def _said_before(
     answers: Sequence[Validation] | Sequence[GoldAnswer], values: Mapping[str, Any]
 ) -> Validation | GoldAnswer | None:
-    """Return the validator's own equal answer, if there is one."""
+    """Return the validator's earlier equal answer, if there is one."""
     # The times of a request and of its repetition differ, so they are not compared.
     same = ("validator_id", "label", "verdict", "flag_reason", "comment")
     columns = {**values, "validator_id": values["validator"].pk}
@@ -480,13 +483,14 @@ def _check_may_vote(
 
 
 def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer) -> Example:
-    """Take back one's own vote within ten minutes; the example is one's current one again.
+    """Undo one's own vote within ten minutes, and lease the example again.
 
-    After a vote that decided it others judge it: the public numbers may have told what its author
-    meant. Not once the right answer was revealed in part, or a study's work was submitted.
+    If the vote decided the example, others judge it instead, because the public numbers may have
+    revealed the author's label. Refused once the correct answer was partly revealed, or a study's
+    work was submitted.
 
-    Locks the person's places in studies, the example, and as `cast_validation` the validator. It
-    takes a place again unless others have taken what was left. Raises TooLate, NotHandedOut,
+    Locks the person's places in studies, the example, and as `cast_validation` the validator. Takes
+    a place again unless others have taken the remaining ones. Raises TooLate, NotHandedOut,
     NotBlind, CapReached, Submitted.
     """
     example, task = validation.example, validation.example.round.task
@@ -532,9 +536,9 @@ def answer_afterwards(
     reveal: Mapping[str, str],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Keep the validator's answers after the author's label was shown; the last save wins.
+    """Store the validator's answers given after the author's label was shown; the last save wins.
 
-    The vote itself stays as it was.
+    The vote itself is unchanged.
     """
     validation.reveal = reveal.get("reveal", "")
     validation.reveal_choice = reveal.get("reveal_choice", "")

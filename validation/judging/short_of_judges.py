@@ -18,7 +18,7 @@ LOOKED_AT = 2000
 
 
 class Shortage(NamedTuple):
-    """The number of examples that wait in vain, and of further judges by whom all are decided."""
+    """The number of examples that cannot get their votes, and of further judges needed for them."""
 
     examples: int = 0
     judges: int = 0
@@ -27,7 +27,7 @@ class Shortage(NamedTuple):
 def short_of_judges(round: Round) -> Shortage:
     """Count the examples whose votes the members cannot give: they wrote, judged or saw them.
 
-    Five queries where only members may judge; none where everybody may, or nobody any more.
+    Five queries if only members may judge; none if everybody may, or if judging has ended.
     """
     # Everybody may judge a visible task, so nobody can tell who will come.
     if round.task.is_visible or round.state not in JUDGED_STATES:
@@ -51,7 +51,7 @@ def short_of_judges(round: Round) -> Shortage:
 
 
 def _barred(round: Round, judges: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield (example, judge) of what a judge has voted on, skipped or seen elsewhere."""
+    """Yield (example, judge) for each example that a judge has voted on, skipped or seen."""
     of_round = {"example__round": round}
     votes = Validation.objects.filter(**of_round, validator__in=judges)
     skips = Skip.objects.filter(**of_round, validator__in=judges)

@@ -69,7 +69,7 @@ def _show_next(
 ) -> HttpResponse:
     """Show the judge page with its next example.
 
-    `said`, or that it is saved, is the status line.
+    said: the status line; by default, that the answer is saved.
     """
     # Before an example is leased, which nobody else could judge during the break.
     if (care := care_of(validator, task)).rest in STOPS:
@@ -88,7 +88,7 @@ def _show_next(
 
 
 def _break_minutes(request: HttpRequest, task: Task) -> int:
-    """Return the minutes since the person began, when a break is due; else 0.
+    """Return the minutes since the person began, if a break is due; else 0.
 
     The session is written only when they begin, when a break is offered and after an absence.
     """
@@ -111,9 +111,9 @@ def _go_on(
     said: str = "",
     saved: Validation | GoldAnswer | None = None,
 ) -> HttpResponse:
-    """Show the next example in the same answer; without htmx by a redirect.
+    """Show the next example in the same response, or redirect without htmx.
 
-    Confirms what is saved.
+    Confirms the saved answer.
     """
     if htmx_partial(request):
         return _show_next(request, task, validator, said, saved=saved)
@@ -123,7 +123,7 @@ def _go_on(
 
 
 def _for_validators(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Call the view with the task and the validator, who has passed the task's gate.
+    """Call the view with the task and a validator who may judge it.
 
     A refusal is shown above the next example.
     """
@@ -148,7 +148,7 @@ def _for_validators(view: Callable[..., HttpResponse]) -> Callable[..., HttpResp
 @require_http_methods(["GET", "POST"])
 @_for_validators
 def judge(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
-    """Judge one example blindly; a POST stores the answer and brings the next one."""
+    """Show one example to judge blindly; a POST stores the answer and shows the next example."""
     if request.method == "GET":
         return _show_next(request, task, validator)
     example = _example(request, task)
@@ -165,7 +165,7 @@ def judge(request: HttpRequest, task: Task, validator: Annotator) -> HttpRespons
 def _after_or_next(
     request: HttpRequest, task: Task, validator: Annotator, vote: Validation | GoldAnswer
 ) -> HttpResponse:
-    """Show what is asked after this vote, or else the next example."""
+    """Show the step after this vote if there is one, or else the next example."""
     config = task.config
     if blind.asks_reveal(config, vote) or blind.questions(config, vote, vote.example):
         if not htmx_partial(request):
@@ -177,7 +177,7 @@ def _after_or_next(
 @require_POST
 @_for_validators
 def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
-    """Say that an example should not be judged at all, and why; that is a vote too."""
+    """Flag an example that should not be judged; a flag is also a vote."""
     example = _example(request, task)
     form = page.flag_form(example, request.POST)
     if not form.is_valid():
@@ -197,7 +197,7 @@ def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
 @require_POST
 @_for_validators
 def skip(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
-    """Pass an example by; it does not come back."""
+    """Skip an example permanently."""
     services.skip_example(validator=validator, example=_example(request, task))
     note_answered(annotator=validator, task=task)
     return _go_on(request, task, validator, _("Skipped. It will not come back."))
@@ -206,20 +206,20 @@ def skip(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
 @require_POST
 @_for_validators
 def refresher(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
-    """Record that the missed examples are read; judging goes on."""
+    """Record that the person has read the refresher, and resume judging."""
     gold.finish_refresher(validator=validator, task=task)
     return _go_on(request, task, validator, _("Thank you. Here is your next example."))
 
 
 def _own_vote(request: HttpRequest, uuid: UUID) -> tuple[Annotator, Validation | GoldAnswer]:
-    """Return the signed-in person, and their vote on an example, or their answer to a gold item."""
+    """Return the signed-in person, and their vote or gold answer on an example."""
     validator = annotator_of(request.user)  # type: ignore[arg-type]
     return validator, page.own_vote(validator, uuid)
 
 
 @require_POST
 def undo(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Take back one's own answer; its example is shown again."""
+    """Undo one's own answer and show its example again."""
     validator, vote = _own_vote(request, uuid)
     task = vote.example.round.task
     try:
@@ -242,7 +242,7 @@ def _show_after(
 
 @require_http_methods(["GET", "POST"])
 def after(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Show what is asked once the vote is stored; the author's label too, if the task shows it."""
+    """Show the step after the vote, with the author's label if the task reveals it."""
     validator, vote = _own_vote(request, uuid)
     task = vote.example.round.task
     if gate_is_shut(request, task):

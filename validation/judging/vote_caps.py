@@ -27,9 +27,9 @@ def may_judge(validator: Annotator, task: Task, round: int) -> bool:
 
 
 def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
-    """Return the same for the round of the latest example.
+    """Return `may_judge` for the round of the latest example.
 
-    Checked only sometimes if the cap is high.
+    If the cap is high, it is checked only at random.
     """
     most = most_votes(task, latest.round)
     # By the last example's id, which is as good as chance and costs no query.
@@ -39,13 +39,13 @@ def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
 
 
 def full_round(validator: Annotator, task: Task) -> Round | None:
-    """Return a round that needs votes, but in which this person has reached the cap."""
+    """Return a round that needs votes but in which this person has reached the cap."""
     rounds = (*rounds_with_places(task), *rounds_to_fill(task))
     return next((round for round in rounds if not may_judge(validator, task, round.pk)), None)
 
 
 def most_votes(task: Task, round: int) -> int | None:
-    """Return how many votes one person may give in the round; None: any number. Mostly no query."""
+    """Return one person's vote cap in the round; None for no limit. Usually no query."""
     share = task.config.limits.share_of_votes
     if share == 1:
         return None
@@ -57,7 +57,7 @@ def most_votes(task: Task, round: int) -> int | None:
 
 
 def votes_wanted(round: int) -> int:
-    """Return the fewest votes that the judged examples need; 0 while the round is small."""
+    """Return the minimum number of votes that the judged examples need; 0 in a small round."""
     examples = Example.objects.filter(round=round, retracted_at__isnull=True)
     # A slice, so that the count ends as soon as the round is known to be large.
     if examples[: writing.LARGE].count() < writing.LARGE:

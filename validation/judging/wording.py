@@ -28,9 +28,9 @@ OF_SECRET = {
 
 
 def judges_title(component: Component) -> str:
-    """Return what judges read above a field of the input.
+    """Return the title above a field of the input for judges.
 
-    The label of a conversation asks its author which answer is wrong, so judges read another one.
+    The label of a conversation asks its author which answer is wrong, so judges get another one.
     """
     if component.type == "chat" and not component.judges_label:
         return _("Conversation")
@@ -60,7 +60,7 @@ def legend(config: TaskConfig, example: Written) -> str:
 
 
 def decision_legend(config: TaskConfig, example: Written) -> str:
-    """Return the question above the answers of somebody who has read the author's."""
+    """Return the question for a person who has read the author's answer."""
     is_asked = is_about_model(config, example.outcome) or config.validation.question
     return legend(config, example) if is_asked else _("What is right?")
 
@@ -68,9 +68,9 @@ def decision_legend(config: TaskConfig, example: Written) -> str:
 def choices(
     config: TaskConfig, example: Written, *, with_flag: bool = False
 ) -> list[tuple[str, str]]:
-    """Return what a validator can answer; `label:` or `verdict:` says which kind it is.
+    """Return the possible answers and their texts; a prefix `label:` or `verdict:` states the kind.
 
-    Of an attempt whose outcome a rule has proved: that it is fair, or a flag.
+    For an attempt whose outcome a rule has proved: that it is fair, or a flag.
     """
     unclear = (f"verdict:{Verdict.CANNOT_TELL}", _("Unclear"))
     if asks_of_attempt(config, example):
@@ -89,14 +89,14 @@ def choices(
 
 
 def _attempt_answers(config: TaskConfig) -> tuple[str, str]:
-    """Return the words for a fair attempt and for one that is not."""
+    """Return the texts for a fair and for an unfair attempt."""
     if answers := config.validation.answers:
         return answers.correct, answers.incorrect
     return _("Yes, it is fair"), _("No, flag it")
 
 
 def _verdict_answers(config: TaskConfig, example: Written) -> tuple[str, str]:
-    """Return the words for correct and for incorrect."""
+    """Return the texts for `correct` and `incorrect`."""
     answers = config.validation.answers
     if answers and has_own_words(config, example):
         return answers.correct, answers.incorrect
@@ -109,9 +109,9 @@ def _verdict_answers(config: TaskConfig, example: Written) -> tuple[str, str]:
 
 
 def verdict_words(config: TaskConfig, verdict: str, example: Written) -> str:
-    """Return a verdict on a model's answer, or in the task's words; else nothing.
+    """Return the text of a verdict on a model's answer, or the task's own text; else "".
 
-    The verdict that confirms what a rule has proved accepts the example, whatever was asked then.
+    The verdict that confirms a proved outcome accepts the example, whatever was asked then.
     """
     if verdict not in OF_MODEL:
         return ""
@@ -124,6 +124,6 @@ def verdict_words(config: TaskConfig, verdict: str, example: Written) -> str:
 
 
 def claim_words(config: TaskConfig, verdict: str) -> str:
-    """Return what `correct` or `incorrect` says of a model's answer."""
+    """Return what `correct` or `incorrect` means for a model's answer."""
     words = OF_SECRET if config.verdict.type == "secret" else OF_MODEL
     return _(words[verdict])

@@ -30,10 +30,10 @@ ALL_THE_SAME = gettext_noop("all votes are the same label, so chance explains th
 
 @dataclass(frozen=True)
 class CodedVotes:
-    """Votes as numbers: three arrays of one entry a vote, and what the numbers stand for.
+    """Encoded votes: three arrays with one entry per vote, and the meaning of the codes.
 
-    Validators from `len(validators)` on are unknown people of one vote each. Labels are sorted;
-    items and validators come in the order of their first vote.
+    Validators from `len(validators)` on are unknown people with one vote each. Labels are sorted;
+    items and validators are in the order of their first vote.
     """
 
     items: Sequence[Hashable]
@@ -50,10 +50,10 @@ class CodedVotes:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """One validator against the others on the same items.
+    """One validator's agreement with the others on the same items.
 
-    agreement: mean share (0-1) of the others' votes that are equal, over the `items` judged with
-    somebody else, with Wilson's interval. kappa: the part of it beyond chance, at most 1.
+    agreement: the mean share (0-1) of the others' votes that are equal, over the `items` judged
+    with other people, with Wilson's interval. kappa: the part of it beyond chance, at most 1.
     """
 
     agreement: Rate
@@ -66,7 +66,7 @@ class Reliability:
 
 
 def code_votes(votes: Iterable[ItemVote]) -> CodedVotes:
-    """Encode votes as numbers of their items, validators and labels."""
+    """Encode votes as the indices of their items, validators and labels."""
     # Imported on first use: most requests need no numpy.
     import numpy as np
 
@@ -159,12 +159,12 @@ def krippendorff_alpha(table: Any, weights: Any = None) -> float | Undefined:
 
 
 def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
-    """Compare each known validator who shares an item with others against those (leave-one-out).
+    """Compare each known validator with the others on their common items (leave-one-out).
 
     Notes
     -----
     Chance: the validator's own labels against labels drawn from all votes of other people, not
-    only from the same items; to agree on a rare label therefore shows more.
+    only from the same items, so agreement on a rare label counts more.
     """
     import numpy as np
 
@@ -204,7 +204,7 @@ def _reliability(agreed: float, items: int, by_chance: float) -> Reliability:
 
 
 def _beyond(observed: float, by_chance: float) -> float | Undefined:
-    """Return the share of the agreement possible beyond chance that is reached."""
+    """Return the share of the possible agreement beyond chance that was reached."""
     # Rounding may end just below 1, where the quotient would be noise.
     if by_chance > 1 - 1e-12:
         return Undefined(ALL_THE_SAME)
@@ -212,7 +212,7 @@ def _beyond(observed: float, by_chance: float) -> float | Undefined:
 
 
 def _arrays(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
-    """Return the table and the weights of its rows as numbers."""
+    """Return the table and the weights of its rows as arrays."""
     import numpy as np
 
     counts = np.asarray(table, dtype=np.float64)
@@ -223,7 +223,7 @@ def _arrays(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
 
 
 def _with_pairs(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
-    """Return the rows with two votes or more; only they can show agreement."""
+    """Return the rows with at least two votes, because only these can show agreement."""
     counts, times = _arrays(table, weights)
     has_pairs = (counts.sum(axis=1) >= 2) & (times > 0)
     return counts[has_pairs], times[has_pairs]
@@ -239,7 +239,7 @@ def _cross(rows: "Ints", columns: "Ints", height: int, width: int) -> "Ints":
 
 @dataclass(frozen=True)
 class _Own:
-    """The votes of one validator on one item, a row for each such pair."""
+    """The votes of a validator on an item, with one row per such pair."""
 
     item: "Ints"
     validator: "Ints"

@@ -22,7 +22,7 @@ FEW_CLUSTERS = 10
 class Rate:
     """A share (0-1) of `n`, or a difference of two such shares, with its interval.
 
-    `clusters` counts the authors it rests on, where one may have written several examples.
+    `clusters`: the number of authors, if one author may have written several examples.
     """
 
     value: float
@@ -34,19 +34,19 @@ class Rate:
 
     @property
     def few_authors(self) -> bool:
-        """Return whether to warn that the rate rests on few authors."""
+        """Return whether to warn that the rate is based on few authors."""
         return self.clusters is not None and self.clusters < FEW_CLUSTERS
 
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """A number that cannot be computed, and why; shown as null with its reason."""
+    """The reason why a number cannot be computed; shown as null with this reason."""
 
     reason: str
 
 
 class Collected(NamedTuple):
-    """Counts of one author, or of any other part of a round; retracted examples are not in it.
+    """Counts of one author, or of another part of a round, without retracted examples.
 
     fooled: the stored outcome is that the target was fooled; with_outcome: the outcome is known.
     with_model: a target's answer is known. judged: at least one vote. decided: a consensus exists.
@@ -63,10 +63,10 @@ class Collected(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Votes compared with what the other people say, and the target's answer likewise.
+    """Votes, and the target's answer, compared with what the other people say.
 
-    votes: so many votes, on one author's examples or one example. human: that say what the others
-    say. model: for which the target says what the others say.
+    votes: the number of votes on one author's examples or on one example. human: votes equal to the
+    others' choice. model: votes for which the target's answer equals the others' choice.
     """
 
     votes: int = 0
@@ -98,7 +98,7 @@ def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float,
     Raises
     ------
     ValueError
-        The successes are negative or more than n, or n is 0.
+        If the successes are negative or more than n, or n is 0.
 
     Notes
     -----
@@ -137,15 +137,15 @@ def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) 
     Parameters
     ----------
     clusters
-        (successes, cases) of each. Clusters without cases count for nothing; an example of an
-        unknown author is a cluster by itself. Successes may be sums of shares.
+        (successes, cases) of each. Clusters without cases are ignored; an example of an unknown
+        author is a cluster of its own. Successes may be sums of shares.
     empty
         Why the share is undefined without cases.
 
     Notes
     -----
-    Clopper and Pearson's interval on the effective number of cases, made smaller where few
-    clusters estimate it (Korn and Graubard 1998).
+    Clopper and Pearson's interval on the effective number of cases, reduced if few clusters
+    estimate it (Korn and Graubard 1998).
     """
     pairs = [pair for pair in clusters if pair[1]]
     successes, n = sum([pair[0] for pair in pairs]), sum([pair[1] for pair in pairs])
@@ -167,7 +167,7 @@ def share_by_author(
     Parameters
     ----------
     examples
-        ((author or None, whether it has the property), how many).
+        ((author or None, whether the example has the property), number of examples).
     empty
         Why the share is undefined without examples.
     """
@@ -183,7 +183,7 @@ def share_by_author(
 
 
 def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
-    """Return the 95 % interval of a share from the binomial; both arguments may be fractions.
+    """Return the exact 95 % binomial interval of a share; both arguments may be fractions.
 
     Clopper and Pearson 1934.
     """
@@ -199,9 +199,10 @@ def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
 def _effective_n(
     pairs: Sequence[tuple[float, int]], share: float, n: int, clusters: float
 ) -> float:
-    """Return how many independent cases would be as sure (Kish 1965); at most all.
+    """Return the equivalent number of independent cases (Kish 1965), at most `n`.
 
-    Without any visible variance the clusters themselves are counted, the careful extreme.
+    Without any variance between clusters the clusters themselves are counted, the most cautious
+    choice.
     """
     if len(pairs) == 1 or share in (0, 1):
         return clusters
@@ -210,18 +211,18 @@ def _effective_n(
 
 
 def _effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
-    """Return how many clusters of one size would be as many (Kish 1965)."""
+    """Return the equivalent number of clusters of equal size (Kish 1965)."""
     return sum([size for _, size in pairs]) ** 2 / sum([size * size for _, size in pairs])
 
 
 def _freedom(clusters: float) -> float:
-    """Return Student's degrees of freedom, by how many clusters there are in effect."""
+    """Return Student's degrees of freedom for an effective number of clusters."""
     # Student's t has no value below one degree of freedom.
     return max(1.0, clusters - 1)
 
 
 class Ratio(NamedTuple):
-    """Σ numerators ÷ Σ sizes over clusters; its standard error, Student's degrees of freedom."""
+    """Σ numerators ÷ Σ sizes over clusters, its standard error and Student's degrees of freedom."""
 
     value: float
     error: float
@@ -229,7 +230,7 @@ class Ratio(NamedTuple):
 
     @property
     def half(self) -> float:
-        """Return half the width of its interval of 95 %."""
+        """Return the half-width of the 95 % interval."""
         return student(self.freedom) * self.error
 
 
@@ -257,7 +258,7 @@ def _ratio_error(pairs: Sequence[tuple[float, int]]) -> tuple[float, float]:
 
 
 def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
-    """Return the 95 % interval of first − second from their intervals, as if independent.
+    """Return the 95 % interval of first − second from their intervals, assuming independence.
 
     Newcombe 1998, method 10.
     """
@@ -267,7 +268,7 @@ def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
 
 
 def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
-    """Compute `mer`, `vmer`, `fooled_of_decided`, `verified_of_judged`; any order of authors.
+    """Compute `mer`, `vmer`, `fooled_of_decided`, `verified_of_judged`. authors: in any order.
 
     Notes
     -----
@@ -276,7 +277,7 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     - fooled_of_decided = validated model errors ÷ examples with a consensus.
     - verified_of_judged = verified ÷ judged.
 
-    vMER and fooled_of_decided wait for LEAST_DECIDED.
+    vMER and fooled_of_decided are undefined below LEAST_DECIDED.
     """
 
     def over(top: str, bottom: str, empty: str) -> Rate | Undefined:
@@ -306,10 +307,10 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
 
 
 def others_say(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield what the other people say of an example with `counts` votes for each choice.
+    """Yield the choices of the other people for an example with `counts` votes per choice.
 
-    (choice, votes for it, the one choice that most of the others of such a vote made); nothing
-    where the others are divided, or where there are none.
+    Yields (choice, votes for it, the choice of most other people); nothing for votes without other
+    votes, or if the other people are divided equally.
     """
     for choice, votes in enumerate(counts):
         if votes:
@@ -320,15 +321,15 @@ def others_say(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compared:
-    """Compare the votes on one example and its target's answer, each with the other votes.
+    """Compare the votes on one example, and its target's answer, with the other votes.
 
     Parameters
     ----------
     counts
         The votes for each choice.
     target_right
-        For each choice whether the target is right where that choice is the right one; None where
-        that is unknown, and then no vote is compared with that choice.
+        For each choice, whether the target is right if that choice is correct. None if unknown;
+        then no vote is compared with that choice.
     """
     all_votes = human = model = 0
     for choice, votes, others in others_say(counts):
@@ -346,11 +347,11 @@ def human_and_model(authors: Iterable[Compared]) -> Mapping[str, Rate | Undefine
     Notes
     -----
     Each vote is compared with what the others on the example say (leave-one-out), and so is the
-    target in its place: a target that answers as one more person would has a gap of 0.
+    target in its place: a target that answers like another person has a gap of 0.
 
-    Interval of the gap: Student's, by the differences of whole authors; where these do not vary,
-    and for a share of 0 or 1, Newcombe's (1998, method 10) of the two intervals, as if they were
-    independent. All three wait for LEAST_VOTES.
+    Interval of the gap: Student's, by the differences of whole authors. If these do not vary, and
+    for a share of 0 or 1, Newcombe's (1998, method 10) of the two intervals, assuming independence.
+    All three numbers are undefined below LEAST_VOTES.
     """
     compared = [author for author in authors if author.votes]
     # Where there are none, a reason below says more than “not enough yet”.

@@ -14,7 +14,7 @@ Choice = tuple[str, str]
 
 
 class Cell(NamedTuple):
-    """The properties that the examples of one count share; a tuple, because there are many."""
+    """The properties shared by the examples of one count. A tuple, because there are many cells."""
 
     author: int | None
     outcome: str
@@ -25,7 +25,7 @@ class Cell(NamedTuple):
     validated_error: bool
 
     def counted(self, times: int) -> Collected:
-        """Return the cell as `rates.round_rates` takes it."""
+        """Return `times` examples of this cell as input for `rates.round_rates`."""
         is_known = self.outcome in ("fooled", "not_fooled")
         return Collected(
             collected=times,
@@ -41,9 +41,9 @@ class Cell(NamedTuple):
 
 @dataclass
 class Part:
-    """Everything that is counted of a round, of a part of it, or of several.
+    """All counts of a round, of a part of it, or of several rounds.
 
-    What people wrote and how people voted on that; of programs only how much there is.
+    Examples by people and the votes on these; of examples by programs only their number.
     """
 
     cells: Counter[Cell] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class Part:
         return self
 
     def authors(self) -> list[Collected]:
-        """Return the counts of each known author; each example of an unknown one apart."""
+        """Return the counts of each known author; each example by an unknown author is separate."""
         counts_by_author: dict[int, Collected] = {}
         alone: list[Collected] = []
         for cell, times in self.cells.items():
@@ -86,7 +86,7 @@ class Part:
     def authors_compared(self) -> Iterator[Compared]:
         """Yield each known author's votes that are compared with others.
 
-        Votes on examples of unknown authors come apart.
+        Votes on examples of unknown authors are yielded separately.
         """
         sums_by_author: dict[int, list[int]] = {}
         for (author, comparison), times in self.compared.items():

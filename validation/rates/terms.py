@@ -7,7 +7,7 @@ from core.text.words import gettext_noop
 
 
 class Term(NamedTuple):
-    """A word as columns and charts show it, and what it counts."""
+    """The name of a count in columns and charts, and its definition."""
 
     title: str
     meaning: str

@@ -11,10 +11,10 @@ SAME = 0.9
 
 
 def novelty(similarity: float) -> float:
-    """Return how new a text is: 1 down to 0.3, and 0 for a copy.
+    """Return the novelty of a text: 1 down to 0.3, and 0 for a copy.
 
-    similarity: the greatest (0-1) to what the author fooled a model with before, and to what
-    another person wrote.
+    similarity: the greatest similarity (0-1) to a text with which the author fooled a model before,
+    or to another person's text.
     """
     return 0.0 if similarity > SAME else min(1.0, max(0.3, 1.2 - similarity))
 
@@ -25,11 +25,11 @@ def scarcity(have: int, in_all: int, labels: int) -> float:
     Parameters
     ----------
     have
-        Examples with the label.
+        The number of examples with the label.
     in_all
-        Examples with any label.
+        The number of examples with any label.
     labels
-        How many different labels the task has.
+        The number of different labels of the task.
     """
     return max(0.0, 1 - have * labels / in_all) if in_all else 0.0
 
@@ -63,5 +63,5 @@ def vote_points(kappa: float | None) -> float:
 
 
 def day_total(points: Iterable[float]) -> float:
-    """Sum the points of one day; a bad day costs nothing."""
+    """Sum the points of one day; a negative sum counts as 0."""
     return max(0.0, sum(points))

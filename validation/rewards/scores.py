@@ -26,11 +26,10 @@ ENOUGH = 8
 
 
 def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, float]:
-    """Compute the points of the author's examples that are decided and not retracted, by id.
+    """Compute the points of the author's decided examples that are not retracted, by id.
 
-    Examples by programs earn none.
-    The examples come with `round__task` and `consensus`. Three queries, and at most 50 comparisons
-    for each example that fooled a model.
+    Examples by programs earn none. `examples` must be loaded with `round__task` and `consensus`.
+    Three queries, and at most 50 comparisons for each example that fooled a model.
     """
     decided = [e for e in examples if is_decided(e) and not e.by_program]
     # Only catches get points for novelty, so only their texts are compared.
@@ -49,7 +48,7 @@ def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, fl
 
 
 def is_decided(example: Example) -> bool:
-    """Return whether there is a consensus on an example that still counts."""
+    """Return whether an example that still counts has a consensus."""
     consensus = getattr(example, "consensus", None)
     return bool(
         consensus and consensus.state == Consensus.State.DECIDED and not example.retracted_at
@@ -57,7 +56,7 @@ def is_decided(example: Example) -> bool:
 
 
 def _is_wrong(consensus: Consensus) -> bool:
-    """Return whether people agree that the author's label is not right."""
+    """Return whether people agree that the author's label is wrong."""
     return not consensus.is_verified and consensus.verdict not in (
         Verdict.CANNOT_TELL,
         Verdict.FLAGGED,
@@ -65,7 +64,7 @@ def _is_wrong(consensus: Consensus) -> bool:
 
 
 def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
-    """Return the author's own words, without the fields that the verdict compares."""
+    """Return the author's own text, without the fields that the verdict compares."""
     parts = (component for component in config.input if component.name not in config.target_fields)
     return " ".join(
         filter(None, (component.kind.own_words(inputs.get(component.name)) for component in parts))
@@ -73,10 +72,10 @@ def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
 
 
 def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[int, list[str]]:
-    """Return the texts that each example is compared with.
+    """Return the texts with which each example is compared.
 
-    The author's last 50 texts before it that fooled a model in the same task, and the earlier text
-    of another person that was found to be nearly the same when it was submitted.
+    These are the author's 50 texts before it that fooled a model in the same task, and another
+    person's earlier text that was found to be nearly the same on submission.
     """
     tasks = {example.round.task_id: example.round.task for example in examples}
     fooling: dict[int, list[int]] = {pk: [] for pk in tasks}
@@ -133,9 +132,9 @@ def _scarcity(example: Example, verified: Mapping[int, Mapping[str, int]]) -> fl
 
 
 def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
-    """Measure how far a person's latest 200 judgements agree with the others'. Two queries.
+    """Measure how well a person's latest 200 judgements agree with the others'. Two queries.
 
-    Only examples that need no further vote, and only votes that cannot be taken back any more, so
+    Uses only examples that need no further vote, and only votes that can no longer be undone, so
     that nobody learns the others' answers before their own. Tasks with fewer than 8 are left out.
     """
     own_votes = Validation.objects.filter(

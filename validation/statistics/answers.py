@@ -21,7 +21,7 @@ Shares = Mapping[str, Rate | Undefined]
 
 
 class Answers(NamedTuple):
-    """Decided answers that are alike: by one model, to texts of one tag, by one author."""
+    """Counts of decided answers by one model, to texts with one tag, by one author."""
 
     model: str
     tag: str
@@ -32,18 +32,18 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class RightAnswers:
-    """Shares of right answers among decided ones, by model; of each tag, by model."""
+    """Shares of correct answers among decided ones, by model, and for each tag by model."""
 
     by_model: Shares
     by_slice: Mapping[str, Shares]
 
 
 def right_answers(rounds: Sequence[Round]) -> RightAnswers:
-    """Compute the shares of right answers in rounds of one task, without programs' examples.
+    """Compute the shares of correct answers in rounds of one task, without programs' examples.
 
     One query.
-    An answer is right if people decided so or, where they choose labels, if it is the decided one.
-    What they flagged or could not tell is left out.
+    An answer is correct if people decided so or, if they choose labels, if it is the decided label.
+    Examples that were flagged or undecidable are left out.
     """
     by_model: dict[str, Counter[tuple[Hashable | None, bool]]] = defaultdict(Counter)
     by_slice: dict[str, dict[str, Counter[tuple[Hashable | None, bool]]]] = defaultdict(
@@ -63,10 +63,10 @@ def right_answers(rounds: Sequence[Round]) -> RightAnswers:
 
 
 def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
-    """Count how often people decided for each label: of all texts under "", and of each tag.
+    """Count how often people decided for each label: of all texts under "", and for each tag.
 
     One query.
-    Empty where they choose no label, or have decided nothing; programs' examples are left out.
+    Empty if people choose no label, or have decided nothing. Programs' examples are left out.
     """
     field = label_field(rounds[0].task.config) if rounds else None
     if field is None:
@@ -89,7 +89,7 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
 
 
 def _plain_names(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
-    """Return the models' names as in the file; imported ones begin with the task's code here."""
+    """Return the models' original names; here imported ones have the task's code as prefix."""
     plain = {model: model.removeprefix(f"{rounds[0].task.code}_") for model in models}
     # Without the code two models may have one name; then all keep the whole name.
     is_clear = len(set(plain.values())) == len(plain)

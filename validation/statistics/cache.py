@@ -26,15 +26,15 @@ Count = Callable[[Wanted], Mapping[str, Mapping[str, Any]]]
 
 
 def all_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
-    """Return every number of rounds of one task, by round id; large ones are missing at first.
+    """Return all statistics of rounds of one task, by round id.
 
-    At most four queries.
+    Large rounds are missing until they have been counted. At most four queries.
     """
     return _of_each("all", rounds, _all)
 
 
 def headline_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
-    """Return the counts and rates that need no votes, of rounds of any tasks.
+    """Return the counts and rates that need no votes, by round id, for rounds of any tasks.
 
     At most two queries.
     """
@@ -42,10 +42,10 @@ def headline_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
 
 
 def numbers_with(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept | None:
-    """Return a round's numbers and, under `kind`, a count of the same moment, so that they agree.
+    """Return a round's cached numbers and a count stored under `kind`, computed together.
 
-    None while a large round is counted for the first time. A round that was empty is counted again
-    as soon as somebody has written, so that no page shows an empty round beside its examples.
+    None while a large round is counted for the first time. An empty round is recounted as soon as
+    somebody has written, so that no page shows an empty round beside its examples.
     """
 
     def together(rounds_by_name: Wanted) -> Mapping[str, Numbers]:
@@ -65,9 +65,9 @@ def _has_tries(round: Round) -> bool:
 
 
 def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
-    """Return `report.task_report` of rounds of one task.
+    """Return the cached `report.task_report` of rounds of one task.
 
-    None while it is counted for the first time.
+    None while it is computed for the first time.
     """
     # A digest, as the keys of caches are limited and a task may have many rounds.
     name = hashlib.sha256(str([round.pk for round in rounds]).encode()).hexdigest()

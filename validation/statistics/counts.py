@@ -44,13 +44,13 @@ Key = tuple[int, str | None]
 
 @dataclass
 class Counted:
-    """Parts of rounds by `Key`, and the choices that the votes have, in the patterns' order."""
+    """Parts of rounds by `Key`, and the choices in the votes, in the order of the patterns."""
 
     parts: dict[Key, Part]
     choices: Sequence[Choice] = ()
 
     def part(self, round: int, value: str | None) -> Part:
-        """Return the part of a round with this value; create it where there is none."""
+        """Return the part of a round with this value; create it if it is missing."""
         key = round, value
         if key not in self.parts:
             self.parts[key] = Part()
@@ -63,10 +63,10 @@ class Counted:
 
 
 def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True) -> Counted:
-    """Count rounds of one task, or their parts `by` one of BY; three queries.
+    """Count rounds of one task, or their parts `by` one of BY. Three queries.
 
-    stored: with the cells, which tell what is stored of consensus. Raises ValueError for labels
-    where the author chooses none.
+    stored: include the cells, which count the stored consensus. Raises ValueError for labels if the
+    author chooses none.
     """
     counted = _empty(rounds, by)
     if not rounds:  # Django has no SQL for the examples of none
@@ -92,14 +92,14 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
 
 
 def count_cells(rounds: Sequence[Round], by: str | None = None) -> Counted:
-    """Count only the stored consensus of rounds of any tasks; one query. by: as of `count`."""
+    """Count only the stored consensus of rounds of any tasks. One query. by: as in `count`."""
     counted = _empty(rounds, by)
     _count_cells(counted, _examples(rounds, by), by)
     return counted
 
 
 def _empty(rounds: Sequence[Round], by: str | None) -> Counted:
-    """Start the counts: a round without examples has a part too, unless it is broken down."""
+    """Start the counts. Without a breakdown, a round without examples gets a part too."""
     return Counted({} if by else {(round.pk, ""): Part() for round in rounds})
 
 
@@ -109,7 +109,7 @@ def _empty(rounds: Sequence[Round], by: str | None) -> Counted:
 def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
     """Select examples that are not retracted, with the columns to group by.
 
-    By target: once an answer.
+    By target, an example is selected once for each answer.
     """
     examples = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
     values: Mapping[str | None, Any] = {
@@ -127,14 +127,14 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
 
 
 def tag_of() -> Coalesce:
-    """Return the tag of the example's context; of an imported row that of the row."""
+    """Return an expression for an example's tag: its context's, or an imported row's own."""
     # A context without a tag has an empty text; then the tag of the row takes its place.
     of_row = Cast(KeyTextTransform("tag", "metadata"), CharField())
     return Coalesce(NullIf(F("context__tag"), Value("")), of_row, Value(""))
 
 
 def _author_label(config: TaskConfig) -> str:
-    """Return the field of the author's label. Raises ValueError where the author chooses none."""
+    """Return the field of the author's label. Raises ValueError if the author chooses none."""
     for name in config.target_fields:
         if config.labels(name):
             return name
@@ -142,7 +142,7 @@ def _author_label(config: TaskConfig) -> str:
 
 
 def _result(by: str | None) -> Any:
-    """Return whether the example fooled the targets; by target, whether it fooled this one."""
+    """Return an expression for the outcome of the example; by target, that of this target."""
     if by != "target":
         return F("outcome")
     return Case(
@@ -154,7 +154,7 @@ def _result(by: str | None) -> Any:
 
 
 def _validated_error(by: str | None) -> Any:
-    """Return whether it is a validated model error; by target, of this one."""
+    """Return an expression for a validated model error; by target, of this target."""
     if by != "target":
         return F("consensus__is_validated_error")
     return Case(
@@ -165,9 +165,9 @@ def _validated_error(by: str | None) -> Any:
 
 
 def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
-    """Annotate the target's answer in the field that votes are about.
+    """Annotate examples with the target's answer in the field that votes are about.
 
-    The first target's, or by target each one's.
+    This is the first target's answer, or by target each one's.
     """
     field = label_field(config)
     if field is None:
@@ -180,7 +180,7 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
 
 
 def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
-    """Count one row for each combination of what `Cell` holds, by part."""
+    """Add a count for each combination of `Cell` values to its part."""
     column_names = ("author", "result", "judged", "state", "label", "verdict", "verified", "wrong")
     names = (*column_names, "by_program", "in_round", "value")
     consensus = {name: F(f"consensus__{name}") for name in ("state", "label", "verdict")}
@@ -228,7 +228,7 @@ def _count_votes(counted: Counted, examples: Examples) -> None:
 def _count_patterns(
     counted: Counted, rounds: Sequence[Round], examples: Examples, about: bool
 ) -> None:
-    """Count the examples of an author by numbers of votes and answer of the target."""
+    """Count each author's examples by their numbers of votes and the target's answer."""
     columns = ", ".join(f"c{n}" for n in range(len(counted.choices)))
     sums = ", ".join(
         f"SUM(CASE WHEN v.label = %s AND v.verdict = %s THEN 1 ELSE 0 END) AS c{n}"
@@ -265,11 +265,11 @@ def _count_patterns(
 def target_right(
     choices: Sequence[Choice], result: str, answer: str | None, about_model: bool
 ) -> list[bool | None]:
-    """Return for each choice whether the target is right if it is; None where that is unknown.
+    """Return for each choice whether the target is right if that choice is correct.
 
-    A label is the target's answer or not; “correct” is the author's label, which a target that
-    was fooled did not give. Other verdicts do not tell which label is right. about_model: they are
-    about the target's own answer.
+    None if unknown. A label is the target's answer or not; “correct” is the author's label, which a
+    target that was fooled did not give. Other verdicts do not tell which label is right.
+    about_model: they are about the target's own answer.
     """
     fooled = FOOLED.get(result)
     by_verdict: dict[str, bool | None] = {}
@@ -309,8 +309,8 @@ def _count_free_patterns(counted: Counted, examples: Examples) -> None:
 def _rows(sql: str, examples: Examples, before: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a query over votes and some columns of examples.
 
-    `before`: its first values.
-    Only names of tables and columns are put into the text; values are parameters.
+    before: the values of its first parameters.
+    Only table and column names are put into the SQL text; values are parameters.
     """
     inner, values = examples.query.sql_with_params()
     sql = sql.format(examples=inner, votes=Validation._meta.db_table)

@@ -8,7 +8,7 @@ from core.text.words import gettext_noop
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The definition of a share; `counted` is what its n counts, in a word or two."""
+    """The definition of a share; `counted` names in a word or two what its n counts."""
 
     title: str
     formula: str

@@ -32,13 +32,13 @@ NO_LABELS = Undefined("nobody else judged the same examples")
 
 @dataclass(frozen=True, slots=True)
 class AuthorStatistics:
-    """One author's examples (retracted ones are in no number).
+    """Statistics of one author's examples, without retracted ones.
 
     wins: fooling examples, one for each chain of edits. validity: verified of decided. vmer:
-    validated model errors of all tries. duplicates: tries that are nearly the same as an earlier
-    text of somebody else. paste_share: texts of which more than half was pasted, of those whose
-    typing is known. median_seconds: from shown to sent; median_active_seconds: of typing.
-    label_flip: decided otherwise than the author said.
+    validated model errors of all tries. duplicates: tries that nearly equal another person's
+    earlier text. paste_share: texts of which more than half was pasted, of those with known typing.
+    median_seconds: from shown to submitted; median_active_seconds: of typing. label_flip: decided
+    against the author's label.
     """
 
     annotator: Annotator
@@ -57,10 +57,10 @@ class AuthorStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorStatistics:
-    """One validator's votes on examples that are not retracted; answers to gold are no votes.
+    """Statistics of one validator's votes on examples that are not retracted, without gold items.
 
-    reliability: leave-one-out agreement with the others, kappa: its part beyond chance. gold: right
-    answers of all to gold items. gold_check: only of those since the last refresher.
+    reliability: leave-one-out agreement with the others, kappa: its part beyond chance. gold: the
+    correct answers to gold items, of all. gold_check: only of those since the last refresher.
     median_seconds: from the lease to the answer. unread: votes that came faster than anybody
     reads, of those with a time and words.
     """
@@ -80,7 +80,7 @@ class ValidatorStatistics:
 
 
 def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
-    """Return each known author of the rounds, most tries first. Three queries.
+    """Return statistics of each known author of the rounds, most tries first. Three queries.
 
     Memory: the people, and one number for each example.
     """
@@ -106,9 +106,9 @@ class _Writing:
 
 
 def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
-    """Collect the writing by author.
+    """Collect the sums over examples by author.
 
-    An edit comes after what it edits, so one pass finds where chains begin.
+    An edit comes after the example that it edits, so one pass finds where chains begin.
     """
     writing_by_author: dict[int, _Writing] = defaultdict(_Writing)
     begins: dict[int, tuple[int, int]] = {}  # example: where its chain began, author
@@ -170,21 +170,21 @@ def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) 
 
 
 class Pace(NamedTuple):
-    """Counts of a person's timed votes, and of those that came faster than anybody reads."""
+    """The number of a person's timed votes, and of those cast faster than anybody reads."""
 
     timed: int = 0
     unread: int = 0
 
     @property
     def check(self) -> Check:
-        """Fail: an owner should look at their votes."""
+        """Return the check; if it fails, an owner should look at the person's votes."""
         if self.timed < LEAST_VOTES:
             return Check.UNKNOWN
         return Check.FAIL if reads_too_little(self.unread, self.timed) else Check.PASS
 
 
 def counted_paces() -> dict[str, Count]:
-    """Return what a query of votes counts for a `Pace`.
+    """Return the aggregates over votes that make a `Pace`.
 
     A vote is unread if its words cannot have been read in its time, by WORDS_A_SECOND.
     """
@@ -195,7 +195,7 @@ def counted_paces() -> dict[str, Count]:
 
 
 def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
-    """Return each known validator of the rounds, most votes first. Six queries.
+    """Return statistics of each known validator of the rounds, most votes first. Six queries.
 
     Memory: the people, and some numbers for each vote.
     """
@@ -254,7 +254,7 @@ def _validator(
 
 
 def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | Undefined:
-    """Compare labels; verdicts where nobody gave a label; not free text. One query."""
+    """Compare validators' labels; verdicts if nobody gave a label; never free text. One query."""
     rows = list(votes.values_list("example", "validator", "label", "verdict").iterator())
     labels = [(example, who, label) for example, who, label, _ in rows if label]
     if len({label for *_, label in labels}) > MOST_CHOICES:

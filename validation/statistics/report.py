@@ -36,7 +36,7 @@ Number = int | float | Rate | Undefined | Mapping[str, int] | None
 def task_report(
     rounds: Sequence[Round], *, code: str, policy: Policy | None = None
 ) -> dict[str, Any]:
-    """Report the numbers of each round and of all together, ready for JSON.
+    """Return the statistics of each round and of all together as JSON values.
 
     With a policy all examples are decided by it in memory; without one the stored consensus counts.
     """
@@ -62,9 +62,9 @@ def task_report(
 
 
 def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
-    """Report the same numbers for each part of each round; `by` is one of `counts.BY`.
+    """Return the same statistics for each part of each round. by: one of `counts.BY`.
 
-    Raises ValueError for labels where authors choose none.
+    Raises ValueError for labels if authors choose none.
     """
     counted = count(rounds, by)
     everything = Counted({}, counted.choices)
@@ -93,7 +93,7 @@ def _together(parts: Iterable[Part]) -> Part:
 def measured(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Return every number of a part by its name.
 
-    A share with its interval, or why it is unknown.
+    A rate has its interval, or the reason why it is undefined.
     """
     return {
         **headline_numbers(group),
@@ -107,7 +107,7 @@ def measured(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
 
 
 def headline_numbers(group: Part) -> dict[str, Number]:
-    """Return the numbers that are counted only from consensus rows, without votes."""
+    """Return the numbers that are computed only from consensus rows, without votes."""
     authors = group.authors()
     total, rates = sum_of(authors), round_rates(authors)
     mer, vmer = rates["mer"], rates["vmer"]
@@ -126,14 +126,14 @@ def headline_numbers(group: Part) -> dict[str, Number]:
 
 
 def numbers(group: Part, choices: Sequence[Choice]) -> dict[str, Any]:
-    """Return every number of a part, for JSON."""
+    """Return every number of a part as JSON values."""
     return as_json(measured(group, choices))
 
 
 def as_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
-    """Return measured numbers in their order.
+    """Return measured numbers as JSON values, in their order.
 
-    Unknown ones are None, with the reason under `notes`.
+    Undefined ones are None, with the reason under `notes`.
     """
     notes = {
         name: number.reason
@@ -150,7 +150,8 @@ def as_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """Flatten a row of JSON numbers for a table: columns for a rate's value, interval and n.
 
-    Unknown ones are empty. Without what has other columns in each round: labels and reasons.
+    Undefined values are empty. Labels and reasons are left out, because their columns differ
+    between rounds.
     """
     columns: dict[str, Any] = {}
     for name, value in row.items():
@@ -174,7 +175,7 @@ def _compared(group: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Und
 
 
 def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
-    """Count consensus labels (or verdicts) and `none` over examples that are judged or decided."""
+    """Count consensus labels (or verdicts), and `none`, of examples that are judged or decided."""
     labels: Counter[str] = Counter()
     consensus: Counter[tuple[int | None, bool]] = Counter()
     for cell, times in cells.items():
@@ -192,7 +193,7 @@ def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
 
 
 def _agreement(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
-    """Measure agreement over labels; over verdicts where nobody gave a label."""
+    """Measure agreement over labels, or over verdicts if nobody gave a label."""
     # Imported on first use: most requests need no numpy.
     import numpy as np
 
@@ -213,7 +214,10 @@ def _agreement(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
 
 
 def _people(group: Part) -> dict[str, Number]:
-    """Count every anonymous vote as another validator; anonymous authors cannot be counted."""
+    """Count authors and validators. Every anonymous vote counts as a separate validator.
+
+    Anonymous authors are not counted.
+    """
     validators = {who for who, _ in group.votes_by}
     unknown = sum(times for (who, _), times in group.votes_by.items() if who is None)
     authors = {cell.author for cell in group.cells} - {None}

@@ -18,19 +18,19 @@ register.filter("percent", percent)
 
 @register.filter
 def definition(name: str) -> Definition | None:
-    """Return the definition of the share called `name`; None for a name without a definition."""
+    """Return the definition of the share called `name`; None if it has none."""
     return DEFINITIONS.get(name)
 
 
 @register.filter
 def known(number: Number) -> Number | str:
-    """Return a count, or that it is unknown."""
+    """Return a count, or a text that it is unknown."""
     return gettext("unknown") if isinstance(number, Undefined) else number
 
 
 @register.filter
 def missing(numbers: Mapping[str, Number]) -> str:
-    """Describe what a round still lacks before its vMER is a headline; empty when it is one."""
+    """Describe what a round lacks before its vMER can be a headline; empty if nothing."""
     vmer, decided = numbers["vmer"], numbers["decided"]
     if not isinstance(decided, int) or decided < HEADLINE_DECIDED:
         message = gettext("Error rate after %(needed)d decided examples (%(number)s so far)")

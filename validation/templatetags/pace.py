@@ -13,9 +13,9 @@ register = template.Library()
 
 @register.simple_tag
 def fresh(*names: Any) -> SafeString:
-    """Give the attributes of an element that is deaf for a moment after it appears.
+    """Return attributes that make an element ignore clicks for a moment after it appears.
 
-    names: what is shown in it; the same names again are not new.
+    names: identify the content; the same names again do not start another moment.
     """
     return format_html(
         'data-fresh="{}" data-deaf="{}"',

@@ -133,7 +133,7 @@ class Command(BaseCommand):
             self.stdout.write("Nothing was stored, as --dry-run asks.")
 
     def _check(self, options: Mapping[str, Any]) -> None:
-        """Check that the arguments go together."""
+        """Check the combination of arguments."""
         source, code = options["source"], options["task"]
         if code and not CODE.fullmatch(code):
             raise CommandError(f"--task: {code!r} is no code; use a-z, 0-9 and hyphens.")
@@ -152,7 +152,7 @@ class Command(BaseCommand):
     def _opened(
         self, options: Mapping[str, Any]
     ) -> tuple[str, Terms, Iterator[tuple[int, bytes]] | Iterator[RecordLine]]:
-        """Return the name of the rows, their terms, and the rows."""
+        """Return the name of the rows, their terms, and an iterator over the rows."""
         path = Path(options["file"])
         self._bad_file = path.with_name(f"{path.name}.bad")
         if source := FORMATS.get(options["source"]):
@@ -169,7 +169,7 @@ class Command(BaseCommand):
         return dataset.title, dataset.terms, _lines(rows, opened)
 
     def _tell(self, place: Place, line: bytes, reason: str) -> None:
-        """Name a bad line on stderr; the first ones only."""
+        """Report an invalid line on stderr; only the first ones."""
         self._named += 1
         if self._named <= MOST_NAMED:
             self.stderr.write(f"{self._name}:{place}: {reason}")
@@ -177,7 +177,7 @@ class Command(BaseCommand):
             self.stderr.write(f"{self._name}:{place}: and maybe more")
 
     def _collect(self, place: Place, line: bytes, reason: str) -> None:
-        """Name a bad line and keep it as it is."""
+        """Report an invalid line and write it unchanged to the file of bad lines."""
         self._tell(place, line, reason)
         # Opened for the first bad line, so that a good file leaves none behind.
         if self._collected is None:
@@ -204,9 +204,9 @@ class Command(BaseCommand):
 
 
 def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbered lines of a plain or gzip file or pipe; of a table each row, as JSON.
+    """Yield the numbered lines of a plain or gzip file or pipe; each row of a table as JSON.
 
-    An endless line is cut, and so is no JSON. Raises FileError.
+    A line without end is cut, so that it is invalid JSON. Raises FileError.
     """
     for start, cure in NO_LINES.items():
         # A look that takes nothing away, as a pipe cannot go back.

@@ -56,7 +56,7 @@ class Command(BaseCommand):
 
 
 def _lines(numbers: dict[str, Any], title: str, by: str | None) -> list[str]:
-    """Return one number a line, with its interval or why there is none."""
+    """Return one line per number, with its interval or the reason why it is missing."""
     lines = ["", f"{title}, {by} {numbers[by] or 'unknown'}" if by else title]
     for name, value in numbers.items():
         if name in ("round", "notes", by):
