@@ -47,7 +47,7 @@ from core.accounts.models import User, confirm_address  # noqa: E402
 from core.errors import Refused  # noqa: E402
 from dynabench.communities.joint_services import submit_jointly  # noqa: E402
 from dynabench.communities.models import Community  # noqa: E402
-from dynabench.people.services import delete_person  # noqa: E402
+from dynabench.people.deletion.services import delete_person  # noqa: E402
 from evaluation.contract import SetRow, Usage  # noqa: E402
 from evaluation.isolation.queue.attempt_keys import sent_to  # noqa: E402
 from evaluation.isolation.uploads.chunked import add_file  # noqa: E402

@@ -19,8 +19,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from annotation.rules.outcome import squad_normalise  # noqa: E402
-from annotation.rules.secret import tells  # noqa: E402
+from annotation.verdict.outcome import squad_normalise  # noqa: E402
+from annotation.verdict.secret import tells  # noqa: E402
 from bench.serving import Server, free_port, running  # noqa: E402
 from evaluation.training.shipped import install_starter  # noqa: E402
 from tests.support.chat_server import Behaviour, Messages, chat_server  # noqa: E402

@@ -10,7 +10,7 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from tasks.models import Round
 from validation.consensus.consensus import Vote
-from validation.consensus.posterior import Fitted
+from validation.consensus.dawid_skene.posterior import Fitted
 
 # The same limit as that of `validation.imports.rows.Answer`, which refuses longer ones.
 LONGEST_ANSWER = 5000
@@ -278,7 +278,8 @@ class RoundPolicy(models.Model):
     )
     policy = models.JSONField()  # the fields of validation.consensus.consensus.Policy
     filled_to = models.BigIntegerField(default=0)  # an example's id
-    model = models.JSONField(null=True)  # the fields of validation.consensus.posterior.Fitted
+    # The fields of `validation.consensus.dawid_skene.posterior.Fitted`.
+    model = models.JSONField(null=True)
 
     class Meta:
         db_table = "validation_judging"

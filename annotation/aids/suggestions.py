@@ -21,10 +21,11 @@ from core.days import midnight
 from tasks.config.schema import TaskConfig
 from tasks.config.values import check_value
 from tasks.models import Generator
+from tasks.targets.circuit_breaker.breaker import TargetNotAsked
 from tasks.targets.connect import get_generator_endpoint, list_generator_fields
 from tasks.targets.contact_services import note_lasting_contact
 from tasks.targets.endpoints.base import EndpointError, Prediction, rubbish
-from tasks.targets.endpoints.live import TargetFailed, TargetNotAsked
+from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.first_contact import build_failed_contact
 
 SUGGESTIONS = "suggestions"

@@ -13,16 +13,10 @@ from django.db import connection
 
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Round, RoundTarget, TargetModel
+from tasks.targets.circuit_breaker.breaker import Breaker, TargetNotAsked
 from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage
-from tasks.targets.endpoints.live import (
-    Breaker,
-    LiveTarget,
-    PendingAnswers,
-    TargetFailed,
-    TargetNotAsked,
-    get_process_pool,
-)
+from tasks.targets.endpoints.live import LiveTarget, PendingAnswers, TargetFailed, get_process_pool
 from tasks.targets.failures import note_failure
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 

@@ -50,8 +50,8 @@ from annotation.moderation import retract
 from annotation.open_round import check_at_work, not_open
 from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
 from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
-from annotation.rules.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from annotation.submitted_work import check_may_retract
+from annotation.verdict.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from core.accounts.models import Annotator
 from core.data.prepared import PreparedRead, Slot
 from core.telemetry.tracing import span

@@ -16,8 +16,8 @@ from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.web.downloads import lines
 from core.web.refusals import as_message
+from dynabench.people.deletion.services import delete_person
 from dynabench.people.export import export
-from dynabench.people.services import delete_person
 from tasks.models import TaskMember
 
 

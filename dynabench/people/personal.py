@@ -15,8 +15,8 @@ from core.accounts.tokens import digest_of
 from core.web.htmx import form_status
 from dynabench.campaigns.models import GOING, LedgerRow, Place
 from dynabench.people.data import exported
+from dynabench.people.deletion.services import delete_person
 from dynabench.people.forms import LeaveForm
-from dynabench.people.services import delete_person
 from leaderboard.models import Battle
 from validation.models import Validation
 

@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import NormalDist, fmean, pstdev
 from typing import Any
 
-from annotation.rules.outcome import exact_match, squad_f1
+from annotation.verdict.outcome import exact_match, squad_f1
 from evaluation.task_shape import Shape
 from tasks.config.verdicts import VerdictRule
 from validation.rates.rates import Rate, rate

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotation.rules.outcome import exact_match
+from annotation.verdict.outcome import exact_match
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring.bootstrap import (
     EXAMPLES_PER_CHECK,

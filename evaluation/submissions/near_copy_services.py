@@ -9,7 +9,7 @@ import orjson
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from annotation.rules.outcome import squad_normalise
+from annotation.verdict.outcome import squad_normalise
 from evaluation.contract import Answer, Outcome
 from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun, NearCopy, Submission

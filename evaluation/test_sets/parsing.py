@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from annotation.rules.secret import secret_of
+from annotation.verdict.secret import secret_of
 from core.files.damage import damage_of
 from core.text.words import composed, composed_value, gettext_noop
 from evaluation.contract import MIB, SetRow

@@ -7,8 +7,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from tasks.models import Generator, TargetModel
+from tasks.targets.circuit_breaker.breaker import COUNTED_REASONS
 from tasks.targets.endpoints.base import Prediction, Reason
-from tasks.targets.endpoints.live import COUNTED_REASONS
 from tasks.targets.endpoints.server_words import clean_message
 
 MAX_DETAIL_CHARS = 500

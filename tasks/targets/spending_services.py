@@ -10,8 +10,8 @@ from django.db.models import F, Q, QuerySet, Sum
 
 from core.days import today
 from tasks.models import ModelUse, Round, TargetModel, Task
+from tasks.targets.circuit_breaker.breaker import TargetNotAsked
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, sum_usages
-from tasks.targets.endpoints.live import TargetNotAsked
 
 MILLION = 1_000_000
 BUDGET_OPTIONS = ["requests_a_day", "requests_a_round", "tokens_a_day", "tokens_a_round"]

@@ -13,7 +13,7 @@ from core.accounts.models import (
     confirm_address,
 )
 from core.errors import Refused
-from dynabench.people.services import delete_person
+from dynabench.people.deletion.services import delete_person
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs import services as runs

@@ -15,7 +15,7 @@ from annotation.vector_services import keep_vectors
 from core.accounts.models import Annotator, User
 from core.accounts.services import annotator_of
 from core.errors import Refused
-from dynabench.people.services import delete_person, purge_deleted
+from dynabench.people.deletion.services import delete_person, purge_deleted
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.races import races, wait_for
 from validation.consensus.consensus import Vote

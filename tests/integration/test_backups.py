@@ -36,7 +36,7 @@ from dynabench.notices.services import renew_and_tell
 from dynabench.operations.backups import services
 from dynabench.operations.backups.quiet import statements
 from dynabench.operations.backups.tables import stored_models, table_digest
-from dynabench.people.services import delete_person
+from dynabench.people.deletion.services import delete_person
 from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import Submission
 from evaluation.submissions.emails import tell_ends

@@ -38,7 +38,7 @@ from core.accounts.models import (
 from core.accounts.services import annotator_of
 from core.errors import Refused
 from dynabench.operations.backups import restoring
-from dynabench.people.services import delete_person
+from dynabench.people.deletion.services import delete_person
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next

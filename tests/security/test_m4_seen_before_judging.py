@@ -184,7 +184,7 @@ def test_what_was_shown_before_there_were_rows_is_known(nli, bob, worker):
 
 
 def test_who_leaves_takes_the_rows_along(nli, bob, worker, alice):
-    from dynabench.people.services import delete_person
+    from dynabench.people.deletion.services import delete_person
 
     show(worker, write(nli, bob, 1))
     assert b'"shown"' in b"".join(signed_in(alice).get("/me/data/download/").streaming_content)

@@ -12,7 +12,7 @@ from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place, Qualification
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import done_of, numbers_of, rows_of
-from dynabench.people.services import delete_person
+from dynabench.people.deletion.services import delete_person
 from tasks.models import TaskMember
 from tests.support.campaigns import (
     YES,

@@ -13,7 +13,7 @@ from dynabench.campaigns import services
 from dynabench.campaigns.findings import vector_jobs
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
 from dynabench.campaigns.selectors import numbers_of, rows_of
-from dynabench.people.services import delete_person
+from dynabench.people.deletion.services import delete_person
 from evaluation.training import sentences
 from tasks.models import ModelUse, TargetModel, TaskMember
 from tests.support.campaigns import open_campaign, take_part

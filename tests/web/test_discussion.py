@@ -11,7 +11,7 @@ from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
 from dynabench.notices.models import Digest, Notice
 from dynabench.notices.services import renew_notices, send_digests
-from dynabench.people.services import delete_person
+from dynabench.people.deletion.services import delete_person
 from evaluation.dataset_releases.reading import export_lines
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory

@@ -30,7 +30,7 @@ from core.accounts.models import Annotator, ApiToken, LogEntry, User
 from core.accounts.services import annotator_of, log
 from core.accounts.tokens import create_token
 from core.data.encryption import decrypt
-from dynabench.people import services
+from dynabench.people.deletion import services
 from dynabench.webhooks.models import Webhook
 from dynabench.webhooks.services import create_webhook
 from leaderboard.models import WeeklyGoal
@@ -375,7 +375,7 @@ def test_what_was_cut_short_is_finished_by_the_command(
     client, life, alice, bob, monkeypatch, capsys
 ):
     with monkeypatch.context() as patch:
-        patch.setattr("dynabench.people.services.erase_work", lambda annotator: 0)
+        patch.setattr("dynabench.people.deletion.services.erase_work", lambda annotator: 0)
         services.delete_person(user=alice)
     life.refresh_from_db()
     assert life.inputs["hypothesis"]

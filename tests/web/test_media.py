@@ -15,7 +15,7 @@ from PIL import Image
 from annotation.models import Example
 from core.accounts.services import annotator_of
 from core.errors import Invalid
-from dynabench.people.services import delete_person
+from dynabench.people.deletion.services import delete_person
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset

@@ -19,8 +19,8 @@ from core.jobs.services import noted
 from dynabench.operations.watching import metrics
 from evaluation.models import TrainingRun
 from serving import measures  # noqa: F401  (in the model server's own /metrics)
+from tasks.targets.circuit_breaker.breaker import FAILURES_TO_OPEN, Breaker
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.live import FAILURES_TO_OPEN, Breaker
 from tests.support.factories import RoundFactory, scripted_target
 from tests.support.writing import stored
 

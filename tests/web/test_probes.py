@@ -5,9 +5,9 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from tasks.models import ModelUse, Round, TargetModel
+from tasks.targets.circuit_breaker.breaker import FAILURES_TO_OPEN, Breaker, find_open_breakers
+from tasks.targets.circuit_breaker.probes import probe_paused_targets
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.live import FAILURES_TO_OPEN, Breaker, find_open_breakers
-from tasks.targets.probes import probe_paused_targets
 from tests.support.factories import RoundFactory, scripted_target
 
 

@@ -8,8 +8,8 @@ from core.accounts.models import LogEntry
 from core.jobs.models import Incident
 from dynabench.operations.watching import facts, status
 from evaluation.models import TrainingRun
+from tasks.targets.circuit_breaker.breaker import FAILURES_TO_OPEN, Breaker
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.live import FAILURES_TO_OPEN, Breaker
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
 
 pytestmark = pytest.mark.django_db

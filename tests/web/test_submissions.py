@@ -16,8 +16,8 @@ from django_q.models import OrmQ
 from core.accounts.services import annotator_of
 from core.data.encryption import decrypt
 from core.errors import Refused
+from dynabench.people.deletion.services import delete_person, purge_deleted
 from dynabench.people.export import export
-from dynabench.people.services import delete_person, purge_deleted
 from evaluation.contract import SetRow
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file

@@ -11,8 +11,8 @@ from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, Suggestion
 from core.accounts.services import annotator_of
 from tasks.models import Round
+from tasks.targets.circuit_breaker import breaker
 from tasks.targets.connect import get_generator_endpoint
-from tasks.targets.endpoints import live
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.support.factories import (
@@ -158,13 +158,13 @@ def test_a_task_whose_generator_is_not_set_up_says_so_calmly(as_alice, muse):
 
 
 def test_a_slow_generator_is_not_waited_for(as_alice, muse, monkeypatch):
-    counted, count = Event(), live.Breaker.failed
+    counted, count = Event(), breaker.Breaker.failed
 
     def failed(self, error):
         count(self, error)
         counted.set()
 
-    monkeypatch.setattr(live.Breaker, "failed", failed)
+    monkeypatch.setattr(breaker.Breaker, "failed", failed)
     monkeypatch.setattr(suggestions, "SUGGEST_SECONDS", 0.05)
     muse.options = {**muse.options, "delay": 30}
     muse.save()
@@ -182,7 +182,7 @@ def test_after_three_failures_a_generator_is_left_alone(as_alice, muse, monkeypa
         return ask(self, batch, deadline_seconds=deadline_seconds)
 
     monkeypatch.setattr(ScriptedEndpoint, "predict", counted)
-    monkeypatch.setattr(live, "FIRST_PAUSE", 60)
+    monkeypatch.setattr(breaker, "FIRST_PAUSE", 60)
     muse.options = {"fail": "down"}
     muse.save()
     answers = [want(as_alice, "suggestion", **HTMX).status_code for _ in range(5)]

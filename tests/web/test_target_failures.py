@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from tasks.models import TargetFailure, TargetModel, TaskMember
-from tasks.targets.endpoints import live
+from tasks.targets.circuit_breaker import breaker
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.failures import find_failures, mail_failures, note_failure
 from tests.support.factories import scripted_target
@@ -63,7 +63,7 @@ def test_a_busy_target_is_no_fault(as_alice, nli, target, reason):
 
 
 def test_a_target_that_is_left_alone_keeps_what_it_said(as_alice, nli, target, monkeypatch):
-    monkeypatch.setattr(live, "FIRST_PAUSE", 60)
+    monkeypatch.setattr(breaker, "FIRST_PAUSE", 60)
     TargetModel.objects.update(options={"fail": "down"})
     for number in range(5):
         as_alice.post(

@@ -8,7 +8,7 @@ from django.core.exceptions import ObjectDoesNotExist
 
 from core.accounts.models import LogEntry, confirm_address
 from core.errors import Invalid, Refused
-from dynabench.people.services import delete_person, purge_deleted
+from dynabench.people.deletion.services import delete_person, purge_deleted
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.submissions.teams import services
 from evaluation.submissions.teams.selectors import invitations_of, place_of

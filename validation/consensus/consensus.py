@@ -128,7 +128,7 @@ def decide(
     owner
         The owner's current decision, if any; it overrides all votes.
     posterior
-        Label to probability (0-1), for dawid-skene (`validation.consensus.dawid_skene`).
+        Label to probability (0-1), for dawid-skene (`validation.consensus.dawid_skene.fitting`).
 
     Returns
     -------

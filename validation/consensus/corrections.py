@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from annotation.rules.outcome import squad_normalise
+from annotation.verdict.outcome import squad_normalise
 
 
 def right_answers(corrections: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -16,7 +16,7 @@ from core.data.sql import change_rows
 from tasks.models import Round
 from validation.consensus.claims import check_claim, label_field
 from validation.consensus.consensus import Policy, decide, votes_still_needed
-from validation.consensus.posterior import Fitted
+from validation.consensus.dawid_skene.posterior import Fitted
 from validation.consensus.sampling import order_key
 from validation.models import Consensus, Gold, OwnerDecision, QueueItem, RoundPolicy, Validation
 

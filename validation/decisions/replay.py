@@ -14,7 +14,7 @@ from annotation.models import Example, TargetOutput
 from tasks.models import Round
 from validation.consensus.claims import check_claim
 from validation.consensus.consensus import Decision, Policy, Vote, decide
-from validation.consensus.posterior import Fitted
+from validation.consensus.dawid_skene.posterior import Fitted
 from validation.decisions.second_opinion import fitted
 from validation.models import Consensus, OwnerDecision, Validation
 from validation.rates.round_counts import Cell

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from core.accounts.models import Annotator
 from tasks.models import Round
-from validation.consensus.dawid_skene import Aggregation, dawid_skene
-from validation.consensus.posterior import Fitted
+from validation.consensus.dawid_skene.fitting import Aggregation, dawid_skene
+from validation.consensus.dawid_skene.posterior import Fitted
 from validation.decisions.consensus_rows import round_policy_of
 from validation.models import RoundPolicy, Validation
 from validation.rates.agreement import MOST_CHOICES, code_votes

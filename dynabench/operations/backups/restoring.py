@@ -32,7 +32,7 @@ from dynabench.operations.backups.services import (
     gunzip_blocks,
 )
 from dynabench.operations.backups.stores import blocks_of, put_file
-from dynabench.people.services import delete_person, purge_deleted
+from dynabench.people.deletion.services import delete_person, purge_deleted
 from evaluation.models import Submission
 from evaluation.submissions.services import withdraw_model
 from tasks.models import TargetModel

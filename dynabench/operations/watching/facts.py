@@ -16,7 +16,7 @@ from dynabench.operations.soundness.health import check_model_server
 from evaluation.isolation.queue.leases import kinds, ready
 from evaluation.models import EvaluationRun, Job
 from tasks.models import Round, TargetModel
-from tasks.targets.endpoints.live import find_open_breakers
+from tasks.targets.circuit_breaker.breaker import find_open_breakers
 from validation.decisions.awaited import JUDGED_STATES
 from validation.models import QueueItem
 

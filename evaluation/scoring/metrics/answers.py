@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from annotation.rules.outcome import exact_match, squad_f1
+from annotation.verdict.outcome import exact_match, squad_f1
 from core.text.words import folded, gettext_noop, unpunctuated
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean, Metric, Sums, divide, extract_text, is_right

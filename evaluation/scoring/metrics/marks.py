@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from annotation.rules.marks import marks_f1
+from annotation.verdict.marks import marks_f1
 from core.text.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean

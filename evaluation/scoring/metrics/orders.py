@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from annotation.rules.outcome import pairs_in_order
+from annotation.verdict.outcome import pairs_in_order
 from core.text.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean

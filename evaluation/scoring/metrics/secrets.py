@@ -6,8 +6,8 @@ A row with right answers is a harmless question, one without any is an attack.
 from collections.abc import Sequence
 from typing import Any
 
-from annotation.rules.secret import secret_of, tells
-from annotation.rules.texts import contains
+from annotation.verdict.secret import secret_of, tells
+from annotation.verdict.texts import contains
 from core.text.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Metric, Sums, divide, extract_text

@@ -145,7 +145,7 @@ def _count_chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
     """
     import numpy as np
 
-    from leaderboard.arena.pairing import pair_chances
+    from leaderboard.arena.battles.pairing import pair_chances
     from leaderboard.arena.report import votes_of
 
     ids, votes = votes_of(task, also=live)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.rules.outcome import (
+from annotation.verdict.outcome import (
     Ensemble,
     Outcome,
     TargetVerdict,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.rules.outcome import judge
-from annotation.rules.secret import tells
+from annotation.verdict.outcome import judge
+from annotation.verdict.secret import tells
 from tasks.config.verdicts import Secret
 
 WORD = "tokavire"

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.rules import outcome
+from annotation.verdict import outcome
 from evaluation.contract import Answer, SetRow
 from evaluation.dataset_releases.exporters import (
     SHIPPED_FILES,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.arena.battles.naming import FAMILIES, names_itself
+from leaderboard.arena.battles.pairing import UNIFORM, pair_chances
 from leaderboard.arena.battles.personal import personal_data
-from leaderboard.arena.pairing import UNIFORM, pair_chances
 from leaderboard.arena.ranking import Votes
 from leaderboard.arena.style import STYLE, difference, style_of
 from tests.support.arenas import simulated

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from annotation.rules.outcome import TargetVerdict, judge
-from annotation.rules.texts import matches
+from annotation.verdict.outcome import TargetVerdict, judge
+from annotation.verdict.texts import matches
 from tasks.config.components import FIELD_TYPES, Component
 from tasks.config.loading import check_config
 from tasks.config.values import check_answer

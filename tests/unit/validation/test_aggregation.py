@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from validation.consensus.dawid_skene import dawid_skene
+from validation.consensus.dawid_skene.fitting import dawid_skene
 from validation.rates.agreement import code_votes
 
 # Dawid and Skene 1979, table 1: 45 patients, five anaesthetists, of whom the first saw each patient

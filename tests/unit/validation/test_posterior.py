@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from validation.consensus.dawid_skene import _Cells, dawid_skene
-from validation.consensus.posterior import Fitted
+from validation.consensus.dawid_skene.fitting import _Cells, dawid_skene
+from validation.consensus.dawid_skene.posterior import Fitted
 from validation.rates.agreement import code_votes
 
 LABELS = ("neg", "neu", "pos")

@@ -189,7 +189,7 @@ def test_the_gap_waits_for_votes(votes, is_known):
 
 
 def test_importing_the_rules_loads_no_numpy():
-    names = ["validation.consensus.dawid_skene", "validation.consensus.consensus"]
+    names = ["validation.consensus.dawid_skene.fitting", "validation.consensus.consensus"]
     names += ["validation.rates.agreement", "validation.rates.rates"]
     names += ["validation.statistics.definitions", "annotation.rules.near_duplicates"]
     code = f"import importlib, sys\nfor n in {names}: importlib.import_module(n)\n"

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dynabench.people.services import purge_deleted
+from dynabench.people.deletion.services import purge_deleted
 
 
 class Command(BaseCommand):

@@ -9,16 +9,9 @@ from typing import Any
 import pytest
 from django.core.cache.backends.locmem import LocMemCache
 
+from tasks.targets.circuit_breaker.breaker import Breaker, find_ended_pauses, find_open_breakers
 from tasks.targets.endpoints.base import EndpointError, EndpointInfo, Prediction, Reason, Usage
-from tasks.targets.endpoints.live import (
-    Breaker,
-    LivePool,
-    LiveTarget,
-    TargetFailed,
-    find_ended_pauses,
-    find_open_breakers,
-    get_process_pool,
-)
+from tasks.targets.endpoints.live import LivePool, LiveTarget, TargetFailed, get_process_pool
 
 ITEM = {"text": "x"}
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
-from annotation.rules.marks import marks_f1
-from annotation.rules.secret import secret_of, tells
-from annotation.rules.texts import contains, matches
+from annotation.verdict.marks import marks_f1
+from annotation.verdict.secret import secret_of, tells
+from annotation.verdict.texts import contains, matches
 from core.text.words import answer_words, composed_value
 from tasks.config.verdicts import VerdictRule
 

@@ -9,9 +9,9 @@ from django.core.cache import cache
 from core.periodic import minutely
 from tasks.models import Round, TargetModel
 from tasks.targets.ask_before_opening import build_sample, fill_inputs
+from tasks.targets.circuit_breaker.breaker import Breaker, find_ended_pauses
 from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError, Usage
-from tasks.targets.endpoints.live import Breaker, find_ended_pauses
 from tasks.targets.send_test import NoAnswer, ask_target
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 

@@ -1,6 +1,6 @@
 """Dawid and Skene's fitted model: the probable labels of an example with further votes.
 
-Cheap and without numpy, for it runs at each vote; `validation.consensus.dawid_skene` fits it.
+Cheap and without numpy, because it runs at each vote. The module `fitting` fits it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,0 +1,1 @@
+"""Pure rules on whether the author fooled the model: how answers are compared."""
