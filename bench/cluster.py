@@ -27,7 +27,7 @@ from evaluation.isolation.inference.evaluate import Attempt, Question, evaluate_
 from evaluation.isolation.sandbox.limits import Limits  # noqa: E402
 from evaluation.isolation.sandbox.monitor import Runner  # noqa: E402
 from evaluation.isolation.sandbox.process import ProcessRunner  # noqa: E402
-from evaluation.runs.ray_driver import Connected, Job  # noqa: E402
+from evaluation.runs.ray_driver import Job, RunConnection  # noqa: E402
 from evaluation.runs.ray_runner import RayRunner  # noqa: E402
 from evaluation.task_shape import labels_of, runnable  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
@@ -44,7 +44,7 @@ def seconds(job: Job, times: int) -> float:
     """The median of a set that is answered so often, by nodes whose workers have started."""
     first = job.inputs.with_name("first.jsonl")
     first.write_text("".join(job.inputs.read_text().splitlines(keepends=True)[: 2 * NODES]))
-    with redirect_stdout(sys.stderr), Connected(job) as connected:
+    with redirect_stdout(sys.stderr), RunConnection(job) as connected:
         connected.job = replace(job, inputs=first, shard=1)
         connected.run(lambda answers: None)
         connected.job, took = job, list[float]()

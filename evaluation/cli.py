@@ -26,10 +26,10 @@ from evaluation.isolation.queue.attempt_keys import TEMPORARY, key_by_hand
 from evaluation.isolation.sandbox.endpoint import EndpointRunner
 from evaluation.isolation.sandbox.limits import CHAT_CALLS
 from evaluation.isolation.sandbox.monitor import Runner
-from evaluation.runs.chat.asking import chat_endpoint
-from evaluation.runs.chat.settings import settings_for
+from evaluation.runs.chat.asking import make_chat_endpoint
+from evaluation.runs.chat.settings import make_chat_settings
 from evaluation.runs.runners import machine_limits
-from evaluation.runs.selectors import cost_cents
+from evaluation.runs.selectors import compute_cost_cents
 from evaluation.scoring.exchanged import make_exchanged_warnings
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
@@ -133,9 +133,9 @@ def find_chat(
     instructions: the system prompt; None uses the default prompt of a submission. Raises
     CannotEvaluate.
     """
-    chat = settings_for(task.config, model=model, instructions=instructions)
+    chat = make_chat_settings(task.config, model=model, instructions=instructions)
     try:
-        endpoint = chat_endpoint(task.config, url, key, chat)
+        endpoint = make_chat_endpoint(task.config, url, key, chat)
     except EndpointError as error:
         raise CannotEvaluate(f"--chat {url}: {error}") from None
     return runnable(task.config), EndpointRunner(endpoint, CHAT_CALLS)
@@ -268,7 +268,7 @@ def _report(evaluated: Evaluated, parts: str) -> dict[str, Any]:
         },
         "memory": {"peak_bytes": usage.peak_bytes, "mean_bytes": usage.mean_bytes},
         "cpu_seconds": usage.cpu_seconds,
-        "cost_cents": cost_cents(usage.cpu_seconds),
+        "cost_cents": compute_cost_cents(usage.cpu_seconds),
         "warnings": warnings,
         "log": ending.log,
     }

@@ -29,7 +29,7 @@ from evaluation.runs.services import (
     claim_next,
     end_overdue,
     request_missing_runs,
-    ring_suites,
+    wake_suite_runs,
 )
 from evaluation.submissions.intake import check_arrival
 from evaluation.submissions.near_copy_services import note_near_copies
@@ -82,7 +82,7 @@ def evaluate_next(woken_by: UUID) -> None:
     """Do the next piece of work of each kind that takes long, because some run is waiting.
 
     woken_by: a run that waits. Which run is next depends on what each owner has had so far
-    (`evaluation.runs.services.in_turn`), so it is often another one.
+    (`evaluation.runs.services.order_by_turn`), so it is often another one.
     """
     # 1. A check takes seconds, and somebody watches its page.
     _do_longest_waiting(Submission, check_submission)
@@ -96,7 +96,7 @@ def evaluate_in_turn() -> None:
     """Evaluate the run that is next, and do what follows from its end."""
     if run := do_claimed(claim_next(), execute):
         discard_handed(run)  # nobody reads the answers of its own worker again
-        ring_suites(run)  # perturbed runs waited for this one, with which they are compared
+        wake_suite_runs(run)  # perturbed runs waited for this one, with which they are compared
         note_near_copies(run)  # last: it reads the answers of many models
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from core.errors import Refused
 from core.periodic import minutely
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.scoring.bootstrap import compute_statistic_powers
 from evaluation.scoring.metrics.base import divide
 from evaluation.test_sets.selectors import select_newest_versions
@@ -103,7 +103,7 @@ def unresampled(task: Task) -> QuerySet[EvaluationRun]:
     """
     done = Resample.objects.filter(OF_EXAMPLES, run=OuterRef("pk"))
     runs = EvaluationRun.objects.filter(~Exists(done), version__in=_exact_versions(task))
-    return counting(runs).order_by("version", "?")
+    return filter_counting_runs(runs).order_by("version", "?")
 
 
 def _exact_versions(task: Task) -> list[int]:

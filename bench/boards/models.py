@@ -20,8 +20,8 @@ from typing import Any
 
 from bench.boards.plan import SHOTS, Entry
 from bench.boards.rows import Row, Rows
-from evaluation.runs.chat.asking import chat_endpoint
-from evaluation.runs.chat.settings import settings_for
+from evaluation.runs.chat.asking import make_chat_endpoint
+from evaluation.runs.chat.settings import make_chat_settings
 from evaluation.task_shape import shape_of
 from evaluation.training.fine_tune import Reading, TrainingOptions, text_answers, train
 from evaluation.training.shipped import ENCODER, encoder, install_starter
@@ -264,8 +264,8 @@ def _language_model(maker: Maker, entry: Entry) -> list[str]:
     shots = examples(maker.train_rows(entry.steps[0]), maker.labels) if entry.steps else []
     shape = shape_of(maker.config)
     told = [{**shape.inputs(row), shape.answer: row["label"]} for row in shots]
-    settings = settings_for(maker.config, model="SmolLM2-135M-Instruct")
-    endpoint = chat_endpoint(maker.config, "http://127.0.0.1/v1", "", settings, told)
+    settings = make_chat_settings(maker.config, model="SmolLM2-135M-Instruct")
+    endpoint = make_chat_endpoint(maker.config, "http://127.0.0.1/v1", "", settings, told)
     model = Likely(maker.home / "serving", maker.labels)
     prompts = [model.prompt(endpoint.messages(shape.inputs(row))) for row in maker.tests]
     found = []

@@ -9,7 +9,7 @@ from uuid import UUID
 from dynabench.communities.models import CommunityTask
 from dynabench.communities.rules import NOTHING, Entrant, Line, Measured, across
 from evaluation.models import EvaluationRun, Score
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy
@@ -103,7 +103,9 @@ def _values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, Measured]]:
         # One model may have a file of predictions for each set.
         model_of.update(dict.fromkeys(model.files, model.id))
     open_sets = [each.version_id for each in matrix.sets if each.counts and not each.is_sealed]
-    runs = counting(EvaluationRun.objects.filter(version__in=open_sets, submission__in=model_of))
+    runs = filter_counting_runs(
+        EvaluationRun.objects.filter(version__in=open_sets, submission__in=model_of)
+    )
     scores = Score.objects.filter(
         run__in=runs.filter(suite=EvaluationRun.Suite.PLAIN).values("pk"),
         metric=metric,

@@ -14,10 +14,10 @@ from core.accounts.models import ApiToken
 from core.web.api import read
 from core.web.form_fields import request_field
 from evaluation.runs.chat.settings import (
-    MOST_STOP,
+    MOST_STOP_CHARS,
     MOST_STOPS,
     ChatSettings,
-    settings_for,
+    make_chat_settings,
 )
 from evaluation.submissions.kinds.chat import ChatForm
 from evaluation.submissions.prompt_form import CapForm
@@ -58,7 +58,7 @@ class ChatSerializer(serializers.Serializer[Any]):
     seed = request_field(ChatForm, "seed")
     max_tokens = request_field(ChatForm, "max_tokens", allow_null=False)
     stop: Any = serializers.ListField(
-        child=serializers.CharField(max_length=MOST_STOP, trim_whitespace=False),
+        child=serializers.CharField(max_length=MOST_STOP_CHARS, trim_whitespace=False),
         max_length=MOST_STOPS,
         required=False,
         help_text="Texts before which an answer ends.",
@@ -105,7 +105,7 @@ def settings_of(config: TaskConfig, values: dict[str, Any] | None) -> ChatSettin
     if not values:
         return None
     stop = tuple(values.get("stop", ()))  # settings are compared, so it must be hashable
-    return settings_for(config, **values | {"stop": stop})
+    return make_chat_settings(config, **values | {"stop": stop})
 
 
 class EstimateSerializer(serializers.Serializer[Any]):
@@ -126,11 +126,11 @@ class EstimateView(APIView):
     )
     def post(self, request: Request, code: str) -> Response:
         """Estimate the cost of a chat model's evaluations. Calls no model and stores nothing."""
-        from evaluation.runs.chat.estimate import estimate  # loads numpy
+        from evaluation.runs.chat.estimate import estimate_cost  # loads numpy
 
         task = find_task(request, code, can_submit)
         settings = settings_of(task.config, read(ChatSerializer, request))
-        return Response(EstimateSerializer(vars(estimate(task, settings))).data)
+        return Response(EstimateSerializer(vars(estimate_cost(task, settings))).data)
 
 
 class CapSerializer(serializers.Serializer[Any]):

@@ -28,8 +28,8 @@ from core.web.api import JSON_LINES, wanted
 from core.web.downloads import lines
 from evaluation.api.models import NewestFirst
 from evaluation.models import EvaluationRun, Score
-from evaluation.runs.selectors import counting
-from evaluation.runs.services import expected_wait_seconds, queue_positions, run_again
+from evaluation.runs.selectors import filter_counting_runs
+from evaluation.runs.services import estimate_wait_seconds, find_queue_positions, run_again
 from evaluation.submissions.visibility import (
     as_seen,
     find_run,
@@ -130,11 +130,11 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
     @cached_property
     def _positions(self) -> dict[UUID, int]:
         # One query for all runs of a page.
-        return queue_positions()
+        return find_queue_positions()
 
     @cached_property
     def _pace(self) -> float | None:
-        return expected_wait_seconds(1)
+        return estimate_wait_seconds(1)
 
 
 class WholeRunSerializer(RunSerializer):
@@ -287,7 +287,7 @@ class Scores(generics.ListAPIView[Score]):
         runs, viewer = seen_runs(self.request, self.kwargs["pk"])
         task = find_submission(self.request, self.kwargs["pk"])[0].task
         self.sealed = set() if viewer.is_task_owner else find_sealed_versions(task)
-        counting_runs = counting(runs).values("pk")
+        counting_runs = filter_counting_runs(runs).values("pk")
         scores = Score.objects.filter(select_readable(self.sealed), run__in=counting_runs)
         return scores.select_related("run__version__evaluation_set__task")
 
@@ -317,7 +317,7 @@ class Predictions(APIView):
         downloadable inputs; for other sets to the task's editors only.
         """
         seen, viewer = seen_runs(request, pk)
-        runs = counting(seen).exclude(predictions="")
+        runs = filter_counting_runs(seen).exclude(predictions="")
         # Perturbed answers are about other texts.
         plain = runs.filter(version__evaluation_set__name=name, suite=EvaluationRun.Suite.PLAIN)
         # Hidden sets are in `seen_runs` for editors only.

@@ -118,7 +118,7 @@ def _check_submission(submission: Submission) -> Iterator[Damage]:
         # Size and digest are the engine's own, of the unpacked image.
         yield from _check(submission, path, None, "", _digest_folder)
     elif kind.has_prompt:
-        # The digest is also of its prompt and settings (`evaluation.runs.endpoints.identity_of`).
+        # The digest is also of its prompt and settings (`endpoints.compute_identity`).
         yield from _check(submission, path, submission.size, "", _digest_folder)
     else:
         yield from _check(submission, path, submission.size, submission.digest, _digest_folder)

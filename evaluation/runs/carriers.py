@@ -23,7 +23,7 @@ from tasks.targets.connect import build_spec
 from tasks.targets.endpoints.transport import Transport
 
 if TYPE_CHECKING:
-    from evaluation.runs.ray_runner import OnNode
+    from evaluation.runs.ray_runner import NodeClient
 
 
 def has_cluster() -> bool:
@@ -31,7 +31,7 @@ def has_cluster() -> bool:
     return bool(settings.RAY_ADDRESS)
 
 
-def sandbox_for(
+def choose_sandbox(
     model: Runnable, job: EvaluationRun | Submission | CustomMetric, shard: int = 0
 ) -> Runner:
     """Return the runner that runs a model in a sandbox. Raises NoEngine.
@@ -45,7 +45,7 @@ def sandbox_for(
     return RayRunner(settings.RAY_ADDRESS, shard or settings.RAY_SHARD_EXAMPLES, container_key(job))
 
 
-def practice_sandbox(
+def choose_practice_sandbox(
     model: Runnable, run: PracticeRun, more: Callable[[], bytes] | None = None
 ) -> Runner:
     """Return the runner of a model for practice: a container on this machine. Raises NoEngine.
@@ -57,7 +57,7 @@ def practice_sandbox(
 
 
 @contextmanager
-def trainer_for(beat: Beat) -> Iterator[Trainer]:
+def open_trainer(beat: Beat) -> Iterator[Trainer]:
     """Provide a trainer on the site's cluster, or in this process without a cluster.
 
     beat: called regularly while the trainer works.
@@ -67,12 +67,12 @@ def trainer_for(beat: Beat) -> Iterator[Trainer]:
         return
     from evaluation.runs.ray_training import NodeTrainer
 
-    with _node(beat) as node:
+    with _make_node_client(beat) as node:
         yield NodeTrainer(node, beat)
 
 
 @contextmanager
-def own_model(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
+def open_cluster_transport(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
     """Provide the transport that runs a language model of this site on the cluster.
 
     None if there is no cluster, or if the target is at an address: then call the target directly.
@@ -84,13 +84,13 @@ def own_model(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
         return
     from evaluation.runs.ray_models import NodeTransport
 
-    with _node(beat) as node:
+    with _make_node_client(beat) as node:
         yield NodeTransport(node, build_spec(target))
 
 
-def _node(beat: Beat) -> "OnNode":
-    from evaluation.runs.ray_driver import NodePlace
-    from evaluation.runs.ray_runner import OnNode
+def _make_node_client(beat: Beat) -> "NodeClient":
+    from evaluation.runs.ray_driver import ProcessRequest
+    from evaluation.runs.ray_runner import NodeClient
 
     needs = {"CPU": settings.EVALUATION_CPUS, "memory": settings.EVALUATION_MEMORY_GIB * GIB}
-    return OnNode(NodePlace(settings.RAY_ADDRESS, needs), beat)
+    return NodeClient(ProcessRequest(settings.RAY_ADDRESS, needs), beat)

@@ -6,7 +6,7 @@ from core.data.encryption import Unreadable, decrypt
 from evaluation.contract import ENDPOINT_ADAPTERS, AttemptFailed, Writing
 from evaluation.kinds import KINDS
 from evaluation.models import Submission
-from evaluation.runs.chat.asking import asked_as, chat_endpoint
+from evaluation.runs.chat.asking import make_chat_endpoint, make_endpoint_config
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.chat.shots import ShotsGone, read_shots
 from tasks.targets.connect import get_endpoint
@@ -20,7 +20,7 @@ class CannotFetch(AttemptFailed):
     """Raised when a submission's files are missing or have changed; the message says why."""
 
 
-def endpoint_for(submission: Submission) -> Endpoint:
+def make_submission_endpoint(submission: Submission) -> Endpoint:
     """Return the endpoint of a submission, or of the target that it represents.
 
     Raises EndpointError(misconfigured) and CannotFetch.
@@ -33,28 +33,28 @@ def endpoint_for(submission: Submission) -> Endpoint:
         raise CannotFetch(f"The endpoint's secret cannot be read: {error}") from None
     config = submission.task.config
     if KINDS[submission.kind].has_prompt:
-        return asked_with(submission, submission.source, secret)
-    endpoint_config = asked_as(config, submission.source, secret)
+        return make_prompt_endpoint(submission, submission.source, secret)
+    endpoint_config = make_endpoint_config(config, submission.source, secret)
     return build_endpoint(ENDPOINT_ADAPTERS[submission.adapter], endpoint_config)
 
 
-def asked_with(submission: Submission, url: str, secret: str = "") -> OpenAIChatEndpoint:
+def make_prompt_endpoint(submission: Submission, url: str, secret: str = "") -> OpenAIChatEndpoint:
     """Return the endpoint that calls a chat model or, for a language model, builds its prompts.
 
     Raises CannotFetch.
     """
     chat = ChatSettings.of(submission.chat)
-    return chat_endpoint(submission.task.config, url, secret, chat, _shots(submission))
+    return make_chat_endpoint(submission.task.config, url, secret, chat, _read_shots(submission))
 
 
-def _shots(submission: Submission) -> list[dict[str, Any]]:
+def _read_shots(submission: Submission) -> list[dict[str, Any]]:
     try:
         return read_shots(submission.task, ChatSettings.of(submission.chat))
     except ShotsGone as error:
         raise CannotFetch(str(error)) from None
 
 
-def writing_of(submission: Submission) -> Writing | None:
+def read_writing(submission: Submission) -> Writing | None:
     """Return the generation settings of a language model; None for other models."""
     if not KINDS[submission.kind].writes_here:
         return None
@@ -62,7 +62,7 @@ def writing_of(submission: Submission) -> Writing | None:
     return Writing(chat.max_tokens, chat.stop)
 
 
-def identity_of(submission: Submission, where: str) -> str:
+def compute_identity(submission: Submission, where: str) -> str:
     """Return the digest that identifies a model.
 
     A model with a prompt is identified by its files or address and all its settings.
@@ -73,4 +73,4 @@ def identity_of(submission: Submission, where: str) -> str:
         return where
     if submission.base:  # the same adapter is another model on another base
         where = f"{where} on {submission.base}"
-    return ChatSettings.of(submission.chat).digest(where, _shots(submission))
+    return ChatSettings.of(submission.chat).digest(where, _read_shots(submission))

@@ -43,10 +43,10 @@ from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.models.runs import predictions_path
-from evaluation.runs.handed import handed_of, note_compared, score_handed
+from evaluation.runs.handed import find_handed_answers, score_handed, store_agreement
 from evaluation.runs.runners import machine_limits, open_model
-from evaluation.runs.selectors import counting, is_remote
-from evaluation.runs.services import overdue
+from evaluation.runs.selectors import filter_counting_runs, is_remote
+from evaluation.runs.services import make_overdue_columns
 from evaluation.scoring.exchanged import make_exchanged_warnings
 from evaluation.scoring.metrics import METRICS
 from evaluation.test_sets.seen_in_training import count_seen, make_seen_warnings
@@ -76,9 +76,9 @@ def _evaluate_and_store(run: EvaluationRun, heartbeat: Heartbeat) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
             evaluated = evaluate_run(run, Path(folder), heartbeat.tell)
-            heartbeat.patiently(lambda: store(run, evaluated))
+            heartbeat.patiently(lambda: store_outcome(run, evaluated))
     except leases.Overdue:  # the deadline came while it worked; `end_overdue` ends the others
-        columns = overdue()
+        columns = make_overdue_columns()
         raise CannotBeDone(columns.pop("error"), **columns) from None
     except (EndpointError, images.ImageRefused) as error:
         raise AttemptFailed(str(error)) from error
@@ -91,17 +91,17 @@ def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
 
     Raises WorkStopped, EndpointError, ImageRefused, Overdue and LeaseLost.
     """
-    question = _question_of(run)
+    question = _make_question(run)
     if KINDS[run.submission.kind].is_file_of_answers:
         return _score_predictions_file(run.submission, question, folder, tell)
-    if handed := handed_of(run):
+    if handed := find_handed_answers(run):
         return score_handed(
             handed, question, tell, folder, second=lambda: _open_attempt(run, folder, tell)
         )
     return _ask_model(run, question, folder, tell)
 
 
-def _question_of(run: EvaluationRun) -> Question:
+def _make_question(run: EvaluationRun) -> Question:
     """Return the run's inputs and the rules for scoring the answers to them."""
     task, version = run.submission.task, run.version
     return Question(
@@ -126,7 +126,7 @@ def _ask_model(run: EvaluationRun, question: Question, folder: Path, tell: Tell)
     # Looked up first: without a plain run there is nothing to compare with, and nobody is asked.
     plain_run = None
     if run.suite != Suite.PLAIN:
-        plain_run = _plain_run(run)
+        plain_run = _find_plain_run(run)
     if is_remote(run.submission):
         _check_consent(run)
         # Before the first example leaves: a worker may die between the two.
@@ -135,7 +135,7 @@ def _ask_model(run: EvaluationRun, question: Question, folder: Path, tell: Tell)
         if plain_run is None:
             evaluated = evaluate_set(question, attempt)
         else:
-            plain_answers = partial(_answers, plain_run)
+            plain_answers = partial(_read_answers, plain_run)
             evaluated = evaluate_suite(question, run.suite, plain_answers, attempt)
     _check_engine(evaluated, attempt.runner)
     return evaluated
@@ -169,7 +169,7 @@ def _check_consent(run: EvaluationRun) -> None:
         )
 
 
-def _plain_run(run: EvaluationRun) -> EvaluationRun:
+def _find_plain_run(run: EvaluationRun) -> EvaluationRun:
     """Return the plain run with which a perturbed run is compared.
 
     Raises CannotBeDone if there is none or it failed; its outcome is then the perturbed run's too.
@@ -177,7 +177,7 @@ def _plain_run(run: EvaluationRun) -> EvaluationRun:
     same = EvaluationRun.objects.filter(
         submission=run.submission, version=run.version, suite=Suite.PLAIN
     )
-    counting_run = counting(same).first()
+    counting_run = filter_counting_runs(same).first()
     if counting_run is not None:
         return counting_run
     last = same.order_by("-number").first()
@@ -188,13 +188,13 @@ def _plain_run(run: EvaluationRun) -> EvaluationRun:
     raise CannotBeDone(NO_RESULT, outcome=last.outcome)
 
 
-def _answers(run: EvaluationRun) -> Iterator[Answer | None]:
+def _read_answers(run: EvaluationRun) -> Iterator[Answer | None]:
     """Yield the answers of a model in a run, in the order of the set."""
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         yield from read_predictions(lines)
 
 
-def store(run: EvaluationRun, evaluated: Evaluated) -> None:
+def store_outcome(run: EvaluationRun, evaluated: Evaluated) -> None:
     """Store the outcome of a run and its scores in one transaction, if the lease is still held.
 
     A failure of the model ends the run. A success stores the predictions, then the scores and the
@@ -209,13 +209,13 @@ def store(run: EvaluationRun, evaluated: Evaluated) -> None:
     if ending.outcome == Outcome.AWAY:
         raise ServerAway(ending.sentence, has_answered=ending.usage.answers > 0)
     if evaluated.predictions is None:
-        leases.fail(run, ending.sentence, **_columns_of(evaluated))
-        note_compared(run, evaluated)
+        leases.fail(run, ending.sentence, **_make_columns(evaluated))
+        store_agreement(run, evaluated)
     else:
         _store_scores(run, evaluated, evaluated.predictions)
 
 
-def _columns_of(evaluated: Evaluated) -> dict[str, Any]:
+def _make_columns(evaluated: Evaluated) -> dict[str, Any]:
     """Return the run's columns that are known whether or not the model succeeded."""
     ending = evaluated.ending
     notes = [f"{number.metric}: {number.note}" for number in evaluated.numbers if number.note]
@@ -239,7 +239,7 @@ def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -
     if not default_storage.exists(stored_name):  # `patiently` calls again after a broken database
         with predictions.open("rb") as file:
             stored_name = default_storage.save(stored_name, File(file))
-    columns = _columns_of(evaluated)
+    columns = _make_columns(evaluated)
     try:
         with transaction.atomic():
             # Under its lock, which the end of the transaction frees: of two runs that end at once
@@ -249,9 +249,9 @@ def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -
             if _may_tell_exchanged(run):
                 columns["warnings"] += make_exchanged_warnings(evaluated.exchanged)
             leases.finish_job(run, predictions=stored_name, is_shown=is_shown, seen=seen, **columns)
-            scores = [_score(run, number) for number in evaluated.numbers]
+            scores = [_make_score(run, number) for number in evaluated.numbers]
             Score.objects.bulk_create(scores, batch_size=500)  # slices can make thousands of them
-            note_compared(run, evaluated)
+            store_agreement(run, evaluated)
     except leases.LeaseLost:
         # The lease is also lost when an earlier call had stored everything before its connection
         # broke: then a row names the file, and it has to stay.
@@ -272,7 +272,7 @@ def _may_tell_exchanged(run: EvaluationRun) -> bool:
     return not (version.is_sealed or is_hidden or run.in_the_loop)
 
 
-def _score(run: EvaluationRun, number: Number) -> Score:
+def _make_score(run: EvaluationRun, number: Number) -> Score:
     """Return the score row for a number; its note becomes one of the run's warnings."""
     columns = asdict(number)
     del columns["note"]

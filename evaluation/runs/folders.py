@@ -17,17 +17,17 @@ from evaluation.heartbeat import during
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.uploads.model_folders import MOST_BYTES, check_base, digest_folder
 from evaluation.models import Submission
-from evaluation.runs.endpoints import CannotFetch, identity_of
+from evaluation.runs.endpoints import CannotFetch, compute_identity
 from evaluation.runs.hub import fetch_public
-from evaluation.runs.model_cache import cached_folder, unpack_folder
-from evaluation.runs.selectors import base_named
+from evaluation.runs.model_cache import open_cached_folder, unpack_folder
+from evaluation.runs.selectors import find_base
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec
 
-NODES_CHOICE = "any"  # in place of a GPU's number: the node of the cluster puts its own there
+ANY_GPU = "any"  # in place of a GPU's number: the node of the cluster puts its own there
 
 
-def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
+def open_model_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
     """Provide the checked files of a model in this machine's model cache."""
     if not submission.file:
         raise CannotFetch(gettext_noop("The model's files are gone."))
@@ -36,15 +36,15 @@ def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Pa
         with submission.file.open("rb") as stored:
             unpack_folder(stored, folder, beat)
         # The storage may be shared, or restored from an older copy.
-        if identity_of(submission, digest_folder(folder, beat)) != submission.digest:
+        if compute_identity(submission, digest_folder(folder, beat)) != submission.digest:
             raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
 
     cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES
-    return cached_folder(cache, submission.digest, fill, most, beat)
+    return open_cached_folder(cache, submission.digest, fill, most, beat)
 
 
 @contextmanager
-def equipped(
+def equip_model(
     submission: Submission, model: Runnable, beat: Beat, *, is_elsewhere: bool = False
 ) -> Iterator[Runnable]:
     """Provide the model with what it needs besides its files: a GPU, or an adapter's base model.
@@ -54,12 +54,12 @@ def equipped(
     """
     with ExitStack() as stack:
         if _wants_gpu(submission):
-            gpu = NODES_CHOICE  # this machine may have none
+            gpu = ANY_GPU  # this machine may have none
             if not is_elsewhere:
-                gpu = stack.enter_context(_free_gpu())
+                gpu = stack.enter_context(_reserve_gpu())
             model = replace(model, gpu=gpu)
         if submission.base:
-            base = stack.enter_context(_base(submission, beat))
+            base = stack.enter_context(_open_base(submission, beat))
             model = replace(model, folder=base, lora=model.folder)
         yield model
 
@@ -71,7 +71,7 @@ def _wants_gpu(submission: Submission) -> bool:
 
 
 @contextmanager
-def _free_gpu() -> Iterator[str]:
+def _reserve_gpu() -> Iterator[str]:
     """Reserve a GPU of this machine for the block, and yield its number. Raises NoEngine.
 
     The kernel holds the lock and releases it even if this process is killed.
@@ -91,13 +91,13 @@ def _free_gpu() -> Iterator[str]:
     raise NoEngine(gettext_noop("It waits for a free GPU."))
 
 
-def _base(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
+def _open_base(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
     """Provide an adapter's base model: a model of this site, or a hub id at its commit."""
     if "@" not in submission.base:
-        base = base_named(submission.task, submission.owner, UUID(submission.base))
+        base = find_base(submission.task, submission.owner, UUID(submission.base))
         if base is None:
             raise CannotFetch(gettext_noop("The adapter's base was withdrawn."))
-        return kept_folder(base, beat)
+        return open_model_folder(base, beat)
 
     def fill(folder: Path) -> None:
         source, _, revision = submission.base.partition("@")
@@ -111,4 +111,4 @@ def _base(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
             raise CannotFetch(str(error)) from None
 
     name = f"base-{hashlib.sha256(submission.base.encode()).hexdigest()}"
-    return cached_folder(settings.MODEL_CACHE, name, fill, settings.MODEL_CACHE_BYTES, beat)
+    return open_cached_folder(settings.MODEL_CACHE, name, fill, settings.MODEL_CACHE_BYTES, beat)

@@ -25,11 +25,11 @@ from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.uploads.chunked import assemble, discard
 from evaluation.models import EvaluationRun, HandedAnswers, Second
 
-AGREES = 0.99  # of the answers that a second machine must give as well: floats may differ
-DISAGREES = "A second machine gave other answers to {} of {} examples, so these do not count."
+LEAST_AGREEMENT = 0.99  # of the answers that a second machine must give as well: floats may differ
+DISAGREEMENT = "A second machine gave other answers to {} of {} examples, so these do not count."
 
 
-def handed_of(run: EvaluationRun) -> Sequence[HandedAnswers]:
+def find_handed_answers(run: EvaluationRun) -> Sequence[HandedAnswers]:
     """Return the answers submitted for a run by one machine, or by two, the first machine first."""
     return list(run.handed.select_related("upload").order_by("is_second"))
 
@@ -97,11 +97,11 @@ def score_handed(
             opened = second()
         with opened as attempt:
             again, ended = ask_model(tenth, attempt)
-        evaluated = _compared(evaluated, compress(answers.in_order(), chosen), again, ended)
+        evaluated = _compare_answers(evaluated, compress(answers.in_order(), chosen), again, ended)
     return score_answers(evaluated, question, answers, tell, folder)
 
 
-def _compared(
+def _compare_answers(
     evaluated: Evaluated,
     first_answers: Iterable[Answer | None],
     second_answers: CollectedAnswers,
@@ -116,13 +116,13 @@ def _compared(
     pairs = list(zip(first_answers, second_answers.in_order(), strict=True))
     differ = sum((a and a.value) != (b and b.value) for a, b in pairs)
     ending = evaluated.ending
-    if differ > (1 - AGREES) * len(pairs):
-        sentence = DISAGREES.format(differ, len(pairs))
+    if differ > (1 - LEAST_AGREEMENT) * len(pairs):
+        sentence = DISAGREEMENT.format(differ, len(pairs))
         ending = replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=sentence)
     return replace(evaluated, ending=ending, compared=(len(pairs), differ))
 
 
-def note_compared(run: EvaluationRun, evaluated: Evaluated) -> None:
+def store_agreement(run: EvaluationRun, evaluated: Evaluated) -> None:
     """Store how far a second machine agreed, in the row of the first machine's answers."""
     if evaluated.compared:
         compared, differed = evaluated.compared
@@ -134,7 +134,7 @@ def discard_handed(run: EvaluationRun) -> None:
     # `execute` may have queued the run again, for which the answers are still needed.
     run.refresh_from_db(fields=["state"])
     if run.is_over:
-        for handed in handed_of(run):
+        for handed in find_handed_answers(run):
             if upload := handed.upload:
                 # The row lets go of the file first, or deleting the upload would take it along.
                 run.handed.filter(pk=handed.pk).update(upload=None)

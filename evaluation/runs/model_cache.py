@@ -19,7 +19,7 @@ WAIT_SECONDS = 0.5
 
 
 @contextmanager
-def cached_folder(
+def open_cached_folder(
     cache: Path, name: str, fill: Callable[[Path], None], most_bytes: int, beat: Beat
 ) -> Iterator[Path]:
     """Provide the folder `name` of the cache, which is not removed during the block.

@@ -2,7 +2,7 @@
 
 Ray ends a process that has lost its cluster, and the tasks of a process that has ended; so neither
 harms the worker of the queue, whose lease alone says whose the job is. Reads a pickled `Job`, or a
-`Place` and what is asked there, and writes pickled pairs of a word and a value. No Django.
+`ProcessRequest` and `ErrandRequest`s, and writes pickled pairs of a word and a value. No Django.
 """
 
 import os
@@ -26,30 +26,30 @@ from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.runs.model_cache import pack_folder
 from evaluation.runs.ray_node import (
     ITEM,
-    Done,
     Errand,
+    ErrandActor,
     MakeRunner,
     Parcel,
-    Process,
-    Work,
-    release_digest,
+    ShardResult,
+    ShardWork,
+    compute_release_digest,
     run_shard,
 )
-from evaluation.runs.shards import LineFile, Together, cut_batches, cut_lines
+from evaluation.runs.shards import LineFile, MergedEnding, cut_batches, cut_lines
 
-PIECE = 2**26  # bytes of a model that travel together
-AT_ONCE = 64  # shards submitted to Ray: more wait here, not in its memory
-TRIES = 4  # of a shard or an errand whose nodes die
-GONE_SECONDS = 15.0  # for sandboxes to be removed after a cancelled run
+PIECE_BYTES = 2**26  # bytes of a model that travel together
+MOST_PENDING = 64  # shards submitted to Ray: more wait here, not in its memory
+MOST_TRIES = 4  # of a shard or an errand whose nodes die
+CANCEL_SECONDS = 15.0  # for sandboxes to be removed after a cancelled run
 NOT_NOW, ANSWERS, ENDED, FAILED = "not now", "answers", "ended", "failed"
 DOCKER, MEASURE = "docker", "measure"
 """Resources of our own that nodes offer: sandboxes, and a machine that is set apart to measure."""
-OF_RAY = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+RAY_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 """The names of Ray's own resources, as arguments."""
 NO_CLUSTER = "It waits for the Ray cluster, which does not answer."
 NO_NODE = "It waits for a node of the Ray cluster that offers {}."
 CLUSTER_FAILED = "The cluster that runs models failed ({})."
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class NodePlace:
+class ProcessRequest:
     """A request for a process on a node that has these Ray resources.
 
     needs: the amount of each of CPU, memory (bytes), GPU and docker.
@@ -80,7 +80,7 @@ class NodePlace:
 
 
 @dataclass(frozen=True)
-class Ask:
+class ErrandRequest:
     """A request to a process on a node: an `Errand` whose folders are on this machine.
 
     Bytes that it yields are written to `target`.
@@ -111,14 +111,14 @@ def main() -> None:
         try:
             match incoming.get():
                 case Job() as job:
-                    with Connected(job) as cluster:
+                    with RunConnection(job) as cluster:
                         signal.signal(signal.SIGTERM, _stop)  # after Ray has set its own
                         tell(ENDED, (cluster.run(partial(tell, ANSWERS)), cluster.runner))
-                case NodePlace() as place:
-                    with Placed(place) as there:
+                case ProcessRequest() as place:
+                    with NodeConnection(place) as there:
                         signal.signal(signal.SIGTERM, _stop)
                         while True:  # until `_listen` sees that the worker has closed the pipe
-                            there.do(_next(incoming), tell)
+                            there.do(_wait_for_request(incoming), tell)
         except NotNow as why:
             tell(NOT_NOW, str(why))
     os._exit(0)  # at once, whatever threads of Ray are still alive
@@ -139,11 +139,11 @@ def _listen(incoming: "queue.SimpleQueue[Any]") -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _next(incoming: "queue.SimpleQueue[Any]") -> Ask:
+def _wait_for_request(incoming: "queue.SimpleQueue[Any]") -> ErrandRequest:
     """Wait for the next request."""
     while True:
         try:
-            ask: Ask = incoming.get(timeout=LOOK_SECONDS)
+            ask: ErrandRequest = incoming.get(timeout=POLL_SECONDS)
             return ask
         except queue.Empty:  # Python handles signals in between
             pass
@@ -190,7 +190,7 @@ class Cluster:
         needs: the resources that each one requires.
         Raises NotNow if the last node that offers them died, because Ray would wait forever.
         """
-        while not (ready := self.ray.wait(references, timeout=LOOK_SECONDS)[0]):
+        while not (ready := self.ray.wait(references, timeout=POLL_SECONDS)[0]):
             with suppress(Exception):  # of many kinds, while Ray's own store starts again
                 self._nodes = self._alive()
             for each in needs:
@@ -202,7 +202,7 @@ class Cluster:
         for node in self._nodes:
             if all(node.get(name, 0) >= needs[name] for name in needs):
                 return
-        words = ", ".join(_words(name, most) for name, most in needs.items())
+        words = ", ".join(_describe_resource(name, most) for name, most in needs.items())
         raise NotNow(NO_NODE.format(words))
 
     def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
@@ -214,8 +214,8 @@ class Cluster:
         options: dict[str, Any] = {}
         our_resources = {}
         for name, most in needs.items():
-            if name in OF_RAY:
-                options[OF_RAY[name]] = most
+            if name in RAY_OPTIONS:
+                options[RAY_OPTIONS[name]] = most
             else:
                 our_resources[name] = most
         return {**options, "resources": our_resources, "scheduling_strategy": "SPREAD"}
@@ -232,30 +232,30 @@ class Cluster:
         return Parcel(digest_folder(folder, no_beat), pieces.done())
 
 
-def _words(name: str, most: float) -> str:
+def _describe_resource(name: str, most: float) -> str:
     if name == "memory":
         return f"{most / GIB:.4g} GiB"
     return f"{most:g} {name}"
 
 
-class Placed(Cluster):
+class NodeConnection(Cluster):
     """A connection to a process on a node, which does one errand after the other."""
 
-    def __init__(self, place: NodePlace) -> None:
+    def __init__(self, place: ProcessRequest) -> None:
         super().__init__(place.address)
         self._place = place
         self._process: Any = None
         self._parcels: dict[Path, Parcel | None] = {}
 
-    def do(self, ask: Ask, tell: Tell) -> None:
+    def do(self, ask: ErrandRequest, tell: Tell) -> None:
         """Do the errand of a request, and call `tell` with each item, then with the end.
 
         The end is ENDED with None or the exception that the errand raised, or FAILED with a message
         after TRIES attempts. Raises NotNow.
         """
         folders = {name: self._carried(folder) for name, folder in ask.folders.items()}
-        errand = Errand(ask.do, ask.arguments, folders, release_digest())
-        for _ in range(TRIES):
+        errand = Errand(ask.do, ask.arguments, folders, compute_release_digest())
+        for _ in range(MOST_TRIES):
             try:
                 return tell(ENDED, self._done(errand, ask.target, tell))
             except self.ray.exceptions.RayError as error:
@@ -269,7 +269,7 @@ class Placed(Cluster):
         Raises NotNow, and RayError if the process on the node has died.
         """
         if self._process is None:
-            self._process = self.ray.remote(**self.placed(self._place.needs))(Process).remote()
+            self._process = self.ray.remote(**self.placed(self._place.needs))(ErrandActor).remote()
         stream = self._process.do.options(num_returns="streaming").remote(errand)
         with ExitStack() as stack:
             file = None
@@ -295,7 +295,7 @@ class Placed(Cluster):
         return cast("Parcel", self._parcels[folder])
 
 
-class Connected(Cluster):
+class RunConnection(Cluster):
     """A connection to a cluster for one run."""
 
     def __init__(self, job: Job) -> None:
@@ -310,7 +310,7 @@ class Connected(Cluster):
             self.ray.cancel(task)
         if self._pending:
             tasks = list(self._pending)
-            self.ray.wait(tasks, num_returns=len(tasks), timeout=GONE_SECONDS)
+            self.ray.wait(tasks, num_returns=len(tasks), timeout=CANCEL_SECONDS)
         super().__exit__(*error)
 
     def run(self, tell: Callable[[Sequence[bytes]], None]) -> Ending:
@@ -318,7 +318,7 @@ class Connected(Cluster):
 
         tell: called with the answers of each shard when it ends.
         """
-        together = Together(self.job.limits)
+        together = MergedEnding(self.job.limits)
         try:
             for number, done in self.shards():
                 if done.ending.outcome != Outcome.OK:
@@ -333,41 +333,41 @@ class Connected(Cluster):
             return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
         return together.ending()
 
-    def shards(self) -> Iterator[tuple[int, Done]]:
+    def shards(self) -> Iterator[tuple[int, ShardResult]]:
         """Yield the number and the result of each shard as it ends."""
         for number, work in enumerate(self._works(self._carried())):
             self._pending[self._begin(work, measures=number == 0)] = number
-            if len(self._pending) >= AT_ONCE:  # wait for one before the next is submitted
+            if len(self._pending) >= MOST_PENDING:  # wait for one before the next is submitted
                 yield self._next()
         while self._pending:
             yield self._next()
 
-    def _next(self) -> tuple[int, Done]:
+    def _next(self) -> tuple[int, ShardResult]:
         pending = list(self._pending)
         ready = self.first(pending, [self._needs[task] for task in pending])
-        done: Done = self.ray.get(ready)
+        done: ShardResult = self.ray.get(ready)
         self.runner = f"ray-{done.runner}"
         return self._pending.pop(ready), done
 
-    def _carried(self) -> Work:
+    def _carried(self) -> ShardWork:
         """Return the whole set as work whose model is in the object store."""
         model = self.job.model
         runner = "process"
         if model.image or self.offers(DOCKER) or is_required():
             runner = "docker"
-        return Work(
+        return ShardWork(
             self.job.key,
             replace(model, folder=None, lora=None),
             runner,
             self.job.limits,
             b"",
-            release_digest(),
+            compute_release_digest(),
             folder=self.packed(model.folder),
             lora=self.packed(model.lora),
             image=self._saved(model.image),
         )
 
-    def _works(self, whole: Work) -> Iterator[Work]:
+    def _works(self, whole: ShardWork) -> Iterator[ShardWork]:
         """Yield the work of each shard. Speed is measured on the first one."""
         lines, most = LineFile(self.job.inputs), self.job.shard
         if len(lines) <= most:
@@ -385,7 +385,7 @@ class Connected(Cluster):
                 key, inputs = f"{whole.key}-{number}", lines.text(shard)
                 yield replace(whole, key=key, model=model, inputs=inputs)
 
-    def _plan(self, whole: Work) -> Sequence[bytes]:
+    def _plan(self, whole: ShardWork) -> Sequence[bytes]:
         """Return the batches of the whole set, as the harness divides it. Raises Exceeded."""
         work = replace(
             whole,
@@ -399,7 +399,7 @@ class Connected(Cluster):
             raise Exceeded(done.ending)
         return done.answers
 
-    def _begin(self, work: Work, *, measures: bool = False) -> Any:
+    def _begin(self, work: ShardWork, *, measures: bool = False) -> Any:
         """Submit a shard and return its reference. Ray submits it again if its node dies.
 
         Raises NotNow if no node of the cluster meets its requirements.
@@ -414,7 +414,7 @@ class Connected(Cluster):
             needs[DOCKER] = 1
         if work.model.gpu:
             needs["GPU"] = 1
-        task = self.ray.remote(**self.placed(needs), max_retries=TRIES - 1)(run_shard)
+        task = self.ray.remote(**self.placed(needs), max_retries=MOST_TRIES - 1)(run_shard)
         begun = task.remote(work, self.job.make_runner)
         self._needs[begun] = needs
         return begun
@@ -438,9 +438,9 @@ class _Store:
 
     def write(self, data: bytes) -> int:
         self._buffer += data
-        while len(self._buffer) >= PIECE:
-            self._pieces.append(self._put(bytes(self._buffer[:PIECE])))
-            del self._buffer[:PIECE]
+        while len(self._buffer) >= PIECE_BYTES:
+            self._pieces.append(self._put(bytes(self._buffer[:PIECE_BYTES])))
+            del self._buffer[:PIECE_BYTES]
         return len(data)
 
     def done(self) -> Sequence[Any]:

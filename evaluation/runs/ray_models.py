@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx
 
-from evaluation.runs.ray_node import cache_of
-from evaluation.runs.ray_runner import ClusterFailed, OnNode
+from evaluation.runs.ray_node import find_model_cache
+from evaluation.runs.ray_runner import ClusterFailed, NodeClient
 from serving.asgi import Application
 from serving.errors import (
     LoadingError,
@@ -26,7 +26,7 @@ from tasks.targets.endpoints.addresses import Allowed
 from tasks.targets.endpoints.base import EndpointError, misconfigured
 from tasks.targets.endpoints.transport import Headers, Reply, Retry, Transport
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 class NodeTransport(Transport):
@@ -35,7 +35,7 @@ class NodeTransport(Transport):
     It sends no secrets.
     """
 
-    def __init__(self, node: OnNode, spec: ModelSpec) -> None:
+    def __init__(self, node: NodeClient, spec: ModelSpec) -> None:
         super().__init__()
         self._node, self._spec = node, spec
 
@@ -74,7 +74,7 @@ class NodeTransport(Transport):
             body = json.dumps(payload).encode()
         request = self._spec, method, url.path, body, seconds
         try:
-            replies = list(self._node.do(replied, *request, **self._folders))
+            replies = list(self._node.do(yield_reply, *request, **self._folders))
         except ClusterFailed as error:
             raise EndpointError(str(error), reason="down") from None
         return replies[-1]  # type: ignore[no-any-return]
@@ -83,24 +83,28 @@ class NodeTransport(Transport):
 # On the node.
 
 
-def replied(
+def yield_reply(
     spec: ModelSpec, method: str, path: str, body: bytes, seconds: float, folder: Path | None = None
 ) -> Iterator[Reply]:
     """Yield the reply that our model server would give, once the model is loaded."""
-    yield asyncio.run(_reply(_serving(spec, folder), method, path, body, seconds))
+    yield asyncio.run(
+        _call_application(_load_application(spec, folder), method, path, body, seconds)
+    )
 
 
 @lru_cache(1)
-def _serving(spec: ModelSpec, folder: Path | None) -> Application:
+def _load_application(spec: ModelSpec, folder: Path | None) -> Application:
     """Return a model server for one model. folder: the model's files on this node."""
     if folder:  # our machine has checked where the files are; here they are a copy
         spec = replace(spec, source=str(folder), revision=None, below=None)
-    registry = ModelRegistry({spec.name: spec}.get, lambda: [spec.name], cache_of() / "serving")
+    registry = ModelRegistry(
+        {spec.name: spec}.get, lambda: [spec.name], find_model_cache() / "serving"
+    )
     while True:
         try:
             registry.get(spec.name)
         except LoadingError:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         except ServingError:
             break  # the request will get it as its reply
         else:
@@ -108,7 +112,7 @@ def _serving(spec: ModelSpec, folder: Path | None) -> Application:
     return Application(registry)
 
 
-async def _reply(
+async def _call_application(
     application: Application, method: str, path: str, body: bytes, seconds: float
 ) -> Reply:
     """Call the application as an ASGI server does, and return its reply."""

@@ -20,10 +20,10 @@ from evaluation.isolation.sandbox.choose import runner_for
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.uploads.model_folders import digest_folder
-from evaluation.runs.model_cache import cached_folder, unpack_folder
+from evaluation.runs.model_cache import open_cached_folder, unpack_folder
 
 ROOT = Path(__file__).resolve().parents[2]
-ANSWERING = (
+DIGESTED_CODE = (
     "evaluation/contract.py",
     "evaluation/isolation/sandbox",
     "evaluation/training",
@@ -31,7 +31,7 @@ ANSWERING = (
     "serving",
 )
 """The code that decides what models learn and answer."""
-Get = Callable[[Any], bytes]
+GetPiece = Callable[[Any], bytes]
 """The bytes behind a reference to Ray's object store."""
 
 
@@ -39,10 +39,10 @@ class OtherRelease(Exception):
     """Raised when a node's code differs from the queue's, because its answers might differ too."""
 
 
-def release_digest() -> str:
+def compute_release_digest() -> str:
     """Return a digest of the code that decides what models learn and answer."""
     digest = hashlib.sha256()
-    for name in ANSWERING:
+    for name in DIGESTED_CODE:
         paths = [ROOT / name]
         if paths[0].is_dir():
             paths = sorted(paths[0].rglob("*.py"))
@@ -63,7 +63,7 @@ class Parcel:
 
 
 @dataclass(frozen=True)
-class Work:
+class ShardWork:
     """The work of one shard. runner: `docker` or `process`.
 
     model: without folders, which are elsewhere on the node. inputs: lines of examples.
@@ -82,7 +82,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Done:
+class ShardResult:
     """The result of a shard: its ending, its answers a line each, and the runner's name."""
 
     ending: Ending
@@ -108,35 +108,35 @@ ITEM, RAISED = "item", "raised"
 MakeRunner = Callable[[Runnable, str, str | None], Runner]
 
 
-def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
+def run_shard(work: ShardWork, make_runner: MakeRunner = runner_for) -> ShardResult:
     """Run a shard to its end and return its result. If the node dies, Ray calls this on another.
 
     Raises OtherRelease, and ValueError if the files that arrived differ from those sent.
     """
-    _check(work.release)
+    _check_release(work.release)
     import ray
 
-    cache = cache_of()
+    cache = find_model_cache()
     with ExitStack() as stack:
-        place = stack.enter_context(_place(cache / "sandboxes", work.key))
+        place = stack.enter_context(_open_work_folder(cache / "sandboxes", work.key))
         model = replace(
             work.model,
-            folder=_folder(stack, cache, work.folder, ray.get),
-            lora=_folder(stack, cache, work.lora, ray.get),
+            folder=_open_folder(stack, cache, work.folder, ray.get),
+            lora=_open_folder(stack, cache, work.lora, ray.get),
         )
         if model.gpu:
             model = replace(model, gpu=str(ray.get_gpu_ids()[0]))  # the one that Ray reserved
         if work.image:
-            _load(work.image, place, ray.get)
+            _load_image(work.image, place, ray.get)
         inputs = place / "inputs.jsonl"
         inputs.write_bytes(work.inputs)
         answers: list[bytes] = []
         runner = make_runner(model, work.key, work.runner)
         ending = runner.run(model, inputs, work.limits, take=answers.append, beat=no_beat)
-    return Done(ending, answers, runner.name)
+    return ShardResult(ending, answers, runner.name)
 
 
-class Process:
+class ErrandActor:
     """A Ray actor that does one errand after the other, and ends with its job."""
 
     def do(self, errand: Errand) -> Iterator[tuple[str, Any]]:
@@ -144,12 +144,12 @@ class Process:
 
         If the errand raised an exception, it is yielded last as (RAISED, exception).
         """
-        _check(errand.release)
+        _check_release(errand.release)
         import ray
 
         with ExitStack() as stack:
             folders = {
-                name: _folder(stack, cache_of(), parcel, ray.get)
+                name: _open_folder(stack, find_model_cache(), parcel, ray.get)
                 for name, parcel in errand.folders.items()
             }
             try:
@@ -159,17 +159,19 @@ class Process:
                 yield RAISED, error
 
 
-def _check(queue: str) -> None:
-    if queue != release_digest():
+def _check_release(queue: str) -> None:
+    if queue != compute_release_digest():
         raise OtherRelease("Install on this node what the queue has.")
 
 
-def cache_of() -> Path:
+def find_model_cache() -> Path:
     """Return the folder of this machine's model cache."""
     return Path(os.environ.get("MODEL_CACHE") or Path.home() / ".cache" / "dynabench-models")
 
 
-def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> Path | None:
+def _open_folder(
+    stack: ExitStack, cache: Path, parcel: Parcel | None, get: GetPiece
+) -> Path | None:
     """Return a model's files in this machine's cache; None without a parcel.
 
     They are not removed until the stack is closed. Raises ValueError if other files arrived.
@@ -183,10 +185,10 @@ def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> P
             raise ValueError("What came are not the model's files.")
 
     most = int(os.environ.get("MODEL_CACHE_GIB") or 50) * GIB
-    return stack.enter_context(cached_folder(cache, parcel.digest, fill, most, no_beat))
+    return stack.enter_context(open_cached_folder(cache, parcel.digest, fill, most, no_beat))
 
 
-def _load(image: Parcel, folder: Path, get: Get) -> None:
+def _load_image(image: Parcel, folder: Path, get: GetPiece) -> None:
     """Load an image into this machine's container engine.
 
     Raises ValueError if the digest of the loaded image differs.
@@ -207,7 +209,7 @@ def _load(image: Parcel, folder: Path, get: Get) -> None:
 class _Pieces:
     """A file-like reader over the pieces of a parcel."""
 
-    def __init__(self, parcel: Parcel, get: Get) -> None:
+    def __init__(self, parcel: Parcel, get: GetPiece) -> None:
         self._rest, self._get, self._buffer = list(parcel.pieces), get, memoryview(b"")
 
     def read(self, size: int = CHUNK) -> bytes:
@@ -218,7 +220,7 @@ class _Pieces:
 
 
 @contextmanager
-def _place(places: Path, key: str) -> Iterator[Path]:
+def _open_work_folder(places: Path, key: str) -> Iterator[Path]:
     """Provide a folder for this shard, after removing folders and containers of dead processes.
 
     Each process holds a kernel lock, which ends with it and so shows whether it is alive. Nothing
@@ -228,13 +230,13 @@ def _place(places: Path, key: str) -> Iterator[Path]:
     for lock in places.glob("*.lock"):
         with suppress(FileNotFoundError, BlockingIOError), lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(lock.stem)
+            _remove_container(lock.stem)
             shutil.rmtree(places / lock.stem, ignore_errors=True)
             lock.unlink()
     folder, lock = places / key, places / f"{key}.lock"
-    with _held(lock):
+    with _hold_lock(lock):
         if folder.exists():  # whoever held it until now was killed
-            _remove(key)
+            _remove_container(key)
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:
@@ -245,7 +247,7 @@ def _place(places: Path, key: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _held(lock: Path) -> Iterator[None]:
+def _hold_lock(lock: Path) -> Iterator[None]:
     """Hold the lock of the file that currently has this path.
 
     A former holder may have deleted the file that was opened first, so it is checked.
@@ -266,7 +268,7 @@ def _is_named(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _remove(key: str) -> None:
+def _remove_container(key: str) -> None:
     with suppress(ImportError):
         from evaluation.isolation.sandbox.containers import PREFIX, remove_container
         from evaluation.isolation.sandbox.engine import EngineError

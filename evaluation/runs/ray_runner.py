@@ -19,9 +19,17 @@ from evaluation.isolation.sandbox.limits import Limits
 from evaluation.runs import ray_driver, ray_node
 
 ROOT = Path(__file__).resolve().parents[2]
-PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "DOCKER_HOST", "SANDBOX_REQUIRED")
+PASSED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "LANG",
+    "PYTHONPATH",
+    "DOCKER_HOST",
+    "SANDBOX_REQUIRED",
+)
 OVER = "over"
-FAILED = "The process that asks the cluster ended. The worker's log says why."
+DRIVER_ENDED = "The process that asks the cluster ended. The worker's log says why."
 
 
 class ClusterFailed(AttemptFailed):
@@ -37,21 +45,21 @@ class _Driver:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
-            env=_environment(),
+            env=_make_environment(),
         )
         assert self._process.stdin
         assert self._process.stdout
         self._requests = self._process.stdin
         self._news: queue.Queue[tuple[str, Any]] = queue.Queue()
         reading = [self._process.stdout, self._news]
-        threading.Thread(target=_read, args=reading, daemon=True).start()
+        threading.Thread(target=_read_messages, args=reading, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
         # On SIGTERM the driver cancels its tasks, so that no sandbox is left on the nodes.
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(ray_driver.GONE_SECONDS + BEAT_SECONDS)
+            self._process.wait(ray_driver.CANCEL_SECONDS + BEAT_SECONDS)
         self._process.kill()
         with suppress(BrokenPipeError), self._process:
             pass  # closes what it did not read
@@ -108,16 +116,16 @@ class RayRunner:
                         raise NoEngine(value)
                     case _:  # OVER: the driver has ended without an answer
                         break
-        return Ending(Outcome.INFRASTRUCTURE, sentence=FAILED)
+        return Ending(Outcome.INFRASTRUCTURE, sentence=DRIVER_ENDED)
 
 
-class OnNode:
+class NodeClient:
     """A process on a node, from the first request to the end of the block.
 
     beat: called regularly while it works.
     """
 
-    def __init__(self, place: ray_driver.NodePlace, beat: Beat) -> None:
+    def __init__(self, place: ray_driver.ProcessRequest, beat: Beat) -> None:
         self._place, self._beat = place, beat
         self._driver: _Driver | None = None
 
@@ -136,14 +144,15 @@ class OnNode:
         target: Path | None = None,
         **folders: Path,
     ) -> Iterator[Any]:
-        """Do an errand on the node, and yield its items; bytes are written to `target`. See `Ask`.
+        """Do an errand on the node, and yield its items; bytes are written to `target`.
 
-        Raises the errand's exception, NoEngine if the cluster is not available, and ClusterFailed.
+        See `ErrandRequest`. Raises the errand's exception, NoEngine if the cluster is not
+        available, and ClusterFailed.
         """
         if self._driver is None:
             self._driver = _Driver().__enter__()
             self._driver.ask(self._place)
-        self._driver.ask(ray_driver.Ask(do, arguments, folders, target))
+        self._driver.ask(ray_driver.ErrandRequest(do, arguments, folders, target))
         for word, value in self._driver.news(self._beat):
             match word:
                 case ray_node.ITEM:
@@ -159,20 +168,20 @@ class OnNode:
                     raise NoEngine(value)
                 case _:  # another process is asked next
                     self.__exit__()
-                    raise ClusterFailed(FAILED)
+                    raise ClusterFailed(DRIVER_ENDED)
 
 
-def _environment() -> dict[str, str]:
+def _make_environment() -> dict[str, str]:
     """Return the environment of the driver process: Ray's token, but none of the site's secrets."""
     environment = {"RAY_AUTH_MODE": "token"}
     for name, value in os.environ.items():
-        if name.startswith("RAY_") or name in PASSED_ON:
+        if name.startswith("RAY_") or name in PASSED_VARIABLES:
             environment[name] = value
     environment["RAY_USAGE_STATS_ENABLED"] = "0"
     return environment
 
 
-def _read(messages: IO[bytes], news: "queue.Queue[tuple[str, Any]]") -> None:
+def _read_messages(messages: IO[bytes], news: "queue.Queue[tuple[str, Any]]") -> None:
     """Queue the messages that the process writes, until it ends or one cannot be read."""
     try:
         while True:

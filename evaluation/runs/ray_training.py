@@ -11,7 +11,7 @@ from typing import Any, cast
 from evaluation.contract import Beat
 from evaluation.heartbeat import CHUNK, no_beat
 from evaluation.runs.model_cache import pack_folder, unpack_folder
-from evaluation.runs.ray_runner import OnNode
+from evaluation.runs.ray_runner import NodeClient
 from evaluation.seeds import Row
 from evaluation.training import fine_tune, looking
 from evaluation.training.fine_tune import Progress, Reading, TrainingOptions, TrainingReport
@@ -22,9 +22,9 @@ TELL_SECONDS = 1.0
 
 
 class NodeTrainer:
-    """A `Trainer` on a node. Every method also raises the exceptions of `OnNode.do`."""
+    """A `Trainer` on a node. Every method also raises the exceptions of `NodeClient.do`."""
 
-    def __init__(self, node: OnNode, beat: Beat) -> None:
+    def __init__(self, node: NodeClient, beat: Beat) -> None:
         self._node, self._beat = node, beat
 
     def train(
@@ -40,12 +40,12 @@ class NodeTrainer:
     ) -> TrainingReport:
         """Train a model on the node, as `fine_tune.train` does."""
         arguments = rows, dev, kind, options
-        report = self._made(output_dir, progress, trained, *arguments, base=Path(base))
+        report = self._made(output_dir, progress, run_training, *arguments, base=Path(base))
         return cast("TrainingReport", report)
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
         """Return a model's answers computed on the node, as `fine_tune.text_answers` does."""
-        items = list(self._node.do(answered, rows, reading, folder=folder))
+        items = list(self._node.do(run_answers, rows, reading, folder=folder))
         return cast("list[Answer]", items[-1])
 
     def learn_pictures(
@@ -58,7 +58,14 @@ class NodeTrainer:
                     shutil.copyfileobj(file, copy)
                 self._beat()
             label_of_each = [label for _, label in rows]
-            self._made(folder, _silent, looked, labels, label_of_each, pictures=Path(place))
+            self._made(
+                folder,
+                _ignore_progress,
+                run_picture_training,
+                labels,
+                label_of_each,
+                pictures=Path(place),
+            )
 
     def _made(
         self, target: Path, progress: Progress, do: Callable[..., Iterator[Any]], *arguments: Any,
@@ -81,7 +88,7 @@ class NodeTrainer:
         return result
 
 
-def _silent(done: int, steps: int, message: str) -> None:
+def _ignore_progress(done: int, steps: int, message: str) -> None:
     pass
 
 
@@ -90,33 +97,35 @@ def _silent(done: int, steps: int, message: str) -> None:
 PROGRESS, RETURNED = "progress", "returned"
 
 
-def trained(
+def run_training(
     rows: Sequence[Row], dev: Sequence[Row], kind: str, options: TrainingOptions, *, base: Path
 ) -> Iterator[Any]:
-    """Run `fine_tune.train`, and yield the messages of `_work`."""
+    """Run `fine_tune.train`, and yield the messages of `_run_work`."""
 
     def work(folder: Path, progress: Progress) -> TrainingReport:
         how = {"kind": kind, "base": base, "options": options, "dev": dev}
         return fine_tune.train(rows, output_dir=folder, progress=progress, **how)  # type: ignore[arg-type]
 
-    yield from _work(work)
+    yield from _run_work(work)
 
 
-def answered(rows: Sequence[Row], reading: Reading, *, folder: Path) -> Iterator[list[Answer]]:
+def run_answers(rows: Sequence[Row], reading: Reading, *, folder: Path) -> Iterator[list[Answer]]:
     """Yield one list with all answers of a model."""
     yield fine_tune.text_answers(folder, rows, reading)
 
 
-def looked(labels: Sequence[str], label_of_each: Sequence[str], *, pictures: Path) -> Iterator[Any]:
-    """Run `looking.learn_pictures`, and yield the messages of `_work`.
+def run_picture_training(
+    labels: Sequence[str], label_of_each: Sequence[str], *, pictures: Path
+) -> Iterator[Any]:
+    """Run `looking.learn_pictures`, and yield the messages of `_run_work`.
 
     pictures: a folder with a file for each of `label_of_each`, named by its index.
     """
     rows = [(pictures / str(number), label) for number, label in enumerate(label_of_each)]
-    yield from _work(lambda folder, progress: looking.learn_pictures(rows, labels, folder))
+    yield from _run_work(lambda folder, progress: looking.learn_pictures(rows, labels, folder))
 
 
-def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
+def _run_work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
     """Yield PROGRESS every second, then the folder in pieces, then RETURNED with the result.
 
     The pieces form the tar that `pack_folder` writes.
@@ -126,10 +135,10 @@ def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
         folder, packed = Path(place, "model"), Path(place, "model.tar")
         working = pool.submit(work, folder, lambda *progress: news.put(progress))
         while not wait([working], TELL_SECONDS).done:
-            for progress in _newest(news):
+            for progress in _take_newest(news):
                 yield PROGRESS, progress
         result = working.result()
-        # In pieces, which `OnNode` writes to one file: a model is too large for one message.
+        # In pieces, which `NodeClient` writes to one file: a model is too large for one message.
         with packed.open("wb") as file:
             pack_folder(folder, file, no_beat)
         with packed.open("rb") as file:
@@ -138,7 +147,7 @@ def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
         yield RETURNED, result
 
 
-def _newest(news: "queue.SimpleQueue[tuple[int, int, str]]") -> list[tuple[int, int, str]]:
+def _take_newest(news: "queue.SimpleQueue[tuple[int, int, str]]") -> list[tuple[int, int, str]]:
     """Return a list with the queue's last message, or an empty list; drop the earlier messages."""
     messages = [news.get() for _ in range(news.qsize())]
     return messages[-1:]

@@ -17,10 +17,15 @@ from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.sandbox.writing import WritingRunner
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.carriers import has_cluster, sandbox_for
-from evaluation.runs.chat.asking import NOWHERE, meter_of
-from evaluation.runs.endpoints import CannotFetch, asked_with, endpoint_for, writing_of
-from evaluation.runs.folders import equipped, kept_folder
+from evaluation.runs.carriers import choose_sandbox, has_cluster
+from evaluation.runs.chat.asking import UNUSED_URL, make_meter
+from evaluation.runs.endpoints import (
+    CannotFetch,
+    make_prompt_endpoint,
+    make_submission_endpoint,
+    read_writing,
+)
+from evaluation.runs.folders import equip_model, open_model_folder
 from evaluation.runs.selectors import is_remote, is_served_here
 from evaluation.task_shape import runnable
 from serving.errors import MisconfiguredError
@@ -60,9 +65,9 @@ def choose_local_runner(
 
     Raises NoEngine and CannotFetch.
     """
-    runner = sandbox_for(model, job)
+    runner = choose_sandbox(model, job)
     if KINDS[submission.kind].writes_here:  # it writes texts, in which the answers are found here
-        return WritingRunner(runner, asked_with(submission, NOWHERE))
+        return WritingRunner(runner, make_prompt_endpoint(submission, UNUSED_URL))
     return runner
 
 
@@ -72,10 +77,12 @@ def choose_remote_runner(submission: Submission) -> Runner:
     Raises EndpointError(misconfigured) and CannotFetch.
     """
     if KINDS[submission.kind].has_prompt:  # its owner pays, up to a cap
-        return EndpointRunner(endpoint_for(submission), CHAT_CALLS, meter_of(submission))
+        return EndpointRunner(
+            make_submission_endpoint(submission), CHAT_CALLS, make_meter(submission)
+        )
     if is_served_here(submission):
-        return EndpointRunner(endpoint_for(submission), CHAT_CALLS)
-    return EndpointRunner(endpoint_for(submission))
+        return EndpointRunner(make_submission_endpoint(submission), CHAT_CALLS)
+    return EndpointRunner(make_submission_endpoint(submission))
 
 
 @contextmanager
@@ -89,16 +96,16 @@ def fetch_model(
     config = submission.task.config
     if KINDS[submission.kind].is_image:
         image = runnable(config, image=_load_image(submission, beat), adapter=submission.adapter)
-        with equipped(submission, image, beat, is_elsewhere=is_elsewhere) as model:
+        with equip_model(submission, image, beat, is_elsewhere=is_elsewhere) as model:
             yield model
     elif submission.target:
         model = runnable(config, folder=_target_folder(submission.target))
-        with equipped(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
+        with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
             yield whole
     else:
-        with kept_folder(submission, beat) as folder:
-            model = runnable(config, folder=folder, writing=writing_of(submission))
-            with equipped(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
+        with open_model_folder(submission, beat) as folder:
+            model = runnable(config, folder=folder, writing=read_writing(submission))
+            with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
                 yield whole
 
 

@@ -12,7 +12,7 @@ from evaluation.models import EvaluationRun, Submission
 from tasks.models import Task
 
 
-def accepted(task: Task) -> QuerySet[Submission]:
+def find_accepted_models(task: Task) -> QuerySet[Submission]:
     """Return the accepted models of a task, which are evaluated."""
     models = task.submissions.filter(state=Submission.State.DONE, withdrawn_at=None)
     return models.select_related("target", "task")
@@ -31,15 +31,15 @@ def is_served_here(submission: Submission) -> bool:
     return target is not None and target.adapter == "openai_chat" and not target.url
 
 
-def base_named(task: Task, owner: User | None, pk: UUID) -> Submission | None:
+def find_base(task: Task, owner: User | None, pk: UUID) -> Submission | None:
     """Return the language model of a task to which this owner may add an adapter, or None."""
     may_use = Q(is_published=True) | Q(owner=owner, owner__isnull=False)
     writing = kind_names(lambda kind: kind.writes_here)
-    whole = accepted(task).filter(may_use, kind__in=writing, base="", emptied_at=None)
+    whole = find_accepted_models(task).filter(may_use, kind__in=writing, base="", emptied_at=None)
     return whole.filter(pk=pk).first()
 
 
-def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
+def filter_counting_runs(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
     """Filter runs to those that count: of each repeated evaluation, the first that succeeded.
 
     Counting a later run would reward luck.
@@ -54,7 +54,7 @@ def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
     return runs.filter(~Exists(earlier), outcome=Outcome.OK)
 
 
-def cost_cents(cpu_seconds: float | None) -> float | None:
+def compute_cost_cents(cpu_seconds: float | None) -> float | None:
     """Return the cost of processor time; None if the site has no price or the time is unknown."""
     price_cents: int = settings.EVALUATION_CPU_HOUR_CENTS
     if not price_cents or cpu_seconds is None:

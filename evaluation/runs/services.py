@@ -26,20 +26,20 @@ from evaluation.isolation.queue import leases
 from evaluation.kinds import KINDS, TARGET
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.runs import REPEATABLE
-from evaluation.runs.selectors import accepted, is_remote
+from evaluation.runs.selectors import find_accepted_models, is_remote
 from evaluation.test_sets.selectors import select_newest_versions
 from tasks.models import RoundTarget, Task
 
 State, Suite = EvaluationRun.State, EvaluationRun.Suite
 # On top of the model's own time: writing the inputs, starting, scoring a million answers.
-OVERHEAD = timedelta(minutes=30)
-GRACE = timedelta(minutes=2)  # after its deadline a run is ended by the sweep
-RECENT = timedelta(days=1)  # an owner served before that counts as never served
-LAST = 20  # runs that tell how long the next one will take
+RUN_OVERHEAD = timedelta(minutes=30)
+DEADLINE_GRACE = timedelta(minutes=2)  # after its deadline a run is ended by the sweep
+SHARE_PERIOD = timedelta(days=1)  # an owner served before that counts as never served
+WAIT_SAMPLE_RUNS = 20  # runs that tell how long the next one will take
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[str, ...]:
+def choose_suites(submission: Submission, version: EvaluationSetVersion) -> tuple[str, ...]:
     """Return the suites to run for a model on a version of a set; none if it must not be run."""
     kind = KINDS[submission.kind]
     if kind.is_file_of_answers:  # a file answers only the texts of its own version
@@ -75,7 +75,7 @@ def request_missing_runs() -> list[EvaluationRun]:
             # One query says which models lack a run, so that a sweep with nothing to do is quick.
             whole = version.runs.filter(suite__in=suites).values("submission")
             whole = whole.annotate(n=Count("suite", distinct=True)).filter(n=len(suites))
-            lacking = accepted(task).exclude(pk__in=whole.values("submission"))
+            lacking = find_accepted_models(task).exclude(pk__in=whole.values("submission"))
             lacking = lacking.filter(emptied_at=None)  # without files no new run can begin
             new_runs += _request(lacking, [version], None)
     return new_runs
@@ -101,7 +101,7 @@ def _request(
     missing = []
     for version, submission in product(versions, submissions):
         is_in_the_loop = (submission.target_id, rounds[version.pk]) in loops
-        for suite in suites_of(submission, version):
+        for suite in choose_suites(submission, version):
             if (submission.pk, version.pk, suite) in existing_keys:
                 continue
             run = EvaluationRun(
@@ -156,7 +156,7 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     labels. Repeating a plain run also repeats the perturbed runs that ended because it failed.
     Takes no lock: `run_once` prevents duplicates. Raises Refused.
     """
-    last = _last_of_each_suite(run).select_related("submission").get(suite=run.suite)
+    last = _find_last_runs(run).select_related("submission").get(suite=run.suite)
     if not last.is_over:
         raise Refused(_("This evaluation is under way. Wait for its end, or cancel it."))
     if last.submission.withdrawn_at:
@@ -170,7 +170,7 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
                 "for which too little money was left, is repeated. This result stands."
             )
         )
-    next_run = _next(last, actor)
+    next_run = _make_next_run(last, actor)
     try:
         with transaction.atomic():  # of its own, so that the outer one survives the error
             next_run.save(force_insert=True)
@@ -179,13 +179,13 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     log(actor, "run.again", next_run)
     enqueue(next_run.function, next_run.pk)
     if last.suite == Suite.PLAIN:
-        lacking = _last_of_each_suite(last).filter(outcome__in=REPEATABLE)
-        again = [_next(other, actor) for other in lacking.exclude(suite=Suite.PLAIN)]
+        lacking = _find_last_runs(last).filter(outcome__in=REPEATABLE)
+        again = [_make_next_run(other, actor) for other in lacking.exclude(suite=Suite.PLAIN)]
         EvaluationRun.objects.bulk_create(again, ignore_conflicts=True)  # the plain one's end rings
     return next_run
 
 
-def _next(run: EvaluationRun, actor: User | None) -> EvaluationRun:
+def _make_next_run(run: EvaluationRun, actor: User | None) -> EvaluationRun:
     """Build the next run of the same evaluation, without storing it."""
     return EvaluationRun(
         submission=run.submission,
@@ -198,7 +198,7 @@ def _next(run: EvaluationRun, actor: User | None) -> EvaluationRun:
     )
 
 
-def _last_of_each_suite(run: EvaluationRun) -> QuerySet[EvaluationRun]:
+def _find_last_runs(run: EvaluationRun) -> QuerySet[EvaluationRun]:
     """Return the latest run of each suite of the same model on the same set version."""
     same = EvaluationRun.objects.filter(submission=run.submission_id, version=run.version_id)
     later = same.filter(suite=OuterRef("suite"), number__gt=OuterRef("number"))
@@ -209,7 +209,7 @@ def _last_of_each_suite(run: EvaluationRun) -> QuerySet[EvaluationRun]:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRun:
     """A waiting run. owner: the id of its owner; None for the platform itself."""
 
     pk: Any
@@ -219,23 +219,25 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Served:
+class OwnerShare:
     """An owner's current share: the number of their active runs, and when the last one started."""
 
     running: int = 0
     last: datetime = LONG_AGO
 
 
-def in_turn(waiting: Iterable[Waiting], served: Mapping[int | None, Served]) -> list[Waiting]:
+def order_by_turn(
+    waiting: Iterable[WaitingRun], served: Mapping[int | None, OwnerShare]
+) -> list[WaitingRun]:
     """Sort waiting runs into the order in which free workers take them.
 
     By priority; then by owner: the fewest active runs first, then the earliest last start; then
     by the age of the run.
     """
-    keyed: list[tuple[tuple[int, int, datetime, datetime], Waiting]] = []
+    keyed: list[tuple[tuple[int, int, datetime, datetime], WaitingRun]] = []
     ahead: Counter[int | None] = Counter()
     for run in sorted(waiting, key=lambda run: (-run.priority, run.queued_at)):
-        had = served.get(run.owner, Served())
+        had = served.get(run.owner, OwnerShare())
         # An owner's second run stands where it would if the first were under way already.
         place = had.running + ahead[run.owner]
         ahead[run.owner] += 1
@@ -249,11 +251,11 @@ def claim_next() -> EvaluationRun | None:
     If another worker claims it first, the order is computed again, because that run now counts.
     """
     seconds = timedelta(seconds=settings.EVALUATION_SECONDS)
-    while turn := _in_turn(EvaluationRun.objects.filter(leases.ready(EvaluationRun))):
+    while turn := _order_runs(EvaluationRun.objects.filter(leases.ready(EvaluationRun))):
         run = leases.claim_job(
             EvaluationRun,
             turn[0].pk,
-            deadline_at=timezone.now() + seconds + OVERHEAD,
+            deadline_at=timezone.now() + seconds + RUN_OVERHEAD,
             host=socket.gethostname()[:100],
         )
         if run:
@@ -261,11 +263,11 @@ def claim_next() -> EvaluationRun | None:
     return None
 
 
-def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
+def _order_runs(runs: QuerySet[EvaluationRun]) -> list[WaitingRun]:
     """Return waiting runs in the order in which workers take them; two queries."""
     rows = runs.values_list("pk", "submission__owner", "priority", "queued_at")
-    # Older runs do not matter any more: `in_turn` looks at what each owner has had of late.
-    recent = Q(state=State.RUNNING) | Q(started_at__gt=timezone.now() - RECENT)
+    # Older runs do not matter any more: `order_by_turn` looks at what each owner has had of late.
+    recent = Q(state=State.RUNNING) | Q(started_at__gt=timezone.now() - SHARE_PERIOD)
     served = (
         EvaluationRun.objects.filter(recent, started_at__isnull=False)
         .order_by()  # the model's own order would be grouped by, too
@@ -273,25 +275,27 @@ def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
         .annotate(n=Count("pk", filter=Q(state=State.RUNNING)), last=Max("started_at"))
         .values_list("submission__owner", "n", "last")
     )
-    return in_turn(
-        [Waiting(*row) for row in rows],
-        {owner: Served(running, last) for owner, running, last in served},
+    return order_by_turn(
+        [WaitingRun(*row) for row in rows],
+        {owner: OwnerShare(running, last) for owner, running, last in served},
     )
 
 
-def queue_positions() -> dict[UUID, int]:
+def find_queue_positions() -> dict[UUID, int]:
     """Return the queue position of each waiting run by its id, counted from 1."""
     queued = EvaluationRun.objects.filter(state=State.QUEUED)
-    return {waiting.pk: number for number, waiting in enumerate(_in_turn(queued), 1)}
+    return {waiting.pk: number for number, waiting in enumerate(_order_runs(queued), 1)}
 
 
-def expected_wait_seconds(position: int | None) -> float | None:
+def estimate_wait_seconds(position: int | None) -> float | None:
     """Estimate the seconds until the run at this position starts; None if unknown.
 
     Based on the durations of recent runs.
     """
     last = EvaluationRun.objects.filter(started_at__isnull=False, finished_at__isnull=False)
-    times = last.order_by("-finished_at").values_list("started_at", "finished_at")[:LAST]
+    times = last.order_by("-finished_at").values_list("started_at", "finished_at")[
+        :WAIT_SAMPLE_RUNS
+    ]
     took = [(end - start).total_seconds() for start, end in times if start and end]
     if position is None or not took:
         return None
@@ -299,7 +303,7 @@ def expected_wait_seconds(position: int | None) -> float | None:
     return position * fmean(took) / max(1, workers)
 
 
-def ring_suites(run: EvaluationRun) -> None:
+def wake_suite_runs(run: EvaluationRun) -> None:
     """Wake workers for the perturbed runs that waited for this plain run."""
     if run.suite == Suite.PLAIN:
         waiting = EvaluationRun.objects.filter(
@@ -309,7 +313,7 @@ def ring_suites(run: EvaluationRun) -> None:
             enqueue(EvaluationRun.function, pk)
 
 
-def overdue() -> dict[str, str]:
+def make_overdue_columns() -> dict[str, str]:
     """Return the columns that mark a run as not finished by its deadline."""
     return {
         "outcome": Outcome.TIMEOUT,
@@ -320,10 +324,10 @@ def overdue() -> dict[str, str]:
 
 
 def end_overdue() -> int:
-    """End runs whose deadline passed `GRACE` ago; return how many. Takes no lock.
+    """End runs whose deadline passed `DEADLINE_GRACE` ago; return how many. Takes no lock.
 
     Their workers still hold their leases, so they are alive, but they failed to end the runs.
     """
     # Later than the worker itself, which notices the deadline at its next heartbeat.
-    late = EvaluationRun.objects.filter(deadline_at__lt=timezone.now() - GRACE)
-    return leases.end_overdue(late, **overdue())
+    late = EvaluationRun.objects.filter(deadline_at__lt=timezone.now() - DEADLINE_GRACE)
+    return leases.end_overdue(late, **make_overdue_columns())

@@ -10,7 +10,7 @@ import orjson
 from evaluation.contract import Ending, Outcome
 from evaluation.isolation.sandbox.limits import Limits
 
-GOLDEN = 0.618033988749895
+GOLDEN_FRACTION = 0.618033988749895
 Shard = Sequence[Sequence[int]]
 """Batches of line numbers."""
 
@@ -24,7 +24,7 @@ def cut_batches(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Se
     """
     shard: list[Sequence[int]] = []
     size = 0
-    for place in sorted(range(len(batches)), key=lambda place: place * GOLDEN % 1):
+    for place in sorted(range(len(batches)), key=lambda place: place * GOLDEN_FRACTION % 1):
         shard.append(batches[place])
         size += len(batches[place])
         if size >= most:
@@ -92,7 +92,7 @@ class LineFile:
 
 
 @dataclass
-class Together:
+class MergedEnding:
     """The merged endings of a set's shards. measured: the shard whose speed and memory count."""
 
     limits: Limits

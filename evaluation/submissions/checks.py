@@ -12,7 +12,7 @@ from evaluation.kinds import KINDS, kinds_of
 from evaluation.models import Submission
 from evaluation.runs.chat.asking import check_settings
 from evaluation.runs.chat.settings import ChatSettings
-from evaluation.runs.selectors import base_named
+from evaluation.runs.selectors import find_base
 from evaluation.submissions.kinds import find_submission_kind
 from evaluation.submissions.requirements import (
     PINNED_HUB_ID,
@@ -87,7 +87,7 @@ def _check_base(submission: Submission) -> None:
         return
     base_model = None
     with suppress(ValueError):  # it is no id
-        base_model = base_named(submission.task, submission.owner, UUID(base))
+        base_model = find_base(submission.task, submission.owner, UUID(base))
     if base_model is None:
         message = _(
             "Enter the base as organisation/name@commit with all 40 digits, or the id of a whole "

@@ -23,9 +23,9 @@ from core.web.htmx import render_page
 from core.web.refusals import as_message
 from evaluation.kinds import KINDS
 from evaluation.models import Submission
-from evaluation.runs.chat.asking import Capped, asked_as
+from evaluation.runs.chat.asking import CappedEndpoint, make_endpoint_config
 from evaluation.runs.chat.settings import ChatSettings
-from evaluation.runs.endpoints import CannotFetch, endpoint_for
+from evaluation.runs.endpoints import CannotFetch, make_submission_endpoint
 from evaluation.submissions.practice import services as practice
 from evaluation.submissions.practice.selectors import (
     can_run,
@@ -148,12 +148,12 @@ def _asks(submission: Submission, viewer: Viewer) -> Answers:
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
-    name, endpoint = shown_name(submission, viewer), endpoint_for(submission)
+    name, endpoint = shown_name(submission, viewer), make_submission_endpoint(submission)
     if submission.target:
         payer = Payer(submission.target)
         return lambda inputs: answers_in_time([affordable(payer)], inputs, [payer])
     if KINDS[submission.kind].costs_per_call:
-        endpoint = Capped(endpoint, submission)
+        endpoint = CappedEndpoint(endpoint, submission)
     model = live_target(name, endpoint, f"submission-{submission.pk}")
     return lambda inputs: answers_in_time([model], inputs, [], practice.PATIENCE_SECONDS)
 
@@ -163,7 +163,7 @@ def _asks_sandbox(submission: Submission) -> Answers:
 
     The function starts the model again if it has ended.
     """
-    endpoint_config = asked_as(submission.task.config)
+    endpoint_config = make_endpoint_config(submission.task.config)
 
     def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
         began, item = time.monotonic(), endpoint_config.select(inputs)

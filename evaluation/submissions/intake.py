@@ -40,7 +40,7 @@ from evaluation.isolation.uploads.chunked import (
 from evaluation.models import Submission
 from evaluation.runs.carriers import has_cluster
 from evaluation.runs.endpoints import CannotFetch
-from evaluation.runs.folders import equipped
+from evaluation.runs.folders import equip_model
 from evaluation.runs.runners import choose_local_runner, choose_remote_runner, machine_limits
 from evaluation.runs.selectors import is_remote
 from evaluation.runs.services import request_runs
@@ -112,7 +112,7 @@ def _try_out(
 ) -> Sequence[str]:
     """Have the model answer five examples, and return the warnings about its answers."""
     has_nodes = has_cluster()
-    with equipped(submission, model, heartbeat.beat, is_elsewhere=has_nodes) as equipped_model:
+    with equip_model(submission, model, heartbeat.beat, is_elsewhere=has_nodes) as equipped_model:
         heartbeat.begin(0.5, gettext_noop("answering five examples"))
         return _answer_five(submission, equipped_model, folder, heartbeat)
 

@@ -13,7 +13,7 @@ from annotation.verdict.outcome import squad_normalise
 from evaluation.contract import Answer, Outcome
 from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun, NearCopy, Submission
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.scoring.likeness import Answers, measure_likeness
 from evaluation.scoring.metrics import Unavailable, make_metric
 from evaluation.task_shape import labels_of
@@ -76,7 +76,9 @@ def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
         same |= Q(team=submission.team_id)
     others = Submission.objects.filter(task=submission.task_id, withdrawn_at=None).exclude(same)
     plain = run.version.runs.filter(suite=EvaluationRun.Suite.PLAIN)
-    runs = counting(plain.filter(submission__in=others.values("pk"))).exclude(predictions="")
+    runs = filter_counting_runs(plain.filter(submission__in=others.values("pk"))).exclude(
+        predictions=""
+    )
     # A log may have 64 KiB, and nothing of it is compared.
     return runs.defer("log").order_by("-finished_at", "pk")
 

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.services import expected_wait_seconds, queue_positions
+from evaluation.runs.services import estimate_wait_seconds, find_queue_positions
 from evaluation.submissions.selectors import latest
 
 State = EvaluationRun.State
@@ -109,8 +109,8 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
     if progress.phase != "queued":
         return progress
     first = next(run for run in latest(runs) if run.state == State.QUEUED)
-    position = queue_positions().get(first.pk)  # only here: the order is two queries
-    seconds = expected_wait_seconds(position)
+    position = find_queue_positions().get(first.pk)  # only here: the order is two queries
+    seconds = estimate_wait_seconds(position)
     if position is None:  # taken meanwhile
         return progress
     if seconds is None:

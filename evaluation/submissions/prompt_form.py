@@ -14,11 +14,11 @@ from evaluation.models import Team
 from evaluation.runs.chat.settings import (
     MOST_COST,
     MOST_SHOTS,
-    MOST_TEXT,
+    MOST_TEXT_CHARS,
     RANGES,
     ChatSettings,
-    plain_template,
-    settings_for,
+    make_chat_settings,
+    make_plain_template,
 )
 from evaluation.submissions.forms import SubmitForm
 from tasks.models import Task
@@ -49,7 +49,7 @@ class PromptForm(SubmitForm):
     instructions = forms.CharField(
         label=gettext_lazy("My own prompt"),
         required=False,
-        max_length=MOST_TEXT,
+        max_length=MOST_TEXT_CHARS,
         widget=forms.Textarea({"rows": 5}),
         help_text=gettext_lazy(
             "The system message. That texts are data, and what an answer looks like, is added."
@@ -58,7 +58,7 @@ class PromptForm(SubmitForm):
     template = forms.CharField(
         label=gettext_lazy("Template of an example"),
         required=False,
-        max_length=MOST_TEXT,
+        max_length=MOST_TEXT_CHARS,
         widget=forms.Textarea({"rows": 4}),
     )
     shots = number_field(
@@ -96,7 +96,7 @@ class PromptForm(SubmitForm):
         super().__init__(task, kind, data, files, teams)
         self.task = task
         template = self.fields["template"]
-        template.initial = plain_template(task.config)
+        template.initial = make_plain_template(task.config)
         names = ", ".join(f"{{{name}}}" for name in task.config.ordered_fields)
         template.help_text = _("Each of %(names)s becomes that text.") % {"names": names}
 
@@ -119,7 +119,7 @@ class PromptForm(SubmitForm):
         values["instructions"] = prompts.get(self.cleaned_data["prompt"])  # None: the task's
         lines = self.cleaned_data["stop"].splitlines()
         values["stop"] = tuple(line.replace("\\n", "\n") for line in lines if line)
-        return settings_for(self.task.config, **values)
+        return make_chat_settings(self.task.config, **values)
 
     @property
     def wanted(self) -> dict[str, Any]:

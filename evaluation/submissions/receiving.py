@@ -26,7 +26,7 @@ from evaluation.isolation.uploads.model_folders import (
     remove_macos_files,
 )
 from evaluation.models import Submission, Upload
-from evaluation.runs.endpoints import identity_of, writing_of
+from evaluation.runs.endpoints import compute_identity, read_writing
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import pack_folder
 from evaluation.task_shape import runnable
@@ -82,7 +82,7 @@ def receive_weights(
     submission: Submission, model: Path, folder: Path, heartbeat: Heartbeat
 ) -> ReceivedModel:
     """Check a folder of weights, and pack it as an uncompressed tar for storage."""
-    config, writing = submission.task.config, writing_of(submission)
+    config, writing = submission.task.config, read_writing(submission)
     check: Callable[[], Path]
     if submission.base:
         check = partial(check_adapter, model)
@@ -94,6 +94,6 @@ def receive_weights(
     archive = folder / "model.tar"
     with archive.open("wb") as file:
         pack_folder(model, file, heartbeat.beat)
-    digest = identity_of(submission, digest_folder(model, heartbeat.beat))
+    digest = compute_identity(submission, digest_folder(model, heartbeat.beat))
     model_to_ask = runnable(config, folder=model, writing=writing)
     return ReceivedModel(digest, archive.stat().st_size, archive, model_to_ask)

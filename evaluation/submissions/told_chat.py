@@ -4,7 +4,7 @@ from typing import Any
 
 from evaluation.models import Submission
 from evaluation.runs.chat.settings import MOST_SHOTS, ChatSettings
-from evaluation.runs.chat.shots import uids_of
+from evaluation.runs.chat.shots import find_shot_uids
 from evaluation.submissions.visibility import Viewer
 from tasks.targets.endpoints.answer_reader import READER
 
@@ -20,7 +20,7 @@ def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
     values: dict[str, Any] = {
         **vars(chat),
         "reader": READER,
-        "shot_uids": uids_of(chat, MOST_SHOTS),
+        "shot_uids": find_shot_uids(chat, MOST_SHOTS),
         "base": submission.base,
         "spent": submission.spent,
     }

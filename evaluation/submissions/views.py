@@ -93,10 +93,10 @@ def _with_card(request: HttpRequest) -> QueryDict:
 
 def _estimate(task: Task, form: PromptForm) -> "Estimate | None":
     """Return the estimated cost of a chat model; None with an error in the form if refused."""
-    from evaluation.runs.chat.estimate import estimate  # loads numpy
+    from evaluation.runs.chat.estimate import estimate_cost  # loads numpy
 
     with as_form_error(form):
-        return estimate(task, form.chat)
+        return estimate_cost(task, form.chat)
     return None
 
 

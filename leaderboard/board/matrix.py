@@ -28,7 +28,7 @@ from evaluation.judges.custom_metrics.selectors import columns_of
 from evaluation.judges.llm_judges.selectors import MetricJudge, metric_judge
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score
-from evaluation.runs.selectors import accepted, counting
+from evaluation.runs.selectors import filter_counting_runs, find_accepted_models
 from evaluation.submissions.selectors import seen_by_all
 from evaluation.submissions.teams.selectors import team_ids
 from evaluation.test_sets.shown_scores import round_number
@@ -271,7 +271,7 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
     mine = Q(pk__in=())  # nobody's
     if isinstance(user, User):
         mine = Q(owner=user) | Q(team__in=team_ids(user))
-    submissions = accepted(task).annotate(
+    submissions = find_accepted_models(task).annotate(
         is_public=ExpressionWrapper(seen_by_all(), BooleanField()),
         is_mine=ExpressionWrapper(mine, BooleanField()),
     )
@@ -404,7 +404,7 @@ class _Table:
         numbers, costs = self.numbers, [self._metrics.index(name) for name in OF_RUNS]
         runs = EvaluationRun.objects.filter(version__in=self._versions).order_by("queued_at")
         runners: dict[str, None] = {}  # in the order in which they began to work
-        rows = counting(runs).values_list(
+        rows = filter_counting_runs(runs).values_list(
             Cast("pk", CharField()), "submission", "version", "suite", "runner", "in_the_loop",
             "warnings", "is_shown", *OF_RUNS.values(),
         )  # fmt: skip

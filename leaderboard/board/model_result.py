@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.selectors import latest, list_runs
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
@@ -204,7 +204,9 @@ def _worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str],
     """Return the sizes of worst groups and kinds, by version and column. Two queries."""
     versions = [each.version_id for each in matrix.sets if not each.is_sealed]
     runs = EvaluationRun.objects.filter(submission__in=row.model.files, version__in=versions)
-    with_sets = counting(runs).select_related("version__evaluation_set__task", "version__dataset")
+    with_sets = filter_counting_runs(runs).select_related(
+        "version__evaluation_set__task", "version__dataset"
+    )
     # A log may have megabytes, and a dataset's numbers are large; neither is needed here.
     lean_runs = with_sets.defer("log", "version__dataset__numbers")
     sizes = {}

@@ -27,7 +27,7 @@ from core.web.lists import numbered_page
 from evaluation.judges.custom_metrics.selectors import Column as Custom
 from evaluation.judges.llm_judges.selectors import MetricJudge
 from evaluation.models import EvaluationRun
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.submissions.results import SetResults, results_by_set
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.cells import BoardScore, Cell, MetricColumn, ScoreColumn
@@ -427,7 +427,9 @@ def opened_results(matrix: Matrix, model_id: str) -> list[SetResults]:
         if str(model.id) == model_id:
             files += model.files
     versions = [each.version_id for each in matrix.sets]
-    runs = counting(EvaluationRun.objects.filter(submission__in=files, version__in=versions))
+    runs = filter_counting_runs(
+        EvaluationRun.objects.filter(submission__in=files, version__in=versions)
+    )
     runs = runs.select_related("version__evaluation_set__task", "version__dataset")
     # A log may have megabytes, and a dataset's numbers are large; neither is shown.
     lean_runs = runs.defer("log", "version__dataset__numbers")

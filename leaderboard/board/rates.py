@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from core.errors import Refused
 from evaluation.models import EvaluationRun
 from evaluation.models.jobs import UNFINISHED
-from evaluation.runs.selectors import accepted
+from evaluation.runs.selectors import find_accepted_models
 from leaderboard.board.columns import OWN
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.means import Means, main_errors, means_over_sets, means_table
@@ -84,7 +84,9 @@ def may_freeze(task: Task) -> bool:
     is_unknown = np.isnan(matrix.numbers.values[..., weighted]).all(axis=(0, 1))
     if not is_unknown.any():
         return True
-    under_way = EvaluationRun.objects.filter(submission__in=accepted(task), state__in=UNFINISHED)
+    under_way = EvaluationRun.objects.filter(
+        submission__in=find_accepted_models(task), state__in=UNFINISHED
+    )
     return not under_way.exists()
 
 

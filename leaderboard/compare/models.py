@@ -21,7 +21,7 @@ from django.utils.translation import gettext_noop
 
 from evaluation.contract import Answer, SetRow
 from evaluation.models import EvaluationRun
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.scoring.bootstrap import MAX_SLICE_VALUES
 from evaluation.scoring.metrics.base import Mean, make_comparable
 from evaluation.submissions.visibility import Viewer, may_see_wrong
@@ -188,7 +188,7 @@ def shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     for side in (first, second):
         sides |= dict.fromkeys(matrix.models[side].files, side)
     versions = [each.version_id for each in matrix.sets]
-    runs = counting(
+    runs = filter_counting_runs(
         EvaluationRun.objects.filter(
             submission__in=sides, version__in=versions, suite=EvaluationRun.Suite.PLAIN
         )

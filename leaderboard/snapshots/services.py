@@ -12,7 +12,7 @@ from core.accounts.services import log
 from core.errors import Refused
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
-from evaluation.runs.selectors import accepted
+from evaluation.runs.selectors import find_accepted_models
 from evaluation.submissions.selectors import seen_by_all
 from leaderboard.arena.board import kept_table, report_body
 from leaderboard.board.query import Mode
@@ -90,7 +90,7 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     from leaderboard.board.tables import public_table
 
     # A worker asks each minute, so a board without scores must not cost a table each time.
-    public = accepted(task).filter(seen_by_all())
+    public = find_accepted_models(task).filter(seen_by_all())
     if not EvaluationRun.objects.filter(submission__in=public, outcome=Outcome.OK).exists():
         return None
     # By conditional update: of several workers only one goes on.

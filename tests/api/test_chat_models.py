@@ -3,7 +3,7 @@
 # ruff: noqa: F811  (fixtures are named where they are used)
 
 from evaluation.models import Submission
-from evaluation.runs.chat.settings import ChatSettings, settings_for
+from evaluation.runs.chat.settings import ChatSettings, make_chat_settings
 from evaluation.submissions.services import withdraw_model
 from tests.support.api_models import task  # noqa: F401
 from tests.support.chat_models import (  # noqa: F401
@@ -42,7 +42,7 @@ def test_the_api_takes_it_estimates_and_changes_the_cap(task, alice, api_of, ver
     found = api.post("/api/v1/tasks/nli/models/estimate/", chat, format="json").json()
     assert (found["requests"], found["over_cap"]) == (6, False)
     made = api.post("/api/v1/tasks/nli/models/", body, format="json").json()
-    assert made["chat"]["instructions"] == settings_for(task.config, model="m").instructions
+    assert made["chat"]["instructions"] == make_chat_settings(task.config, model="m").instructions
     cap = f"/api/v1/models/{made['id']}/cap/"
     assert api.post(cap, {"most_cost": 3}, format="json").json()["most_cost"] == 3.0
     assert api.post(cap, {"most_cost": 0}, format="json").status_code == 422

@@ -17,7 +17,7 @@ from dynabench.people.deletion.services import delete_person
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs import services as runs
-from evaluation.runs.execute import store
+from evaluation.runs.execute import store_outcome
 from evaluation.submissions.services import submit_model
 from evaluation.test_sets.shown_scores import describe_disclosure
 from tests.support.evaluations import accepted_model, queued_run, set_version
@@ -55,7 +55,7 @@ def test_results_of_two_accounts_of_one_person_are_bounded_together(
     file.write_bytes(b"")
     found = Evaluated(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
     claimed = [runs.claim_next() for _ in range(2 * (most + 2))]
-    at_once(lambda run: store(run, found), claimed)
+    at_once(lambda run: store_outcome(run, found), claimed)
     assert EvaluationRun.objects.filter(outcome=Outcome.OK).count() == len(claimed)
     assert EvaluationRun.objects.filter(is_shown=True).count() == most
 

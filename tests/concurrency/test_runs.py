@@ -14,7 +14,7 @@ from evaluation.isolation.queue import leases
 from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationRun, Score, Team
 from evaluation.runs import services as runs
-from evaluation.runs.execute import execute, store
+from evaluation.runs.execute import execute, store_outcome
 from evaluation.test_sets.shown_scores import describe_disclosure
 from tests.support.evaluations import (
     ScriptedRunner,
@@ -197,6 +197,6 @@ def test_results_that_end_at_once_are_shown_as_often_as_the_bound_says(
     file.write_bytes(b"")
     found = Evaluated(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
     claimed = [runs.claim_next() for _ in range(most + 4)]
-    at_once(lambda run: store(run, found), claimed)
+    at_once(lambda run: store_outcome(run, found), claimed)
     assert EvaluationRun.objects.filter(outcome=Outcome.OK).count() == most + 4
     assert EvaluationRun.objects.filter(is_shown=True).count() == most

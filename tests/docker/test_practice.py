@@ -18,8 +18,8 @@ from evaluation.isolation.sandbox.containers import list_ours
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
-from evaluation.runs.chat.settings import settings_for
-from evaluation.runs.endpoints import identity_of
+from evaluation.runs.chat.settings import make_chat_settings
+from evaluation.runs.endpoints import compute_identity
 from evaluation.runs.model_cache import pack_folder
 from evaluation.submissions.practice import serve
 from evaluation.submissions.practice.services import note_host
@@ -97,9 +97,9 @@ def writer(tmp_path):
 
     def made(task):
         files = says(tmp_path / "writer", "neutral")
-        chat = vars(settings_for(task.config))
+        chat = vars(make_chat_settings(task.config))
         submission = accepted_model(task, kind="llm", chat=chat, is_published=True)
-        submission.digest = identity_of(submission, digest_folder(files, no_beat))
+        submission.digest = compute_identity(submission, digest_folder(files, no_beat))
         with TemporaryFile() as packed:
             pack_folder(files, packed, no_beat)
             submission.file.save("model.tar", File(packed))

@@ -23,9 +23,9 @@ from evaluation.heartbeat import no_beat
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.models import EvaluationRun
-from evaluation.runs.ray_driver import Connected, Job, NodePlace
+from evaluation.runs.ray_driver import Job, ProcessRequest, RunConnection
 from evaluation.runs.ray_models import NodeTransport
-from evaluation.runs.ray_runner import OnNode, RayRunner
+from evaluation.runs.ray_runner import NodeClient, RayRunner
 from evaluation.runs.ray_training import NodeTrainer
 from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
@@ -97,7 +97,7 @@ def test_the_scores_are_those_of_one_machine(cluster, settings, monkeypatch, tmp
 
 def test_a_killed_node_costs_its_shards_alone(cluster: Nodes, job: Job) -> None:
     """kill -9 of a node in the middle of a run, again and again: each time one whole result."""
-    with Connected(job) as connected:
+    with RunConnection(job) as connected:
         for _ in range(KILLS):
             answers: list[bytes] = []
             for number, done in connected.shards():
@@ -133,10 +133,10 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
     cluster: Nodes, tmp_path: Path
 ) -> None:
     """A training, answers, pictures and a language model, in one process of a node."""
-    place = NodePlace(cluster.address, {"CPU": 1, "memory": 2**20, "other": 1})
+    place = ProcessRequest(cluster.address, {"CPU": 1, "memory": 2**20, "other": 1})
     kept, threads = tmp_path / "kept", torch.get_num_threads()
     torch.set_num_threads(1)  # as the node does
-    with OnNode(place, no_beat) as node:
+    with NodeClient(place, no_beat) as node:
         assert [*node.do(dies_once, str(tmp_path / "mark"), target=kept)] == ["done"]
         assert kept.read_bytes() == b"whole"
         there = NodeTrainer(node, no_beat)
@@ -159,7 +159,7 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
         (choice,) = json.loads(reply.body)["choices"]
         assert choice["message"]["content"] == "correct"
     torch.set_num_threads(threads)
-    waits = OnNode(NodePlace(cluster.address, {"GPU": 1}), no_beat)
+    waits = NodeClient(ProcessRequest(cluster.address, {"GPU": 1}), no_beat)
     with waits as node, pytest.raises(NoEngine, match="1 GPU"):
         next(node.do(dies_once, ""))
 

@@ -23,8 +23,8 @@ from evaluation.judges.llm_judges.selectors import ANSWER, judged_by_people
 from evaluation.judges.llm_judges.services import LABELS as VERDICTS
 from evaluation.judges.llm_judges.services import make_judge
 from evaluation.models import EvaluationRun
-from evaluation.runs.chat.asking import chat_endpoint
-from evaluation.runs.chat.settings import settings_for
+from evaluation.runs.chat.asking import make_chat_endpoint
+from evaluation.runs.chat.settings import make_chat_settings
 from evaluation.submissions.services import submit_model
 from leaderboard.models import Contestant
 from tasks.models import RoundTarget, TargetModel, Task
@@ -144,8 +144,8 @@ def test_a_submission_gets_the_same_labels(server: Server, figures: Figures) -> 
     task = TaskFactory(code="sentiment")
     labels = task.config.component(task.config.answer_field).values
     (field,) = task.config.model_fields
-    chat = settings_for(task.config, model=server.model, max_tokens=MOST_TOKENS)
-    reads = chat_endpoint(task.config, server.url, server.key, chat)
+    chat = make_chat_settings(task.config, model=server.model, max_tokens=MOST_TOKENS)
+    reads = make_chat_endpoint(task.config, server.url, server.key, chat)
 
     def ask(number: int) -> str | None:
         messages = reads.asked({field: REVIEWS[number]})

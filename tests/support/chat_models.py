@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.runs.chat.settings import settings_for
+from evaluation.runs.chat.settings import make_chat_settings
 from evaluation.submissions.services import submit_model
 from tests.support.chat_server import chat_server
 from tests.support.made_sets import make_set
@@ -32,7 +32,7 @@ def server():
 
 
 def hand_in(task, owner, server, name="Chat", secret="", **told):
-    chat = settings_for(task.config, model=told.pop("model", "m"), **told)
+    chat = make_chat_settings(task.config, model=told.pop("model", "m"), **told)
     return submit_model(
         task=task, owner=owner, kind="chat", name=name, source=server.url, secret=secret, chat=chat
     )

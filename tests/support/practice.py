@@ -47,5 +47,5 @@ def scripted_engine(monkeypatch) -> Engine:
     monkeypatch.setattr(
         serve, "fetch_model", lambda *_: nullcontext(Runnable(folder=Path("model")))
     )
-    monkeypatch.setattr(serve, "practice_sandbox", engine)
+    monkeypatch.setattr(serve, "choose_practice_sandbox", engine)
     return engine

@@ -24,7 +24,7 @@ from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
-from evaluation.runs.endpoints import CannotFetch, endpoint_for
+from evaluation.runs.endpoints import CannotFetch, make_submission_endpoint
 from evaluation.runs.runners import open_model
 from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
@@ -216,13 +216,13 @@ def test_an_endpoint_that_answers_five_is_accepted(task, alice, monkeypatch):
 
 def test_an_endpoint_is_asked_with_its_secret_and_never_at_a_private_address(task, alice, settings):
     submission = endpoint(task, alice, secret="s3cret")
-    config = endpoint_for(submission)._config
+    config = make_submission_endpoint(submission)._config
     assert (config.url, config.secret) == ("https://example.org", "s3cret")
     assert (config.output, {*config.labels}) == ("label", {*LABELS})
     assert not config.allow_private_hosts
     settings.SECRET_KEY = "another"
     with pytest.raises(CannotFetch):
-        endpoint_for(submission)
+        make_submission_endpoint(submission)
     settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]  # what owners may ask, submitters may not
     Submission.objects.update(source="https://127.0.0.1:9", secret="")
     checked(submission)

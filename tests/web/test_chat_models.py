@@ -12,9 +12,9 @@ from core.accounts.models import LogEntry
 from evaluation.contract import Outcome
 from evaluation.jobs import check_submission
 from evaluation.models import DatasetItem, EvaluationRun, Submission
-from evaluation.runs.chat.asking import meter_of
-from evaluation.runs.chat.estimate import estimate
-from evaluation.runs.chat.settings import ChatSettings, problem_of, settings_for
+from evaluation.runs.chat.asking import make_meter
+from evaluation.runs.chat.estimate import estimate_cost
+from evaluation.runs.chat.settings import ChatSettings, find_settings_problem, make_chat_settings
 from evaluation.runs.chat.shots import ShotsGone, draw_shots, read_shots
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next, run_again
@@ -106,23 +106,23 @@ def test_a_model_that_answers_none_of_five_is_refused(task, alice, version):
 
 def test_the_ready_prompt_asks_for_the_label_whatever_people_read(task):
     assert task.config.component("label").title == "Your label"
-    assert "Give the label.\n" in settings_for(task.config, model="m").instructions
+    assert "Give the label.\n" in make_chat_settings(task.config, model="m").instructions
 
 
 def test_what_it_is_asked_with_is_its_identity_and_its_price_is_not(task):
-    one = settings_for(task.config, model="m")
+    one = make_chat_settings(task.config, model="m")
     others = [
-        settings_for(task.config, model="other"),
-        settings_for(task.config, model="m", instructions="Decide."),
-        settings_for(task.config, model="m", template="{hypothesis} {premise}"),
-        settings_for(task.config, model="m", temperature=1.0),
-        settings_for(task.config, model="m", seed=3),
+        make_chat_settings(task.config, model="other"),
+        make_chat_settings(task.config, model="m", instructions="Decide."),
+        make_chat_settings(task.config, model="m", template="{hypothesis} {premise}"),
+        make_chat_settings(task.config, model="m", temperature=1.0),
+        make_chat_settings(task.config, model="m", seed=3),
     ]
     digests = [each.digest("https://a.example/v1", []) for each in (one, *others)]
     assert len({*digests, one.digest("https://b.example/v1", [])}) == 7
     shots = [{"premise": "A.", "hypothesis": "B.", "label": "neutral"}]
     assert one.digest("https://a.example/v1", shots) not in digests
-    paid = settings_for(task.config, model="m", most_cost=1.0, **PRICES)
+    paid = make_chat_settings(task.config, model="m", most_cost=1.0, **PRICES)
     assert paid.digest("https://a.example/v1", []) == digests[0]
 
 
@@ -140,7 +140,7 @@ def test_what_it_is_asked_with_is_its_identity_and_its_price_is_not(task):
     ],
 )
 def test_the_first_thing_that_is_wrong_is_named(task, told, field):
-    found = problem_of(task.config, settings_for(task.config, model="m", **told))
+    found = find_settings_problem(task.config, make_chat_settings(task.config, model="m", **told))
     assert (found and found[0]) == field
     if found:
         assert found[1] % found[2]
@@ -206,8 +206,8 @@ def test_the_page_estimates_and_stores_nothing_then_takes_it(task, as_alice, ver
 
 
 def test_an_estimate_counts_perturbed_examples_where_they_are_asked(task, version):
-    plain = estimate(task, settings_for(task.config, model="m"))
-    more = estimate(task, settings_for(task.config, model="m", perturbed=True))
+    plain = estimate_cost(task, make_chat_settings(task.config, model="m"))
+    more = estimate_cost(task, make_chat_settings(task.config, model="m", perturbed=True))
     assert plain.requests == 6 < more.requests
     assert plain.cost is None
     assert plain.tokens_in > 6 * 20
@@ -215,14 +215,14 @@ def test_an_estimate_counts_perturbed_examples_where_they_are_asked(task, versio
 
 def test_an_estimate_of_tokens_is_near_what_a_server_would_count(task, version):
     """Four characters a token, so the sum of what is sent, in characters, over four."""
-    from evaluation.runs.chat.asking import chat_endpoint
+    from evaluation.runs.chat.asking import make_chat_endpoint
     from evaluation.test_sets.selectors import read_input_rows
 
-    chat = settings_for(task.config, model="m")
-    endpoint = chat_endpoint(task.config, "https://a.example", "", chat)
+    chat = make_chat_settings(task.config, model="m")
+    endpoint = make_chat_endpoint(task.config, "https://a.example", "", chat)
     sent = [endpoint.messages(row["inputs"]) for row in read_input_rows(version)]
     characters = sum(len(turn["content"]) for turns in sent for turn in turns)
-    assert estimate(task, chat).tokens_in == pytest.approx(characters / 4, rel=0.25)
+    assert estimate_cost(task, chat).tokens_in == pytest.approx(characters / 4, rel=0.25)
 
 
 def test_the_cap_ends_a_run_and_a_higher_one_lets_it_be_repeated(task, alice, version, server):
@@ -361,7 +361,7 @@ def test_two_workers_share_one_cap(task, alice, version, server):
     submission = hand_in(task, alice, server, most_cost=CALL * 9, **PRICES)
     check_submission(submission.pk)
     submission.refresh_from_db()
-    other = meter_of(submission)
+    other = make_meter(submission)
     other.note(Usage(4000, 0), 0.1)
     other.settle()
     run = claim_next()

@@ -63,7 +63,7 @@ def refusal(*arguments, **options):
 
 
 def test_one_json_object_with_all_that_was_measured(monkeypatch, runner):
-    monkeypatch.setattr(by_hand, "cost_cents", lambda seconds: seconds)
+    monkeypatch.setattr(by_hand, "compute_cost_cents", lambda seconds: seconds)
     report = json.loads(evaluate("--json"))
     assert (report["outcome"], report["runner"], report["examples"]) == ("ok", "scripted", 6)
     assert (report["task"], report["dataset"], report["model"]) == ("nli", "nli/dev v1", "a-model")

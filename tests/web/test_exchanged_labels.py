@@ -7,7 +7,7 @@ import pytest
 from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationSet
 from evaluation.runs import services as runs
-from evaluation.runs.execute import store
+from evaluation.runs.execute import store_outcome
 from evaluation.scoring.exchanged import EXCHANGED_WARNING
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import TaskFactory, UserFactory
@@ -41,7 +41,7 @@ def test_it_is_told_only_where_the_right_answers_are_public(
     found = Evaluated(
         Ending(Outcome.OK, Usage(1.0)), "docker", (), predictions, exchanged={"a": "b", "b": "a"}
     )
-    store(runs.claim_next(), found)
+    store_outcome(runs.claim_next(), found)
     run.refresh_from_db()
     assert (EXCHANGED_WARNING in run.warnings) == is_told
     assert any("a → b" in warning for warning in run.warnings) == is_told

@@ -14,9 +14,9 @@ from evaluation.contract import Outcome, Runnable, Writing
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Submission
-from evaluation.runs.chat.settings import settings_for
-from evaluation.runs.endpoints import identity_of
-from evaluation.runs.folders import equipped
+from evaluation.runs.chat.settings import make_chat_settings
+from evaluation.runs.endpoints import compute_identity
+from evaluation.runs.folders import equip_model
 from evaluation.submissions.services import submit_model
 from tasks.models import TargetModel
 from tests.support.adapters import sound_adapter
@@ -51,7 +51,7 @@ def said(monkeypatch):
 def hand_in(task, owner, folder, name="Neutral", base="", **told):
     data = zipped(folder)
     upload = add_file(owner, "model.zip", len(data), ContentFile(data))
-    asked = {"chat": settings_for(task.config, **told), "base": base}
+    asked = {"chat": make_chat_settings(task.config, **told), "base": base}
     return submit_model(task=task, owner=owner, kind="llm", name=name, upload=upload, **asked)
 
 
@@ -85,9 +85,9 @@ def test_prompt_and_files_are_its_identity(task, alice, folder):
         hand_in(task, alice, folder, name, instructions=text)
         for name, text in (("a", "Decide."), ("b", "Decide."), ("c", "Choose."))
     )
-    digests = [identity_of(each, "f" * 64) for each in (one, same, other)]
+    digests = [compute_identity(each, "f" * 64) for each in (one, same, other)]
     assert digests[0] == digests[1] != digests[2]
-    assert identity_of(one, "e" * 64) != digests[0]
+    assert compute_identity(one, "e" * 64) != digests[0]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_is_wrong_is_named(task, alice, told, field):
     with pytest.raises(Invalid) as refused:
         submit_model(
             task=task, owner=alice, kind="llm", name="N", source="org/name",
-            chat=settings_for(task.config, **told),
+            chat=make_chat_settings(task.config, **told),
         )  # fmt: skip
     assert refused.value.field == field
     assert not Submission.objects.exists()
@@ -126,7 +126,7 @@ def test_an_adapter_runs_on_its_base(task, alice, folder, lora, said):
         Submission.objects.get(pk=whole.pk).digest,
         one.digest,
     )
-    assert identity_of(one, "f" * 64) != identity_of(whole, "f" * 64)
+    assert compute_identity(one, "f" * 64) != compute_identity(whole, "f" * 64)
 
 
 def test_a_base_of_the_hub_is_fetched_once(task, alice, folder, lora, said, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_gpu_is_refused_with_the_reason_where_there_is_none(task, as_alice, al
 def test_no_two_models_have_one_gpu(task, alice, settings):
     settings.EVALUATION_GPUS = 2
     submission = image(task, alice, gpus=1)
-    take = partial(equipped, submission, Runnable(image="sha256:0"), lambda: None)
+    take = partial(equip_model, submission, Runnable(image="sha256:0"), lambda: None)
     with take() as one, take() as other:
         assert {one.gpu, other.gpu} == {"0", "1"}
         with pytest.raises(NoEngine), take():

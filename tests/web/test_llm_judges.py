@@ -21,7 +21,7 @@ from evaluation.judges.llm_judges.forms import PROMPT, prompt_for
 from evaluation.judges.llm_judges.selectors import calibration, judged_by_people
 from evaluation.judges.llm_judges.services import CHANGED, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
-from evaluation.runs.chat.target_services import MOST_FAILURES, settings_of
+from evaluation.runs.chat.target_services import MOST_FAILURES, read_target_settings
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.scoring.metrics import METRICS
 from tasks.config.loading import load_config
@@ -130,7 +130,7 @@ def test_a_node_of_the_cluster_asks_our_own_model_and_no_other(
         task=task, name="chat-1", adapter="openai_chat", source="package:ours",
         options={"structured": "never"}, secret_env="TARGET_SECRET",
     )  # fmt: skip
-    LlmJudge.objects.update(target=ours, asked_with=settings_of(ours))
+    LlmJudge.objects.update(target=ours, asked_with=read_target_settings(ours))
     asked(judge)
     assert brought == [("package:ours", None)] * 6
     assert (judge.state, judge.message, LlmVerdict.objects.count()) == ("queued", "No node.", 5)

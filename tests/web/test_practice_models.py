@@ -243,7 +243,7 @@ def test_a_withdrawn_model_ends_and_its_container_is_not_needed(model, engine, m
             assert not is_needed(container_key(taken))
             serve.leases.heartbeat(taken)
 
-    monkeypatch.setattr(serve, "practice_sandbox", Withdrawn())
+    monkeypatch.setattr(serve, "choose_practice_sandbox", Withdrawn())
     serve_practice(run.pk)
     assert PracticeRun.objects.get().state == "cancelled"
 

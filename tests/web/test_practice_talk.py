@@ -9,7 +9,7 @@ from django.test import Client
 from annotation.models import Assignment, Attempt, Conversation, Example, TargetOutput
 from core.web import throttles
 from evaluation.models import Submission
-from evaluation.runs.chat.settings import settings_for
+from evaluation.runs.chat.settings import make_chat_settings
 from evaluation.runs.services import ensure_targets
 from tasks.models import Task
 from tests.support.chat_server import chat_server
@@ -153,7 +153,7 @@ def test_a_submitted_chat_model_is_talked_with_turn_by_turn(transactional_db, se
     settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
     task = opened(PRACTISED)[0].task
     with chat_server({"m": lambda messages: f"Turn {len(messages)}."}) as server:
-        chat = asdict(settings_for(task.config, model="m")) | {"is_open": True}
+        chat = asdict(make_chat_settings(task.config, model="m")) | {"is_open": True}
         told = {"source": server.url, "chat": chat, "is_published": True}
         url = url_of(accepted_model(task, kind="chat", **told), "try/")
         client = Client()

@@ -13,17 +13,17 @@ from evaluation import jobs
 from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.runs.services import (
-    GRACE,
+    DEADLINE_GRACE,
     claim_next,
     ensure_targets,
-    expected_wait_seconds,
-    queue_positions,
+    estimate_wait_seconds,
+    find_queue_positions,
     request_missing_runs,
     request_runs,
-    ring_suites,
     run_again,
+    wake_suite_runs,
 )
 from tasks.models import TargetModel
 from tests.support.evaluations import accepted_model, queued_run, set_version
@@ -132,7 +132,7 @@ def test_a_run_is_repeated_only_when_we_failed(task, version, alice):
     assert (second.number, second.state, second.seed) == (2, State.QUEUED, first.seed)
     assert LogEntry.objects.get(action="run.again").actor == alice
     end(claim_next())
-    assert list(counting(EvaluationRun.objects.all())) == [second]
+    assert list(filter_counting_runs(EvaluationRun.objects.all())) == [second]
     with pytest.raises(Refused, match="stands"):
         run_again(run=first, actor=alice)
 
@@ -150,7 +150,7 @@ def test_the_first_success_counts(task, version):
     """Results from when a run could be repeated at will: no later one is luckier."""
     first = queued_run(accepted_model(task), version, state=State.DONE, outcome="ok")
     queued_run(first.submission, version, number=2, state=State.DONE, outcome="ok")
-    assert list(counting(EvaluationRun.objects.all())) == [first]
+    assert list(filter_counting_runs(EvaluationRun.objects.all())) == [first]
 
 
 def test_a_suite_that_is_added_later_is_run_for_all_models(task, version):
@@ -242,7 +242,7 @@ def test_a_perturbed_run_waits_for_the_plain_one_of_its_model_and_version(task, 
     assert claim_next() == other
     assert claim_next() is None
     end(mine)
-    ring_suites(mine)
+    wake_suite_runs(mine)
     assert OrmQ.objects.count() == 1
     assert claim_next() == perturbed
 
@@ -270,15 +270,15 @@ def test_the_position_and_the_wait_are_told(task, version, alice, bob, django_as
         queued_run(accepted_model(task, owner, f"m{number}"), version)
         for number, owner in enumerate(owners)
     ]
-    assert expected_wait_seconds(1) is None
+    assert estimate_wait_seconds(1) is None
     end(claim_next(), seconds=60)
     with django_assert_num_queries(4):
-        places = [queue_positions()[run.pk] for run in (waiting[1], waiting[3])]
+        places = [find_queue_positions()[run.pk] for run in (waiting[1], waiting[3])]
     assert places == [2, 1]  # Alice was served; now it is Bob's turn
     with django_assert_num_queries(2):
-        assert expected_wait_seconds(2) == pytest.approx(120)
-    assert waiting[0].pk not in queue_positions()
-    assert expected_wait_seconds(None) is None
+        assert estimate_wait_seconds(2) == pytest.approx(120)
+    assert waiting[0].pk not in find_queue_positions()
+    assert estimate_wait_seconds(None) is None
 
 
 def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, settings):
@@ -287,10 +287,10 @@ def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, setti
     mine = claim_next()
     assert mine.deadline_at > timezone.now() + timedelta(seconds=600)
     assert mine.host
-    EvaluationRun.objects.update(deadline_at=timezone.now() - GRACE / 2)
+    EvaluationRun.objects.update(deadline_at=timezone.now() - DEADLINE_GRACE / 2)
     jobs.sweep_all()
     assert EvaluationRun.objects.get().state == State.RUNNING
-    EvaluationRun.objects.update(deadline_at=timezone.now() - GRACE)
+    EvaluationRun.objects.update(deadline_at=timezone.now() - DEADLINE_GRACE)
     jobs.sweep_all()
     run = EvaluationRun.objects.get()
     assert (run.state, run.outcome, run.limit) == (State.FAILED, Outcome.TIMEOUT, "10 minutes")

@@ -23,7 +23,7 @@ from evaluation.judges.custom_metrics.running import (
 )
 from evaluation.judges.custom_metrics.selectors import answers_of, runs_to_score, tried_on
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun, Score
-from evaluation.runs.carriers import sandbox_for
+from evaluation.runs.carriers import choose_sandbox
 from evaluation.scoring.bootstrap import compute_mean_number
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def _try(metric: CustomMetric, beat: Beat) -> Trial:
 
 def _run_in_sandbox(metric: CustomMetric, rows: Sequence[AnswerToScore], beat: Beat) -> Scored:
     def make_runner(model: Runnable) -> Runner:
-        return sandbox_for(model, metric, MOST_EXAMPLES)
+        return choose_sandbox(model, metric, MOST_EXAMPLES)
 
     with scratch() as folder:
         return score_answers(metric.source, rows, folder, make_runner, beat)

@@ -11,7 +11,7 @@ from django.db.models import Count, Max, Q, QuerySet
 from evaluation.contract import Outcome, SetRow
 from evaluation.judges.custom_metrics.running import AnswerToScore
 from evaluation.models import CustomMetric, EvaluationRun, EvaluationSet, EvaluationSetVersion
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.test_sets.selectors import read_set_rows, select_newest_versions
 from tasks.config.schema import CUSTOM_PREFIX, TaskConfig
 from tasks.models import Round, Task
@@ -94,7 +94,7 @@ def runs_to_score(metric: CustomMetric) -> QuerySet[EvaluationRun]:
         outcome=Outcome.OK,
     ).exclude(predictions="")
     # One outcome a run, also where the file failed: it is run again only when somebody asks.
-    unscored = counting(runs).exclude(custom_outcomes__metric=metric)
+    unscored = filter_counting_runs(runs).exclude(custom_outcomes__metric=metric)
     return unscored.select_related("version", "submission").order_by("-finished_at")
 
 

@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 
 from evaluation.judges.llm_judges.services import MOST_CALLS
-from evaluation.runs.chat.forms import asking_fields
+from evaluation.runs.chat.forms import make_chat_fields
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 
@@ -44,7 +44,7 @@ class JudgeForm(forms.Form):
             help_text=_("Letters, digits, hyphens. A judge never changes, so number its versions."),
         )
         hint = _("Texts are given between tags of their names, as data.")
-        self.fields |= asking_fields(
+        self.fields |= make_chat_fields(
             task, label=_("Judge model"), prompt=prompt_for(task.config), prompt_help=hint, rows=6
         )
         self.fields["most_calls"] = forms.IntegerField(

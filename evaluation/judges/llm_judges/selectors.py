@@ -14,7 +14,7 @@ from annotation.selectors import with_outputs
 from evaluation.contract import Outcome
 from evaluation.judges.llm_judges.agreement import Agreement, Pair, Part, agreement, part_of
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.test_sets.selectors import read_input_rows
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
@@ -131,7 +131,7 @@ def runs_to_judge(judge: LlmJudge) -> QuerySet[EvaluationRun]:
     if judge.asked_with["url"]:
         runs = runs.filter(version__evaluation_set__may_leave=True)
     # A run whose predictions are gone cannot be judged.
-    unscored = counting(runs).exclude(llm_scores__judge=judge).exclude(predictions="")
+    unscored = filter_counting_runs(runs).exclude(llm_scores__judge=judge).exclude(predictions="")
     return unscored.select_related("version").order_by("-finished_at")
 
 

@@ -25,8 +25,8 @@ from evaluation.judges.llm_judges.selectors import (
     verdicts_of,
 )
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
-from evaluation.runs.carriers import own_model
-from evaluation.runs.chat.target_services import CHAT, Asker, settings_of
+from evaluation.runs.carriers import open_cluster_transport
+from evaluation.runs.chat.target_services import CHAT_ADAPTER, Asker, read_target_settings
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import build_chooser_endpoint
 from tasks.targets.endpoints.base import Endpoint
@@ -59,7 +59,7 @@ def make_judge(
     # Other answers are right or wrong by a rule.
     if not task.config.answers_freely:
         raise JudgeRefused(_("Judges are for free answers; this task has none."))
-    if target.adapter != CHAT or target.task_id != task.pk:
+    if target.adapter != CHAT_ADAPTER or target.task_id != task.pk:
         raise JudgeRefused(_("Choose a chat model among the task's targets (openai_chat)."))
     try:
         with transaction.atomic():
@@ -68,7 +68,7 @@ def make_judge(
                 target=target,
                 name=name,
                 prompt=prompt,
-                asked_with=settings_of(target),
+                asked_with=read_target_settings(target),
                 most_calls=most_calls,
                 requested_by=actor,
             )
@@ -106,7 +106,7 @@ def ask(judge: LlmJudge) -> None:
 
 
 def _ask(judge: LlmJudge, heartbeat: Heartbeat) -> None:
-    with own_model(judge.target, heartbeat.beat) as by:
+    with open_cluster_transport(judge.target, heartbeat.beat) as by:
         asking = _Asking(judge, heartbeat, by)
         try:
             asking.calibrate()
@@ -121,7 +121,7 @@ def _ask(judge: LlmJudge, heartbeat: Heartbeat) -> None:
 class _Asking:
     """One execution of the job that runs a judge, with at most `judge.most_calls` calls.
 
-    by: the transport from `own_model`.
+    by: the transport from `open_cluster_transport`.
     """
 
     def __init__(self, judge: LlmJudge, heartbeat: Heartbeat, by: Transport | None) -> None:

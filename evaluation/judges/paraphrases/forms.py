@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 
 from evaluation.judges.paraphrases.services import MOST
-from evaluation.runs.chat.forms import asking_fields
+from evaluation.runs.chat.forms import make_chat_fields
 from tasks.models import Task
 
 PROMPT = (
@@ -22,7 +22,7 @@ class ParaphraseForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
         hint = _("The text is given between tags of its name, as data.")
-        self.fields |= asking_fields(
+        self.fields |= make_chat_fields(
             task, label=_("Model"), prompt=PROMPT, prompt_help=hint, rows=4
         )
         self.fields["size"] = forms.IntegerField(

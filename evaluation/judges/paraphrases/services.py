@@ -13,7 +13,7 @@ from core.jobs.queue import enqueue
 from evaluation.contract import MOST_BASES
 from evaluation.judges.paraphrases.selectors import fitting_rows
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing
-from evaluation.runs.chat.target_services import CHAT, settings_of
+from evaluation.runs.chat.target_services import CHAT_ADAPTER, read_target_settings
 from evaluation.test_sets.selectors import find_latest_version
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
@@ -50,7 +50,7 @@ def ask_for_paraphrases(
                 evaluation_set=evaluation_set,
                 target=target,
                 prompt=prompt,
-                asked_with=settings_of(target),
+                asked_with=read_target_settings(target),
                 size=size,
                 requested_by=actor,
             )
@@ -64,7 +64,7 @@ def ask_for_paraphrases(
 def check_may_ask(evaluation_set: EvaluationSet, target: TargetModel) -> None:
     """Raise Refused if a set cannot be paraphrased, or not by this model."""
     config, version = evaluation_set.task.config, find_latest_version(evaluation_set)
-    if target.adapter != CHAT or target.task_id != evaluation_set.task_id:
+    if target.adapter != CHAT_ADAPTER or target.task_id != evaluation_set.task_id:
         raise Refused(_("Choose a chat model among the task's targets (openai_chat)."))
     if config.media_fields:
         raise Refused(

@@ -14,7 +14,7 @@ from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.judges.paraphrases.selectors import base_of, rows_to_say
 from evaluation.judges.paraphrases.services import check_may_ask, words_of
 from evaluation.models import Paraphrase, Paraphrasing
-from evaluation.runs.carriers import own_model
+from evaluation.runs.carriers import open_cluster_transport
 from evaluation.runs.chat.target_services import Asker
 from evaluation.scoring.paraphrase import make_paraphrase
 from evaluation.test_sets.selectors import find_latest_version
@@ -41,7 +41,7 @@ def write_paraphrases(job: Paraphrasing) -> None:
 
 
 def _write(job: Paraphrasing, heartbeat: Heartbeat) -> None:
-    with own_model(job.target, heartbeat.beat) as by:
+    with open_cluster_transport(job.target, heartbeat.beat) as by:
         asker = Asker(job, lambda: _endpoint(job, by), CHANGED)
         try:
             _ask_about_rows(job, heartbeat, asker)

@@ -13,7 +13,7 @@ from evaluation.heartbeat import no_beat
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.subprocess_job import carry_out, tell
 from evaluation.models import TrainingRun
-from evaluation.runs.carriers import trainer_for
+from evaluation.runs.carriers import open_trainer
 from evaluation.training.report_text import report_lines
 from evaluation.training.services import (
     ROWS,
@@ -134,6 +134,6 @@ class Command(BaseCommand):
         from evaluation.training.next_target import FAILURES, train_next  # loads torch
 
         run = TrainingRun.objects.select_related("task").get(pk=pk)
-        with trainer_for(no_beat) as trainer:
+        with open_trainer(no_beat) as trainer:
             failures = (*FAILURES, ClusterFailed)
             tell(self.stdout, lambda show: train_next(run, show, trainer), failures)

@@ -15,7 +15,7 @@ from core.errors import Invalid
 from evaluation.isolation.sandbox.limits import Exceeded
 from evaluation.isolation.sandbox.meter import Meter
 from evaluation.models import Submission
-from evaluation.runs.chat.settings import ChatSettings, problem_of, settings_for
+from evaluation.runs.chat.settings import ChatSettings, find_settings_problem, make_chat_settings
 from evaluation.runs.chat.shots import draw_shots
 from evaluation.task_shape import runnable
 from tasks.config.schema import TaskConfig
@@ -31,7 +31,7 @@ from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.spending_services import SpentError
 
 
-def asked_as(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
+def make_endpoint_config(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
     """Return the endpoint configuration of a submitted model: what it reads and how it answers."""
     component, model = config.component(config.answer_field), runnable(config)
     kind, options = "remote", {}
@@ -51,7 +51,7 @@ def asked_as(config: TaskConfig, url: str = "", secret: str = "") -> EndpointCon
     )
 
 
-def chat_endpoint(
+def make_chat_endpoint(
     config: TaskConfig,
     url: str,
     secret: str,
@@ -63,12 +63,12 @@ def chat_endpoint(
     shots: the examples in the prompt, each with its fields and answer.
     Raises EndpointError(misconfigured).
     """
-    endpoint_config = asked_as(config, url, secret)
+    endpoint_config = make_endpoint_config(config, url, secret)
     options = chat.options(shots) | dict(endpoint_config.options)
     return OpenAIChatEndpoint(replace(endpoint_config, options=options))
 
 
-NOWHERE = "https://example.org"  # of an endpoint that only makes prompts and reads answers
+UNUSED_URL = "https://example.org"  # of an endpoint that only makes prompts and reads answers
 
 
 def check_settings(
@@ -80,26 +80,26 @@ def check_settings(
     runs_here: whether the model runs on this site, and so needs neither URL nor secret.
     Raises Invalid.
     """
-    chat = chat or settings_for(task.config)
-    if problem := problem_of(task.config, chat, runs_here=runs_here):
+    chat = chat or make_chat_settings(task.config)
+    if problem := find_settings_problem(task.config, chat, runs_here=runs_here):
         field, sentence, values = problem
         raise Invalid(_(sentence) % values, field=field)
     chat = replace(chat, shot_items=draw_shots(task, chat))
     field = "source"
     if runs_here:
-        url, field = NOWHERE, "kind"
+        url, field = UNUSED_URL, "kind"
     try:
-        chat_endpoint(task.config, url, secret, chat)  # only whether it can be made
+        make_chat_endpoint(task.config, url, secret, chat)  # only whether it can be made
     except EndpointError as error:
         raise Invalid(str(error), field=field) from None
     return chat
 
 
-class Capped:
+class CappedEndpoint:
     """A chat model's endpoint for practice, whose calls count towards its owner's cap."""
 
     def __init__(self, endpoint: Endpoint, submission: Submission) -> None:
-        self._endpoint, self._meter, self._maker = endpoint, meter_of(submission), get_ident()
+        self._endpoint, self._meter, self._maker = endpoint, make_meter(submission), get_ident()
         self.info = endpoint.info
 
     def predict(
@@ -129,7 +129,7 @@ class Capped:
                 connection.close()
 
 
-def meter_of(submission: Submission) -> Meter:
+def make_meter(submission: Submission) -> Meter:
     """Return the meter for a chat model's run, which ends the run at the owner's cap."""
     chat = ChatSettings.of(submission.chat)
     row = Submission.objects.filter(pk=submission.pk)

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluation.contract import SetRow
 from evaluation.isolation.inference.evaluate import reading_of
-from evaluation.runs.chat.asking import NOWHERE, chat_endpoint, check_settings
+from evaluation.runs.chat.asking import UNUSED_URL, check_settings, make_chat_endpoint
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.chat.shots import read_shots
 from evaluation.scoring.perturb import make_variants
@@ -18,8 +18,8 @@ from evaluation.test_sets.selectors import read_set_rows, select_newest_versions
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Task
 
-CHARACTERS = 4  # of a token, in English; other languages have fewer
-LOOKED_AT = 20  # examples of each set
+CHARACTERS_PER_TOKEN = 4  # of a token, in English; other languages have fewer
+SAMPLE_ROWS = 20  # examples of each set
 AROUND = 12  # tokens of an answer besides a label
 
 
@@ -38,25 +38,25 @@ class Estimate:
     over_cap: bool
 
 
-def estimate(task: Task, chat: ChatSettings | None) -> Estimate:
+def estimate_cost(task: Task, chat: ChatSettings | None) -> Estimate:
     """Estimate what all evaluations of the model would cost, from the first examples of each set.
 
     Raises Invalid.
     """
-    chat = check_settings(task, NOWHERE, "", chat)
-    endpoint = chat_endpoint(task.config, NOWHERE, "", chat, read_shots(task, chat))
+    chat = check_settings(task, UNUSED_URL, "", chat)
+    endpoint = make_chat_endpoint(task.config, UNUSED_URL, "", chat, read_shots(task, chat))
     requests, tokens_in = 0, 0.0
     for version in select_newest_versions(task).filter(evaluation_set__may_leave=True):
-        first = list(islice(read_set_rows(version), LOOKED_AT))
+        first = list(islice(read_set_rows(version), SAMPLE_ROWS))
         calls: float = version.size
         if chat.perturbed:
-            calls += version.size * _variants(task, first) + version.paraphrases.count()
+            calls += version.size * _count_variants(task, first) + version.paraphrases.count()
         prompts = [
             endpoint.messages(prepare_for_models(task.config, task, row.inputs)) for row in first
         ]
         requests += round(calls)
-        tokens_in += calls * fmean(map(_tokens, prompts))
-    tokens_out = requests * _answer_tokens(task, chat)
+        tokens_in += calls * fmean(map(_count_tokens, prompts))
+    tokens_out = requests * _estimate_answer_tokens(task, chat)
     cost, is_over_cap = None, False
     if chat.is_paid:
         cost = chat.cost(tokens_in, tokens_out)
@@ -64,19 +64,19 @@ def estimate(task: Task, chat: ChatSettings | None) -> Estimate:
     return Estimate(requests, round(tokens_in), round(tokens_out), cost, is_over_cap)
 
 
-def _tokens(messages: Sequence[Mapping[str, Any]]) -> float:
-    return len(json.dumps(messages, ensure_ascii=False)) / CHARACTERS
+def _count_tokens(messages: Sequence[Mapping[str, Any]]) -> float:
+    return len(json.dumps(messages, ensure_ascii=False)) / CHARACTERS_PER_TOKEN
 
 
-def _answer_tokens(task: Task, chat: ChatSettings) -> float:
+def _estimate_answer_tokens(task: Task, chat: ChatSettings) -> float:
     """Estimate the tokens of one answer: a label with a few words, otherwise the maximum."""
     labels = labels_of(task.config)
     if not labels:
         return chat.max_tokens
-    return min(chat.max_tokens, max(map(len, labels)) / CHARACTERS + AROUND)
+    return min(chat.max_tokens, max(map(len, labels)) / CHARACTERS_PER_TOKEN + AROUND)
 
 
-def _variants(task: Task, rows: Sequence[SetRow]) -> float:
+def _count_variants(task: Task, rows: Sequence[SetRow]) -> float:
     """Return the average number of perturbed variants of an example, over all suites together."""
     reading = reading_of(task.config)
     families = task.config.metrics.deltas

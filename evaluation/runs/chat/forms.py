@@ -3,11 +3,11 @@
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.runs.chat.target_services import chat_targets
+from evaluation.runs.chat.target_services import find_chat_targets
 from tasks.models import Task
 
 
-def asking_fields(
+def make_chat_fields(
     task: Task, *, label: str, prompt: str, prompt_help: str, rows: int
 ) -> dict[str, forms.Field]:
     """Return the form fields for the model and its prompt.
@@ -16,7 +16,7 @@ def asking_fields(
     """
     return {
         "target": forms.ModelChoiceField(
-            chat_targets(task),
+            find_chat_targets(task),
             label=label,
             to_field_name="name",
             help_text=_("A target of this task with the adapter openai_chat."),

@@ -13,10 +13,10 @@ from tasks.config.schema import TaskConfig
 from tasks.targets.endpoints.answer_reader import READER
 
 MOST_SHOTS = 32
-MOST_TEXT = 20_000
+MOST_TEXT_CHARS = 20_000
 MOST_COST = 1_000_000
-MOST_STOPS, MOST_STOP = 4, 40
-PLACE = re.compile(r"\{(\w+)\}")
+MOST_STOPS, MOST_STOP_CHARS = 4, 40
+PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
 Problem = tuple[str, str, Mapping[str, Any]]
 """The field, a sentence with named places, and what stands in them."""
 
@@ -107,25 +107,25 @@ class ChatSettings:
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
-def settings_for(
+def make_chat_settings(
     config: TaskConfig, *, instructions: str | None = None, template: str = "", **settings: Any
 ) -> ChatSettings:
     """Return settings for a task; instructions and template default to the standard ones."""
     if instructions is None:  # an empty text is a prompt without instructions
-        instructions = task_instructions(config)
+        instructions = make_task_instructions(config)
     return ChatSettings(
         instructions=instructions,
-        template=template or plain_template(config),
+        template=template or make_plain_template(config),
         **settings,
     )
 
 
-def plain_template(config: TaskConfig) -> str:
+def make_plain_template(config: TaskConfig) -> str:
     """Return a template with every field that models read, in the order of the task's page."""
     return "\n\n".join(f"{{{name}}}" for name in config.ordered_fields)
 
 
-def task_instructions(config: TaskConfig) -> str:
+def make_task_instructions(config: TaskConfig) -> str:
     """Return the default prompt: the task's name, and its labels in the task's own words."""
     answer = config.component(config.answer_field)
     title = answer.title.lower().removeprefix("your ")  # people read "Your label"
@@ -138,27 +138,27 @@ def task_instructions(config: TaskConfig) -> str:
     return "\n".join(lines)
 
 
-def problem_of(
+def find_settings_problem(
     config: TaskConfig, chat: ChatSettings, *, runs_here: bool = False
 ) -> Problem | None:
     """Return the first problem with the settings; None if they are valid."""
     if runs_here:
-        problems_of_kind = _problems_here(config, chat)
+        problems_of_kind = _find_problems_here(config, chat)
     else:
-        problems_of_kind = _problems_of_server(chat)
-    return next(chain(problems_of_kind, _problems(config, chat)), None)
+        problems_of_kind = _find_server_problems(chat)
+    return next(chain(problems_of_kind, _find_common_problems(config, chat)), None)
 
 
-def _problems_here(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
+def _find_problems_here(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
     if config.media_fields:
         yield "kind", gettext_noop("Language models that run here read texts only."), {}
-    for name in OF_SERVERS:
+    for name in SERVER_SETTINGS:
         if getattr(chat, name):
             sentence = gettext_noop("A language model that runs here has no %(name)s.")
             yield name, sentence, {"name": name}
 
 
-def _problems_of_server(chat: ChatSettings) -> Iterator[Problem]:
+def _find_server_problems(chat: ChatSettings) -> Iterator[Problem]:
     if not chat.model.strip():
         yield "model", gettext_noop("Enter the name that the server gives the model."), {}
     if chat.is_paid and not chat.most_cost:
@@ -169,28 +169,30 @@ def _problems_of_server(chat: ChatSettings) -> Iterator[Problem]:
         yield "price_in", sentence, {}
 
 
-def _problems(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
+def _find_common_problems(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
     read = config.model_fields
-    named = PLACE.findall(chat.template)
+    named = PLACEHOLDER_PATTERN.findall(chat.template)
     for name in read:
         if name not in named:
             sentence = gettext_noop("The template lacks {%(field)s}. Models read: %(fields)s.")
-            yield "template", sentence, {"field": name, "fields": _places(read)}
+            yield "template", sentence, {"field": name, "fields": _join_placeholders(read)}
     for name in named:
         if name not in read:
             sentence = gettext_noop("Models do not read {%(field)s}. They read: %(fields)s.")
-            yield "template", sentence, {"field": name, "fields": _places(read)}
+            yield "template", sentence, {"field": name, "fields": _join_placeholders(read)}
     for name, (low, high) in RANGES.items():
         value = getattr(chat, name)
         if value is not None and not low <= value <= high:
             sentence = gettext_noop("Choose a number from %(low)s to %(high)s.")
             yield name, sentence, {"low": low, "high": high}
-    if len(chat.stop) > MOST_STOPS or not all(0 < len(text) <= MOST_STOP for text in chat.stop):
+    if len(chat.stop) > MOST_STOPS or not all(
+        0 < len(text) <= MOST_STOP_CHARS for text in chat.stop
+    ):
         sentence = gettext_noop("Name at most %(n)d texts, of at most %(length)d characters each.")
-        yield "stop", sentence, {"n": MOST_STOPS, "length": MOST_STOP}
+        yield "stop", sentence, {"n": MOST_STOPS, "length": MOST_STOP_CHARS}
 
 
-OF_SERVERS = ("model", "temperature", "seed", "price_in", "price_out", "most_cost", "logprobs")
+SERVER_SETTINGS = ("model", "temperature", "seed", "price_in", "price_out", "most_cost", "logprobs")
 RANGES = {
     "shots": (0, MOST_SHOTS),
     "shots_seed": (0, 2**31 - 1),
@@ -203,5 +205,5 @@ RANGES = {
 }
 
 
-def _places(names: Sequence[str]) -> str:
+def _join_placeholders(names: Sequence[str]) -> str:
     return ", ".join(f"{{{name}}}" for name in names)

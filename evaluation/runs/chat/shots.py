@@ -34,7 +34,9 @@ def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:
         raise Invalid(message, field="shots") from None
     chance, drawn = random.Random(chat.shots_seed), list[int]()
     seen = 0
-    for seen, item in enumerate(_train(task, shape), 1):  # a reservoir: any size fits into memory
+    for seen, item in enumerate(
+        _iterate_train_rows(task, shape), 1
+    ):  # a reservoir: any size fits into memory
         if len(drawn) < chat.shots:
             drawn.append(item)
         elif (place := chance.randrange(seen)) < chat.shots:
@@ -46,7 +48,7 @@ def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:
     return tuple(drawn)
 
 
-def _train(task: Task, shape: Shape) -> Iterator[int]:
+def _iterate_train_rows(task: Task, shape: Shape) -> Iterator[int]:
     """Yield the ids of the train splits' rows that have an answer, always in the same order."""
     datasets = find_latest_datasets(task.rounds.all()).values()
     rows = DatasetItem.objects.filter(
@@ -71,10 +73,10 @@ def read_shots(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
         raise ShotsGone(
             _("An example of its prompt was withdrawn by its author. Submit the model again.")
         )
-    return [_shot(shape, json.loads(lines[pk])) for pk in chat.shot_items]
+    return [_make_shot(shape, json.loads(lines[pk])) for pk in chat.shot_items]
 
 
-def _shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
+def _make_shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
     row = released_row(shape, decode_row(line))
     assert row is not None  # only such rows are drawn, and rows do not change
     answer_key = "answer"
@@ -83,7 +85,7 @@ def _shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
     return {**shape.inputs(row), shape.answer: row[answer_key]}
 
 
-def uids_of(chat: ChatSettings, most: int) -> list[str]:
+def find_shot_uids(chat: ChatSettings, most: int) -> list[str]:
     """Return the uids that the drawn examples have in their releases, in order; at most `most`."""
     names = dict(DatasetItem.objects.filter(pk__in=chat.shot_items).values_list("pk", "uid"))
     ordered = [names[pk] for pk in chat.shot_items if pk in names]

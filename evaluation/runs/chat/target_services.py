@@ -15,18 +15,18 @@ from tasks.models import TargetModel, Task
 from tasks.targets.endpoints.base import Endpoint, EndpointError
 from tasks.targets.spending_services import MeteredEndpoint, Payer
 
-CHAT = "openai_chat"
+CHAT_ADAPTER = "openai_chat"
 """The adapter of targets that can be asked in other words."""
-SECONDS = 60.0  # for one answer
+ANSWER_SECONDS = 60.0  # for one answer
 MOST_FAILURES = 5  # one after another, after which the model is left alone
 
 
-def chat_targets(task: Task) -> QuerySet[TargetModel]:
+def find_chat_targets(task: Task) -> QuerySet[TargetModel]:
     """Return the task's chat models."""
-    return task.targets.filter(adapter=CHAT)
+    return task.targets.filter(adapter=CHAT_ADAPTER)
 
 
-def settings_of(target: TargetModel) -> dict[str, Any]:
+def read_target_settings(target: TargetModel) -> dict[str, Any]:
     """Return the target's address and options, which a job stores when it starts."""
     return {"url": target.url, "options": target.options}
 
@@ -51,7 +51,7 @@ class Asker:
         """Return the model's answer; None if the call failed. Raises WorkStopped, LeaseLost."""
         self.calls += 1
         try:
-            answer = self._asked().predict([inputs], deadline_seconds=SECONDS)[0]
+            answer = self._asked().predict([inputs], deadline_seconds=ANSWER_SECONDS)[0]
         except EndpointError as error:
             self._note(error)
             return None
@@ -66,7 +66,7 @@ class Asker:
         if self._endpoint is None:
             target = self._job.target
             # Its owners may have changed it since: half of the answers would be another model's.
-            if settings_of(target) != self._job.asked_with:
+            if read_target_settings(target) != self._job.asked_with:
                 raise CannotBeDone(self._changed)
             try:
                 self._endpoint = MeteredEndpoint(self._build(), Payer(target))

@@ -7,8 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.models import Submission
-from evaluation.runs.chat.settings import OF_SERVERS
-from evaluation.runs.endpoints import identity_of
+from evaluation.runs.chat.settings import SERVER_SETTINGS
+from evaluation.runs.endpoints import compute_identity
 from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.prompt_form import PromptForm, number_field
 from evaluation.submissions.receiving import ReceivedModel
@@ -20,7 +20,7 @@ class ChatForm(PromptForm):
     """A form for the address, key, prompt, examples, price and cost cap of a chat model."""
 
     has_estimate = True
-    settings = PromptForm.settings + OF_SERVERS
+    settings = PromptForm.settings + SERVER_SETTINGS
     field_order = (
         "name",
         "source",
@@ -99,5 +99,5 @@ class Chat(SubmissionKind, name="chat"):
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Return the model as it will be called. There are no files to fetch."""
-        digest = identity_of(submission, submission.source)
+        digest = compute_identity(submission, submission.source)
         return ReceivedModel(digest, model=runnable(submission.task.config))

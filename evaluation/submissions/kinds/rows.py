@@ -12,7 +12,7 @@ from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.uploads.chunked import assemble
 from evaluation.kinds import Joint
 from evaluation.models import Submission, TrainedRows
-from evaluation.runs.carriers import trainer_for
+from evaluation.runs.carriers import open_trainer
 from evaluation.submissions.forms import SubmitForm
 from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.receiving import (
@@ -80,6 +80,6 @@ class Rows(SubmissionKind, name="rows"):
             )
         heartbeat.begin(0.2, gettext_noop("learning from the rows"))
         model = folder / "model"
-        with trainer_for(heartbeat.beat) as trainer:
+        with open_trainer(heartbeat.beat) as trainer:
             learn(task.config, rows, model, trainer)
         return receive_weights(submission, model, folder, heartbeat)

@@ -28,7 +28,7 @@ from evaluation.models import (
     Submission,
     Upload,
 )
-from evaluation.runs.services import OVERHEAD
+from evaluation.runs.services import RUN_OVERHEAD
 from evaluation.submissions.own_workers.selectors import (
     SECOND_WAITS,
     first_of,
@@ -119,7 +119,7 @@ def lease_run(
     """
     note_heard(workers)
     user, now = workers[0].user, timezone.now()
-    deadline = now + timedelta(seconds=settings.EVALUATION_SECONDS) + OVERHEAD
+    deadline = now + timedelta(seconds=settings.EVALUATION_SECONDS) + RUN_OVERHEAD
     runs = takeable(workers, key, model, evaluation_set)
     # Ten, because others may claim the first ones between this query and the claim.
     for pk in runs.values_list("pk", flat=True)[:10]:

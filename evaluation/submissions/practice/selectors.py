@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from evaluation.models import PracticeHost, PracticeRun, Submission
 from evaluation.models.practice import UNDER_WAY
-from evaluation.runs.selectors import counting
+from evaluation.runs.selectors import filter_counting_runs
 
 SEEN = timedelta(minutes=3)
 """For so long a machine that was seen is taken to be there."""
@@ -33,6 +33,6 @@ def last_error(submission: Submission) -> str:
 
 def start_seconds(submission: Submission) -> float | None:
     """Return how long the model took to start when it was evaluated; None if unknown."""
-    usages = counting(submission.runs.all()).values_list("usage", flat=True)
+    usages = filter_counting_runs(submission.runs.all()).values_list("usage", flat=True)
     seconds = (usage.get("start_seconds") for usage in usages[:1])
     return next(seconds, None)

@@ -27,9 +27,9 @@ from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, Runner
 from evaluation.isolation.sandbox.writing import Reads, answer_in
 from evaluation.kinds import KINDS
 from evaluation.models import PracticeRun
-from evaluation.runs.carriers import practice_sandbox
-from evaluation.runs.chat.asking import NOWHERE, asked_as
-from evaluation.runs.endpoints import CannotFetch, asked_with
+from evaluation.runs.carriers import choose_practice_sandbox
+from evaluation.runs.chat.asking import UNUSED_URL, make_endpoint_config
+from evaluation.runs.endpoints import CannotFetch, make_prompt_endpoint
 from evaluation.runs.runners import fetch_model, machine_limits
 from evaluation.submissions.practice import services
 from tasks.targets.endpoints.answers import expect_object, strict_json
@@ -139,10 +139,10 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
     """
     error = ""
     try:
-        endpoint_config = asked_as(run.submission.task.config)
+        endpoint_config = make_endpoint_config(run.submission.task.config)
         reads = None
         if KINDS[run.submission.kind].writes_here:
-            reads = asked_with(run.submission, NOWHERE)
+            reads = make_prompt_endpoint(run.submission, UNUSED_URL)
         error = _served(run, heartbeat, Talk(run, endpoint_config.select(warm_up), reads))
     except leases.LeaseLost:
         raise
@@ -177,9 +177,9 @@ def _served(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Talk) -> str:
         # Our harness and our shim read standard input; an image of the submitter's reads a file.
         if model.folder or model.adapter != "jsonl":
             limits = replace(machine_limits(), seconds=services.LONGEST.total_seconds())
-            runner = practice_sandbox(model, run, talk.next)
+            runner = choose_practice_sandbox(model, run, talk.next)
             return runner.run(model, inputs, limits, take=talk.take, beat=beat).sentence
-        return _one_by_one(practice_sandbox(model, run), model, inputs, talk, beat)
+        return _one_by_one(choose_practice_sandbox(model, run), model, inputs, talk, beat)
 
 
 def _one_by_one(runner: Runner, model: Runnable, inputs: Path, talk: Talk, beat: Beat) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.runs.services import Served, Waiting, in_turn
+from evaluation.runs.services import OwnerShare, WaitingRun, order_by_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -14,13 +14,13 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def waiting(text, **priorities):
     """Runs named by owner and number, in the order in which they were queued: "a1 a2 b1"."""
     return [
-        Waiting(name, ord(name[0]), priorities.get(name, 0), NOON + timedelta(minutes=minute))
+        WaitingRun(name, ord(name[0]), priorities.get(name, 0), NOON + timedelta(minutes=minute))
         for minute, name in enumerate(text.split())
     ]
 
 
 def order(runs, **served):
-    return " ".join(run.pk for run in in_turn(runs, {ord(k): v for k, v in served.items()}))
+    return " ".join(run.pk for run in order_by_turn(runs, {ord(k): v for k, v in served.items()}))
 
 
 def test_one_run_of_each_in_turn():
@@ -28,13 +28,13 @@ def test_one_run_of_each_in_turn():
 
 
 def test_who_has_fewer_runs_under_way_comes_first():
-    busy = Served(2, NOON)
+    busy = OwnerShare(2, NOON)
     assert order(waiting("a1 a2 b1"), a=busy) == "b1 a1 a2"
 
 
 def test_among_equals_who_was_served_longest_ago_comes_first():
     """So one worker, which never sees a run under way, still takes turns."""
-    assert order(waiting("a1 a2 b1"), a=Served(0, NOON)) == "b1 a1 a2"
+    assert order(waiting("a1 a2 b1"), a=OwnerShare(0, NOON)) == "b1 a1 a2"
 
 
 def test_priority_comes_before_all():
@@ -42,8 +42,8 @@ def test_priority_comes_before_all():
 
 
 def test_the_platform_is_an_owner_like_others():
-    runs = [Waiting("t1", None, 0, NOON), *waiting("a1")]
-    assert [run.pk for run in in_turn(runs, {None: Served(1, NOON)})] == ["a1", "t1"]
+    runs = [WaitingRun("t1", None, 0, NOON), *waiting("a1")]
+    assert [run.pk for run in order_by_turn(runs, {None: OwnerShare(1, NOON)})] == ["a1", "t1"]
 
 
 @given(
@@ -52,10 +52,10 @@ def test_the_platform_is_an_owner_like_others():
 )
 def test_nobody_gets_ahead_by_many_runs(rows, running):
     runs = [
-        Waiting(n, owner, priority, NOON + timedelta(minutes=minute))
+        WaitingRun(n, owner, priority, NOON + timedelta(minutes=minute))
         for n, (owner, priority, minute) in enumerate(rows)
     ]
-    found = in_turn(runs, {owner: Served(n) for owner, n in running.items()})
+    found = order_by_turn(runs, {owner: OwnerShare(n) for owner, n in running.items()})
     assert sorted(run.pk for run in found) == list(range(len(runs)))
     had = Counter(running)
     for place, run in enumerate(found):

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.runs import model_cache
-from evaluation.runs.model_cache import cached_folder, pack_folder, unpack_folder
+from evaluation.runs.model_cache import open_cached_folder, pack_folder, unpack_folder
 
 PLENTY = 10**9
 
@@ -81,7 +81,7 @@ def test_one_fills_while_others_wait(tmp_path):
 
     def use(_):
         barrier.wait()
-        with cached_folder(
+        with open_cached_folder(
             tmp_path, "a", fill(done=filled), PLENTY, lambda: beats.append(1)
         ) as folder:
             return (folder / "weights").read_bytes()
@@ -98,11 +98,11 @@ def test_what_failed_leaves_nothing_and_may_be_tried_again(tmp_path):
 
     with (
         pytest.raises(OSError, match="the line broke"),
-        cached_folder(tmp_path, "a", broken, PLENTY, no_beat),
+        open_cached_folder(tmp_path, "a", broken, PLENTY, no_beat),
     ):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["a.lock"]
-    with cached_folder(tmp_path, "a", fill(), PLENTY, no_beat) as folder:
+    with open_cached_folder(tmp_path, "a", fill(), PLENTY, no_beat) as folder:
         assert (folder / "weights").read_bytes() == b"w" * 10
 
 
@@ -114,13 +114,13 @@ def test_the_least_recently_used_goes_and_what_is_used_stays(tmp_path, monkeypat
         lambda path, real=model_cache.os.utime: real(path, (0, next(clock))),
     )
     for name in ("old", "used", "new"):
-        with cached_folder(tmp_path, name, fill(40), PLENTY, no_beat):
+        with open_cached_folder(tmp_path, name, fill(40), PLENTY, no_beat):
             pass
-    with cached_folder(tmp_path, "old", fill(40), PLENTY, no_beat):
+    with open_cached_folder(tmp_path, "old", fill(40), PLENTY, no_beat):
         pass  # now `used` is the oldest
     with (
-        cached_folder(tmp_path, "used", fill(40), PLENTY, no_beat),
-        cached_folder(tmp_path, "next", fill(40), 100, no_beat),
+        open_cached_folder(tmp_path, "used", fill(40), PLENTY, no_beat),
+        open_cached_folder(tmp_path, "next", fill(40), 100, no_beat),
     ):
         left = {path.name for path in tmp_path.iterdir() if path.is_dir()}
     assert left == {"used", "next"}
@@ -137,13 +137,16 @@ def test_who_waits_beats_and_may_be_stopped(tmp_path):
         raise InterruptedError
 
     def first():
-        with cached_folder(tmp_path, "a", slowly, PLENTY, no_beat):
+        with open_cached_folder(tmp_path, "a", slowly, PLENTY, no_beat):
             pass
 
     with ThreadPoolExecutor(1) as pool:
         held = pool.submit(first)
         started.wait()
-        with pytest.raises(InterruptedError), cached_folder(tmp_path, "a", fill(), PLENTY, lose):
+        with (
+            pytest.raises(InterruptedError),
+            open_cached_folder(tmp_path, "a", fill(), PLENTY, lose),
+        ):
             pass
         stop.set()
         held.result()

@@ -12,8 +12,15 @@ import pytest
 from evaluation.contract import Ending, Outcome, Runnable, Usage
 from evaluation.isolation.sandbox.limits import Exceeded, Limits
 from evaluation.runs.ray_driver import _Store
-from evaluation.runs.ray_node import OtherRelease, Parcel, Work, _Pieces, _place, run_shard
-from evaluation.runs.shards import LineFile, Together, cut_batches, cut_lines
+from evaluation.runs.ray_node import (
+    OtherRelease,
+    Parcel,
+    ShardWork,
+    _open_work_folder,
+    _Pieces,
+    run_shard,
+)
+from evaluation.runs.shards import LineFile, MergedEnding, cut_batches, cut_lines
 
 
 def test_a_shard_is_whole_batches_and_like_the_whole():
@@ -45,7 +52,7 @@ def ending(seconds: float, cpu: float | None, rate: float) -> Ending:
 
 
 def test_the_measured_shard_says_how_fast_and_all_how_much():
-    together = Together(Limits())
+    together = MergedEnding(Limits())
     together.add(1, ending(3, 2.5, 9), [b"x"] * 2)
     together.add(0, ending(2, 1.5, 5), [b"x"] * 2)
     whole = together.ending()
@@ -64,7 +71,7 @@ def test_the_measured_shard_says_how_fast_and_all_how_much():
     ],
 )
 def test_limits_hold_for_all_shards_together(limits, outcome):
-    together = Together(limits)
+    together = MergedEnding(limits)
     together.add(0, ending(2, 1, 1), [b"x"] * 2)
     with pytest.raises(Exceeded) as over:
         together.add(1, ending(2, 1, 1), [b"x"] * 2)
@@ -72,7 +79,7 @@ def test_limits_hold_for_all_shards_together(limits, outcome):
 
 
 def test_what_is_stored_in_pieces_is_read_as_one_file(monkeypatch):
-    monkeypatch.setattr("evaluation.runs.ray_driver.PIECE", 4)
+    monkeypatch.setattr("evaluation.runs.ray_driver.PIECE_BYTES", 4)
     kept: list[bytes] = []
     store = _Store(lambda data: kept.append(data) or len(kept) - 1)
     for part in (b"abc", b"defghij", b"k"):
@@ -83,19 +90,19 @@ def test_what_is_stored_in_pieces_is_read_as_one_file(monkeypatch):
 
 
 def test_a_node_of_another_release_runs_nothing():
-    work = Work("key", Runnable(), "process", Limits(), b"", release="another")
+    work = ShardWork("key", Runnable(), "process", Limits(), b"", release="another")
     with pytest.raises(OtherRelease):
         run_shard(work)
 
 
 def test_what_a_killed_shard_left_is_tidied_and_nothing_that_lives(tmp_path: Path, monkeypatch):
     removed: list[str] = []
-    monkeypatch.setattr("evaluation.runs.ray_node._remove", removed.append)
+    monkeypatch.setattr("evaluation.runs.ray_node._remove_container", removed.append)
     (tmp_path / "dead").mkdir()
     (tmp_path / "dead.lock").touch()
-    with _place(tmp_path, "one") as one, _place(tmp_path, "two") as two:
+    with _open_work_folder(tmp_path, "one") as one, _open_work_folder(tmp_path, "two") as two:
         (two / "inputs.jsonl").touch()
-        with _place(tmp_path, "three"):
+        with _open_work_folder(tmp_path, "three"):
             assert one.is_dir()
             assert two.is_dir()
     assert removed == ["dead"]
@@ -114,10 +121,10 @@ def test_a_shard_begins_where_the_one_before_it_ends_meanwhile(tmp_path, monkeyp
         lock_file(file, how)
 
     def begin():
-        with _place(tmp_path, "shard") as folder:
+        with _open_work_folder(tmp_path, "shard") as folder:
             return [one.name for one in folder.iterdir()]
 
-    monkeypatch.setattr("evaluation.runs.ray_node._remove", lambda key: None)
+    monkeypatch.setattr("evaluation.runs.ray_node._remove_container", lambda key: None)
     (tmp_path / "shard").mkdir()
     (tmp_path / "shard" / "left").touch()
     with (tmp_path / "shard.lock").open("w") as before, ThreadPoolExecutor(1) as pool:

@@ -200,10 +200,10 @@ def test_where_the_last_node_dies_that_could_do_it_it_waits_for_another_one():
 
 def test_a_site_that_requires_the_sandbox_waits_for_a_node_that_has_one(monkeypatch):
     monkeypatch.setenv("SANDBOX_REQUIRED", "1")
-    for name in [name for name in os.environ if name not in ray_runner._environment()]:
+    for name in [name for name in os.environ if name not in ray_runner._make_environment()]:
         monkeypatch.delenv(name)  # as the process has it that asks
     limits = Limits(cpus=1, memory_bytes=1)
-    cluster = ray_driver.Connected(ray_driver.Job("", 4, "key", Runnable(), Path(), limits))
+    cluster = ray_driver.RunConnection(ray_driver.Job("", 4, "key", Runnable(), Path(), limits))
     cluster.ray, cluster._nodes = SimpleNamespace(remote=None), [{"CPU": 1, "memory": 1}]
     work = cluster._carried()
     with pytest.raises(ray_driver.NotNow, match="docker"):
@@ -214,7 +214,7 @@ def test_half_a_word_is_the_end_of_whoever_speaks(monkeypatch):
     """A worker that is killed while it asks, and a process that is killed while it tells."""
     half = pickle.dumps(("word", "x" * 99))[:-9]
     news = queue.Queue()
-    ray_runner._read(BytesIO(half), news)
+    ray_runner._read_messages(BytesIO(half), news)
     assert news.get_nowait() == (ray_runner.OVER, None)
     read, write = os.pipe()
     os.write(write, half)
@@ -245,7 +245,7 @@ def test_where_the_process_that_asks_a_cluster_ended_another_is_asked_next(monke
             yield words.pop(0)
 
     monkeypatch.setattr(ray_runner, "_Driver", Ended)
-    with ray_runner.OnNode(ray_driver.NodePlace("", {}), print) as node:
+    with ray_runner.NodeClient(ray_driver.ProcessRequest("", {}), print) as node:
         for error in (ray_runner.ClusterFailed, ray_runner.ClusterFailed, NoEngine):
             with pytest.raises(error):
                 next(node.do(iter))
