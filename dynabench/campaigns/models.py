@@ -12,11 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from core.accounts.models import Annotator, User
 from dynabench.campaigns.rules.pay import Pay
 from dynabench.campaigns.validators import check_questionnaire, check_rules
+from dynabench.campaigns.ways import kinds as kinds  # importing them registers them
+from dynabench.campaigns.ways.registry import MOST_LETTERS, WAYS, Way, way_choices
 from tasks.models import Round, Task
 from tasks.models.proposal import CODE
-
-APPROVES_AFTER = {"prolific": 21, "mturk": 30}
-"""Days, by way in, where an owner states no others; the last is a task's AutoApprovalDelay."""
 
 
 class Campaign(models.Model):
@@ -31,13 +30,6 @@ class Campaign(models.Model):
         JUDGE = "judge", _("judge examples")
         BOTH = "both", _("write and judge")
         ARENA = "arena", _("compare models")
-
-    class Way(models.TextChoices):
-        LINK = "link", _("a panel's link")
-        PROLIFIC = "prolific", _("Prolific")
-        MTURK = "mturk", _("Mechanical Turk")
-        ACCOUNT = "account", _("accounts of this site")
-        INVITATION = "invitation", _("invitations by mail")
 
     class State(models.TextChoices):
         DRAFT = "draft", _("draft")
@@ -54,7 +46,8 @@ class Campaign(models.Model):
     # None chosen: all rounds of the task that are open at the time.
     rounds = models.ManyToManyField(Round, related_name="campaigns", blank=True)
     kind = models.CharField(max_length=5, choices=Kind, default=Kind.WRITE)
-    way = models.CharField(max_length=10, choices=Way, default=Way.LINK)
+    # A new way needs no migration: the choices are read when they are needed.
+    way = models.CharField(max_length=MOST_LETTERS, choices=way_choices, default="link")
     state = models.CharField(max_length=6, choices=State, default=State.DRAFT, editable=False)
     # How many people take part, and how many examples or judgements each of them gives.
     places = models.PositiveIntegerField(default=20, validators=[MinValueValidator(1)])
@@ -151,12 +144,17 @@ class Campaign(models.Model):
         )
 
     @property
+    def way_in(self) -> Way:
+        """Return what the way says of itself by which people come."""
+        return WAYS[self.way]
+
+    @property
     def approves_after(self) -> timedelta | None:
         """Return how long after a submission the panel approves it automatically.
 
         None if the panel does not.
         """
-        days = self.approval_days or APPROVES_AFTER.get(self.way)
+        days = self.approval_days or self.way_in.approves_after_days
         return timedelta(days=days) if days else None
 
     @property
@@ -166,7 +164,7 @@ class Campaign(models.Model):
         They leave with a code for early leavers. Without such a code, or on other panels, an
         approval pays the full amount.
         """
-        return self.way == self.Way.PROLIFIC and bool(self.code_returned)
+        return self.way_in.pays_parts_as_bonus and bool(self.code_returned)
 
     @property
     def late(self) -> timedelta:

@@ -155,12 +155,7 @@ def _count_golds(campaign: Campaign) -> tuple[int, int] | None:
 
 def _panel_query(campaign: Campaign) -> str:
     """Return the query string that the panel adds to the link, with its placeholders."""
-    if campaign.way == Campaign.Way.LINK:
-        return "?pid={{id}}"
-    if campaign.way == Campaign.Way.PROLIFIC:
-        names = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
-        return "?" + "&".join(f"{name}={{{{%{name}%}}}}" for name in names)
-    return ""
+    return campaign.way_in.placeholders
 
 
 @require_POST

@@ -31,14 +31,13 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.data.encryption import Unreadable, decrypt
 from core.errors import Invalid, Refused
-from dynabench.campaigns.models import APPROVES_AFTER, Campaign, LedgerRow, Payment, Place
+from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.place_services import enter_in_ledger
 from dynabench.campaigns.selectors import awaiting, ids_of, in_payment, rows_of
 from dynabench.campaigns.services import lock_owned
-from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUnclear
-from dynabench.campaigns.ways.prolific import Prolific
+from dynabench.campaigns.ways.registry import WAYS
 from tasks.mails import mail_members
 from tasks.permissions import OWNERS
 
@@ -71,12 +70,7 @@ def api_of(campaign: Campaign) -> Api | None:
         token = decrypt(campaign.sealed_token)
     except Unreadable:
         return None
-    if token and campaign.way == Campaign.Way.PROLIFIC:
-        hosts = settings.PANEL_PRIVATE_HOSTS
-        return Prolific(settings.PROLIFIC_URL, token, campaign.study, campaign.currency, hosts)
-    if token and campaign.way == Campaign.Way.MTURK:
-        return MechanicalTurk(settings.MTURK_URL, token)
-    return None
+    return campaign.way_in.connect(campaign, token) if token else None
 
 
 @transaction.atomic
@@ -140,7 +134,8 @@ def warn_of_approvals() -> int:
     Each submission is mentioned once. Takes no lock: the worker whose update succeeds sends
     the email.
     """
-    approves_itself = Q(approval_days__gt=0) | Q(way__in=APPROVES_AFTER)
+    ways_that_approve = [way.name for way in WAYS.values() if way.approves_after_days]
+    approves_itself = Q(approval_days__gt=0) | Q(way__in=ways_that_approve)
     unwarned = Q(all_places__state=Place.State.SUBMITTED, all_places__warned_at=None)
     first = Min("all_places__submitted_at", filter=unwarned)
     campaigns = Campaign.objects.filter(approves_itself).annotate(first=first).exclude(first=None)

@@ -41,7 +41,7 @@ from dynabench.campaigns.selectors import (
     pay_of,
     rounds_are_over,
 )
-from dynabench.campaigns.ways.panels import PANELS, Arrival
+from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.work_left import offer_next_work
 from tasks.models import TaskMember
 
@@ -50,7 +50,6 @@ MOST_CROWD, LEAST_CROWD = 0.2, 2
 CROWD_SECONDS = 7 * 86_400
 """How long a place counts for its address."""
 ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
-SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTURK}
 LAST_LOOK = timedelta(minutes=5)
 """How long before somebody who is late loses their place the site checks whether work is left."""
 State = Place.State
@@ -74,7 +73,7 @@ def id_hash(campaign: Campaign, panel_id: str, secret: str = "") -> str:
     different people, so their hashes differ between campaigns.
     secret: a former SECRET_KEY; empty for the current one.
     """
-    scope = campaign.way if campaign.way in SOURCES else f"{campaign.way}-{campaign.pk}"
+    scope = campaign.way if campaign.way_in.source else f"{campaign.way}-{campaign.pk}"
     hashed = salted_hmac(
         f"campaigns.{scope}", panel_id, secret=secret or settings.SECRET_KEY, algorithm="sha256"
     )
@@ -231,7 +230,7 @@ def take_place(
     _free_expired(locked)
     check_place(campaign=locked)
     # Accounts and invitations are one person's each, so their addresses don't matter.
-    crowd = Crowd(locked, address if locked.way in PANELS else "")
+    crowd = Crowd(locked, address if locked.way_in.panel else "")
     crowd.check()
     person = annotator_of(user) if user else _panel_person(locked, hashes)
     # After the person is known, and before anything is stored of them in this campaign.
@@ -371,7 +370,7 @@ def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
     # An address that exists nowhere: such accounts get no mail and can't reset a password.
     user = User.objects.create_user(f"{secrets.token_hex(12)}{PANEL_PEOPLE}")
     annotator = annotator_of(user)
-    annotator.source = SOURCES.get(campaign.way, Annotator.Source.PANEL)
+    annotator.source = campaign.way_in.source or Annotator.Source.PANEL
     annotator.save(update_fields=["source"])
     return annotator
 

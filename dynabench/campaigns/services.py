@@ -29,7 +29,7 @@ from dynabench.campaigns.selectors import (
     rounds_are_over,
     rows_of,
 )
-from dynabench.campaigns.ways.panels import PANELS
+from dynabench.campaigns.ways.registry import WAYS
 from tasks.mails import accepts_invitations
 from tasks.models import Round, Task
 from tasks.permissions import check_approved, check_owner
@@ -234,7 +234,7 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
     if rounds_are_over(campaign):
         raise Invalid(_("The rounds are over. Choose others first: Change."), field="ethics_name")
     # Without the code people could not prove to the panel that they have finished.
-    if campaign.way in ("link", "prolific") and not campaign.code_done:
+    if campaign.way_in.needs_completion_code and not campaign.code_done:
         raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
     _check_golds(campaign, "ethics_name")
     _check_address(campaign.way, campaign.completion_url, "ethics_name")
@@ -262,7 +262,7 @@ def _check_golds(campaign: Campaign, field: str) -> None:
 
 def _check_address(way: str, url: str, field: str = "completion_url") -> None:
     """Check that a completion address is given only if the panel needs one. Raises Invalid."""
-    panel = PANELS.get(way)
+    panel = WAYS[way].panel
     # Accounts and invitations come from no panel, and Prolific's address is known.
     if url and (panel is None or panel.done):
         message = _(

@@ -38,7 +38,7 @@ from dynabench.campaigns.session import (
     is_of_panel,
     keep_arrival,
 )
-from dynabench.campaigns.ways.panels import PANELS, Arrival
+from dynabench.campaigns.ways.panels import Arrival
 from validation.models import Gold
 
 State = Place.State
@@ -52,7 +52,7 @@ WORK = {
 def _find_campaign(request: HttpRequest, slug: str) -> Campaign:
     """Return the campaign, and allow Mechanical Turk to frame its pages. Raises Http404."""
     campaign = get_object_or_404(Campaign.objects.select_related("task"), slug=slug)
-    request.is_framed = campaign.way == Campaign.Way.MTURK  # type: ignore[attr-defined]
+    request.is_framed = campaign.way_in.is_framed  # type: ignore[attr-defined]
     return campaign
 
 
@@ -71,7 +71,7 @@ def arrive(request: HttpRequest, slug: str) -> HttpResponse:
     Nothing is stored on the site before the consent.
     """
     campaign = _find_campaign(request, slug)
-    panel = PANELS.get(campaign.way)
+    panel = campaign.way_in.panel
     # Panels show the study to people who have not decided yet; they have no session.
     if panel and panel.is_preview(request.GET.dict()):
         return _page(request, campaign, "campaigns/preview.html", _texts(campaign))
@@ -95,17 +95,17 @@ def arrive(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
     """Return the arrival that the URL identifies; None if it identifies nobody."""
-    if campaign.way == Campaign.Way.INVITATION:
+    if campaign.way_in.invites:
         return invited(campaign, request.GET.get("key", ""))
-    panel = PANELS.get(campaign.way)
+    panel = campaign.way_in.panel
     return panel.read(request.GET.dict()) if panel else None
 
 
 def _is_by_account(request: HttpRequest, campaign: Campaign) -> bool:
     """Return whether this person may take part with an account of the site."""
-    if campaign.way == Campaign.Way.INVITATION:
+    if campaign.way_in.invites:
         return is_invited(campaign, request.user)
-    return campaign.way == Campaign.Way.ACCOUNT
+    return campaign.way_in.takes_accounts
 
 
 def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
@@ -160,7 +160,7 @@ def _no_place(
 
 def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
     """Return the panel's completion code and the panel URL that accepts it."""
-    panel = PANELS.get(campaign.way)
+    panel = campaign.way_in.panel
     url = panel.way_back(campaign.completion_url, code) if panel else ""
     return {"code": code, "back_url": url}
 
@@ -287,7 +287,7 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
         "is_working": is_working,
         "help": render_markdown(campaign.help_text),
         **_way_back(campaign, _code(place)),
-        "turk": ids_of(place) if campaign.way == Campaign.Way.MTURK else None,
+        "turk": ids_of(place) if campaign.way_in.is_framed else None,
     }
     return _page(request, campaign, "campaigns/progress.html", values)
 

@@ -1,4 +1,4 @@
-"""What each panel writes into the address of a campaign, and where it wants its people back."""
+"""What a panel writes into the address of a campaign, and where it wants its people back."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-PROLIFIC_DONE = "https://app.prolific.com/submissions/complete?cc={code}"
 MTURK_HOSTS = ("https://www.mturk.com", "https://workersandbox.mturk.com")
 NEVER = re.compile(r"(?!)")
 UNFILLED = re.compile(r"[{\[<(%$#].*[}\]>)%#]", re.DOTALL)
@@ -72,25 +71,3 @@ class Panel:
         if not (address and code):
             return ""
         return address.replace("{code}", quote(code, safe=""))
-
-
-PANELS = {
-    # Other panels and laboratories: any id in the parameter `pid`.
-    "link": Panel("pid", re.compile(r"[A-Za-z0-9][\w.@:+=-]{0,99}", re.ASCII)),
-    "prolific": Panel(
-        "PROLIFIC_PID",
-        re.compile(r"[0-9a-f]{24}"),
-        "SESSION_ID",
-        "STUDY_ID",
-        PROLIFIC_DONE,
-        preview=re.compile(r"[0-9A-Za-z]{1,23}"),  # of twelve letters and digits, in 2022
-    ),
-    "mturk": Panel(
-        "workerId",
-        re.compile(r"[A-Z0-9]{5,64}"),
-        "assignmentId",
-        "hitId",
-        # The word that Mechanical Turk writes into the link of a preview.
-        preview=re.compile("ASSIGNMENT_ID_NOT_AVAILABLE"),
-    ),
-}

@@ -21,6 +21,7 @@ from core.files.storage.disk import scratch
 from core.files.storage.stored import files_in, folders_in
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.retention_services import apply_retention
+from dynabench.campaigns.ways.registry import WAYS
 from dynabench.operations.backups.databases import is_empty_database, last_migrations, load_dump
 from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.services import (
@@ -41,7 +42,6 @@ TOLD_OTHERWISE = ("accounts.SiteKey", "campaigns.Campaign")
 """Models of whose secrets another line tells."""
 Kind = Erasure.Kind
 CHUNK = 1000
-PAYING = (Campaign.Way.PROLIFIC, Campaign.Way.MTURK)
 
 
 def restoring_mark() -> Path:
@@ -232,7 +232,8 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
 
 def _payments(made_at: str) -> Iterator[str]:
     """Yield a line for each campaign whose payments were stopped to avoid paying twice."""
-    for campaign in Campaign.objects.exclude(opened_at=None).filter(way__in=PAYING):
+    ways_that_pay = [way.name for way in WAYS.values() if way.can_pay]
+    for campaign in Campaign.objects.exclude(opened_at=None).filter(way__in=ways_that_pay):
         yield (
             f"campaign {campaign.slug} pays nobody until its owner gives the panel's token again: "
             f"compare what the panel paid since {made_at} with its ledger before"

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from dynabench.campaigns.rules.cost import Parts, in_the_end, of_time, rounded
 from dynabench.campaigns.rules.pay import Pay, part_of, people_left, per_hour, units
-from dynabench.campaigns.ways.panels import PANELS
+from dynabench.campaigns.ways import kinds  # noqa: F401 - importing them registers them
+from dynabench.campaigns.ways.registry import WAYS
 
 
 def test_a_place_reserves_all_that_can_be_earned():
@@ -50,11 +51,13 @@ def test_amounts_have_their_currencys_decimals():
 
 
 def test_panels_name_people_as_they_do():
-    assert PANELS["link"].read({"pid": "a1"}).id == "a1"
-    assert PANELS["link"].read({"pid": "=1+1"}) is None
-    assert PANELS["prolific"].read({"PROLIFIC_PID": "5" * 24}) is None
-    assert PANELS["link"].way_back("https://p.test/?c={code}", "A&B") == "https://p.test/?c=A%26B"
-    assert PANELS["link"].way_back("", "A") == PANELS["mturk"].way_back("", "") == ""
+    assert WAYS["link"].panel.read({"pid": "a1"}).id == "a1"
+    assert WAYS["link"].panel.read({"pid": "=1+1"}) is None
+    assert WAYS["prolific"].panel.read({"PROLIFIC_PID": "5" * 24}) is None
+    assert (
+        WAYS["link"].panel.way_back("https://p.test/?c={code}", "A&B") == "https://p.test/?c=A%26B"
+    )
+    assert WAYS["link"].panel.way_back("", "A") == WAYS["mturk"].panel.way_back("", "") == ""
 
 
 PROLIFIC = {"PROLIFIC_PID": "5" * 24, "STUDY_ID": "6" * 24, "SESSION_ID": "7" * 24}
@@ -79,13 +82,13 @@ PREVIEWS = [
 
 @pytest.mark.parametrize(("way", "query"), REAL)
 def test_who_takes_part_is_in_no_preview(way, query):
-    assert not PANELS[way].is_preview(query)
+    assert not WAYS[way].panel.is_preview(query)
 
 
 @pytest.mark.parametrize(("way", "query"), PREVIEWS)
 def test_who_only_looks_takes_no_part(way, query):
-    assert PANELS[way].is_preview(query)
-    assert PANELS[way].read(query) is None
+    assert WAYS[way].panel.is_preview(query)
+    assert WAYS[way].panel.read(query) is None
 
 
 @given(st.lists(st.from_regex(r"[0-9a-f]{24}", fullmatch=True), min_size=3, max_size=3))
@@ -93,8 +96,8 @@ def test_no_real_id_is_a_preview(ids):
     prolific = dict(zip(PROLIFIC, ids, strict=True))
     mturk = dict(zip(MTURK, map(str.upper, ids), strict=True))
     for way, query in (("prolific", prolific), ("mturk", mturk), ("link", {"pid": ids[0]})):
-        assert PANELS[way].read(query)
-        assert not PANELS[way].is_preview(query)
+        assert WAYS[way].panel.read(query)
+        assert not WAYS[way].panel.is_preview(query)
 
 
 def test_unknown_is_not_nothing():
