@@ -11,9 +11,15 @@ from django.views.decorators.http import require_POST
 
 from core.web.refusals import as_message
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.rules.pay import units
-from dynabench.campaigns.selectors import OWED, TAKEN, approval_due, numbers_of, rows_of
-from dynabench.campaigns.services import FROM, set_campaign_state
+from dynabench.campaigns.rules.pay import format_units
+from dynabench.campaigns.selectors import (
+    OWED_KINDS,
+    TAKEN_STATES,
+    calculate_numbers,
+    find_next_approval,
+    list_place_rows,
+)
+from dynabench.campaigns.services import ALLOWED_STATES_BEFORE, set_campaign_state
 from tasks.admin.roles import OWNERS, READ_ONLY_PERMISSIONS, RoleAdmin, person
 
 STEPS = {
@@ -46,9 +52,9 @@ class CampaignAdmin(RoleAdmin):
     def get_queryset(self, request: HttpRequest) -> Any:
         """Return the campaigns with their taken places and earned money, for the list's columns."""
         # distinct, as the join with the ledger below repeats each place.
-        taken = Count("all_places", filter=Q(all_places__state__in=TAKEN), distinct=True)
+        taken = Count("all_places", filter=Q(all_places__state__in=TAKEN_STATES), distinct=True)
         rows = super().get_queryset(request).annotate(taken=taken)
-        owed = Q(all_places__ledger__kind__in=OWED)
+        owed = Q(all_places__ledger__kind__in=OWED_KINDS)
         return rows.annotate(earned=Sum("all_places__ledger__amount", filter=owed, default=0))
 
     def page_of(self, row: Campaign) -> str:
@@ -89,13 +95,13 @@ class CampaignAdmin(RoleAdmin):
     @admin.display(description="the median person earned in an hour")
     def hourly_pay(self, row: Campaign) -> str:
         """Return the median of the participants' hourly earnings."""
-        hourly = numbers_of(row, rows_of(row)).hourly
+        hourly = calculate_numbers(row, list_place_rows(row)).hourly
         return "nobody yet" if hourly is None else _money(row, hourly)
 
     @admin.display(description="waiting for the owner")
     def waiting(self, row: Campaign) -> str:
         """Return the number of submissions that await the owner's decision, and the deadline."""
-        due = approval_due(row)
+        due = find_next_approval(row)
         if due is None:
             return "0"
         waiting, approves_at = due
@@ -111,7 +117,7 @@ class CampaignAdmin(RoleAdmin):
             context["steps"] = [
                 {"state": state, "words": words, "effect": effect}
                 for state, (words, effect) in STEPS.items()
-                if campaign.state in FROM[state]
+                if campaign.state in ALLOWED_STATES_BEFORE[state]
             ]
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -139,4 +145,4 @@ class CampaignAdmin(RoleAdmin):
 
 def _money(row: Campaign, amount: int) -> str:
     """Format an amount, given in the smallest unit of the campaign's currency."""
-    return f"{units(amount, row.currency)} {row.currency}"
+    return f"{format_units(amount, row.currency)} {row.currency}"

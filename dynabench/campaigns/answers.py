@@ -4,14 +4,14 @@ from datetime import datetime
 
 from annotation import questions
 from core.accounts.models import Annotator
-from dynabench.campaigns.models import GOING, SUBMITTED, WORKING, Campaign
+from dynabench.campaigns.models import ACTIVE_STATES, SUBMITTED_STATES, WORKING_STATES, Campaign
 from tasks.models import Task
 
 
 @questions.has_study_at_work.answer
 def has_study_at_work(annotator: Annotator, task: Task) -> bool:
     """Return whether the person is currently working in a study of the task."""
-    return annotator.places.filter(campaign__task=task, state__in=WORKING).exists()
+    return annotator.places.filter(campaign__task=task, state__in=WORKING_STATES).exists()
 
 
 @questions.rounds_of_studies.answer
@@ -23,7 +23,7 @@ def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
     chosen = Campaign.rounds.through.objects.filter(
         round__task=task,
         campaign__all_places__annotator=annotator,
-        campaign__all_places__state__in=GOING,
+        campaign__all_places__state__in=ACTIVE_STATES,
     )
     return set(chosen.values_list("round", flat=True))
 
@@ -42,7 +42,7 @@ def is_submitted(annotator: Annotator, task: Task, done_at: datetime) -> bool:
     """Return whether work done at this time belongs to a submitted place. Locks the places."""
     places = annotator.places.select_for_update(of=("self",)).filter(campaign__task=task)
     for place in places.order_by("pk"):
-        if place.state not in SUBMITTED or not (place.began_at and place.submitted_at):
+        if place.state not in SUBMITTED_STATES or not (place.began_at and place.submitted_at):
             continue
         if place.began_at <= done_at <= place.submitted_at:
             return True

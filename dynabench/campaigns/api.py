@@ -20,13 +20,13 @@ from core.web.api import NewestFirst, read
 from core.web.form_fields import request_field
 from dynabench.campaigns.forms import OpenForm
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.selectors import numbers_of, rows_of
-from dynabench.campaigns.services import FROM, move_campaign
+from dynabench.campaigns.selectors import calculate_numbers, list_place_rows
+from dynabench.campaigns.services import ALLOWED_STATES_BEFORE, move_campaign
 from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Round, Task
 from tasks.permissions import can_own, can_read
 
-STATES = [state.value for state in FROM]
+STATES = [state.value for state in ALLOWED_STATES_BEFORE]
 
 
 class CampaignSerializer(serializers.ModelSerializer[Campaign]):
@@ -99,7 +99,9 @@ class WholeCampaignSerializer(CampaignSerializer):
     @extend_schema_field(CampaignNumbersSerializer)
     def get_numbers(self, campaign: Campaign) -> Any:
         """Return the campaign's numbers, the same as on the owner's page."""
-        return CampaignNumbersSerializer(numbers_of(campaign, rows_of(campaign))).data
+        return CampaignNumbersSerializer(
+            calculate_numbers(campaign, list_place_rows(campaign))
+        ).data
 
 
 class CampaignStateSerializer(serializers.Serializer[Any]):

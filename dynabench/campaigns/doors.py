@@ -11,7 +11,7 @@ from django.db.models import Exists, Model, OuterRef
 
 from annotation.models import Assignment, Attempt, Example
 from core.accounts.models import User
-from dynabench.campaigns.models import WORKING, Pause, Place
+from dynabench.campaigns.models import WORKING_STATES, Pause, Place
 from leaderboard.models import Battle
 from tasks.models import Context, Task
 
@@ -34,14 +34,14 @@ ASSIGNMENT = Door(Assignment, "pk", "round__task")
 CONTEXT = Door(Context, "pk", "round__task")
 EXAMPLE = Door(Example, "uuid", "round__task")
 BATTLE = Door(Battle, "uuid", "task")
-OF_NO_TASK = frozenset(
+PAGES_WITHOUT_TASK = frozenset(
     [
         *("set_language", "help", "privacy", "news", "media"),
         *("personal", "personal-delete", "personal-download"),
     ]
 )
 """A file of `media` is for those who may see its task."""
-OF_A_TASK = {
+DOOR_OF_PAGE = {
     "annotation:gate": CODE,
     "annotation:care": CODE,
     "annotation:seen": CODE,
@@ -74,21 +74,21 @@ OF_A_TASK = {
 }
 
 
-def is_open(name: str, parameters: Mapping[str, Any], user: User) -> bool:
+def may_open_page(name: str, parameters: Mapping[str, Any], user: User) -> bool:
     """Return whether a panel participant may open the page with this URL name.
 
     A task's page is open while the participant works in a study of the task and is not
     paused. parameters: those of the page's address. One query for a task's page.
     """
-    if name in OF_NO_TASK or name.startswith("campaigns:"):
+    if name in PAGES_WITHOUT_TASK or name.startswith("campaigns:"):
         return True
-    door = OF_A_TASK.get(name)
+    door = DOOR_OF_PAGE.get(name)
     if door is None:
         return False
     # By the address's parameter, whichever row the page is about.
     rows = door.model._default_manager.filter(**{door.key: parameters[door.key]})
     open_pauses = Pause.objects.filter(place=OuterRef("pk"), lifted_at=None)
-    own_places = Place.objects.filter(annotator__user=user, state__in=WORKING)
+    own_places = Place.objects.filter(annotator__user=user, state__in=WORKING_STATES)
     # Subqueries, so that one query decides on each request of such a person.
     not_paused = own_places.filter(~Exists(open_pauses))
     return not_paused.filter(campaign__task__in=rows.values(door.path)).exists()

@@ -4,69 +4,77 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynabench.campaigns.models import Campaign, Place
-from dynabench.campaigns.rules.pay import units
+from dynabench.campaigns.rules.pay import format_units
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
-from dynabench.campaigns.selectors import ids_of, ledger_of, owed_outside, rows_of
+from dynabench.campaigns.selectors import (
+    decrypt_panel_ids,
+    list_owed_outside,
+    list_place_rows,
+    select_ledger_rows,
+)
 from tasks.config.components import format_value
 
 Rows = Iterator[list[Any]]
 
 
-def ledger(campaign: Campaign) -> Rows:
+def list_ledger(campaign: Campaign) -> Rows:
     """Yield a header and all ledger rows: time, pseudonym, kind, cause and amount."""
     yield ["made_at", "person", "kind", "cause", "amount", "currency"]
     # Row by row: a ledger may have a row for each of thousands of examples.
-    for row in ledger_of(campaign).iterator():
+    for row in select_ledger_rows(campaign).iterator():
         when = row.made_at.isoformat()
-        yield [when, _person(row.place), row.kind, row.cause, row.amount, row.currency]
+        yield [when, _get_pseudonym(row.place), row.kind, row.cause, row.amount, row.currency]
 
 
-def panel(campaign: Campaign) -> Rows:
+def list_panel_pay(campaign: Campaign) -> Rows:
     """Yield a header and what each person is owed, by panel id while that is stored.
 
     Amounts are in major units, such as euros.
     """
     yield ["id", "session", "state", "earned", "bonus", "paid", "currency"]
-    for row in rows_of(campaign):
-        ids = ids_of(row.place)
+    for row in list_place_rows(campaign):
+        ids = decrypt_panel_ids(row.place)
         if ids is None:
             continue
         currency = campaign.currency
-        earned = units(row.sums.get("earned", 0), currency)
+        earned = format_units(row.sums.get("earned", 0), currency)
         # Panels pay what is not for the task itself as a bonus.
-        bonus = units(row.sums.get("accepted", 0) + row.sums.get("bonus", 0), currency)
-        paid = units(row.sums.get("paid", 0), currency)
+        bonus = format_units(row.sums.get("accepted", 0) + row.sums.get("bonus", 0), currency)
+        paid = format_units(row.sums.get("paid", 0), currency)
         yield [ids.id, ids.session, row.place.state, earned, bonus, paid, currency]
 
 
-def bank(campaign: Campaign) -> Rows:
+def list_transfers(campaign: Campaign) -> Rows:
     """Yield a header and one bank transfer per person, for money that no panel pays.
 
     Amounts are in major units.
     """
     yield ["person", "amount", "currency", "reference"]
-    for row in owed_outside(campaign):
-        amount, reference = units(row.owed, campaign.currency), f"{campaign.slug} {row.place.pk}"
-        yield [_person(row.place), amount, campaign.currency, reference]
+    for row in list_owed_outside(campaign):
+        amount, reference = (
+            format_units(row.owed, campaign.currency),
+            f"{campaign.slug} {row.place.pk}",
+        )
+        yield [_get_pseudonym(row.place), amount, campaign.currency, reference]
 
 
-def taxes(campaign: Campaign) -> Rows:
+def list_taxes(campaign: Campaign) -> Rows:
     """Yield a header and each person's earnings, payments and cost with fee and tax."""
     yield ["person", "submitted_at", "earned", "paid", "with_fee_and_tax", "currency"]
-    for row in rows_of(campaign):
+    for row in list_place_rows(campaign):
         submitted_at = row.place.submitted_at
         currency = campaign.currency
         yield [
-            _person(row.place),
+            _get_pseudonym(row.place),
             submitted_at.isoformat() if submitted_at else "",
-            units(row.earned, currency),
-            units(row.sums.get("paid", 0), currency),
-            units(campaign.pay.with_costs(row.earned), currency),
+            format_units(row.earned, currency),
+            format_units(row.sums.get("paid", 0), currency),
+            format_units(campaign.pay.with_costs(row.earned), currency),
             currency,
         ]
 
 
-def answers(campaign: Campaign) -> Rows:
+def list_answers(campaign: Campaign) -> Rows:
     """Yield a header and each person's answers, except those about the person."""
     questions = read_questionnaire(campaign.questions).questions
     names = [question.name for question in questions]
@@ -74,18 +82,18 @@ def answers(campaign: Campaign) -> Rows:
     answered = campaign.all_places.exclude(annotator=None).exclude(answers__isnull=True)
     for place in answered.select_related("annotator"):
         by_name = place.answers or {}
-        yield [_person(place), *(format_value(by_name.get(name)) for name in names)]
+        yield [_get_pseudonym(place), *(format_value(by_name.get(name)) for name in names)]
 
 
 FILES: dict[str, Callable[[Campaign], Rows]] = {
-    "ledger": ledger,
-    "panel": panel,
-    "bank": bank,
-    "taxes": taxes,
-    "answers": answers,
+    "ledger": list_ledger,
+    "panel": list_panel_pay,
+    "bank": list_transfers,
+    "taxes": list_taxes,
+    "answers": list_answers,
 }
 
 
-def _person(place: Place) -> str:
+def _get_pseudonym(place: Place) -> str:
     """Return the pseudonym of the person who holds the place."""
     return str(place.annotator)

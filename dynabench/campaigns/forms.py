@@ -11,11 +11,11 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.writing.forms import ComponentForm
 from core.mail.addresses import is_address
-from dynabench.campaigns.before.tour import named_items
+from dynabench.campaigns.before.tour import find_named_items
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.rules.pay import decimals, units
+from dynabench.campaigns.rules.pay import format_units, get_decimals
 from dynabench.campaigns.rules.questionnaire import Questionnaire
-from dynabench.campaigns.rules.tour import named_in, tour_steps
+from dynabench.campaigns.rules.tour import list_placeholders, parse_tour
 from tasks.config.components import Component
 from tasks.config.values import build_missing_message
 from tasks.models import Task
@@ -63,7 +63,7 @@ LABELS = {
     "pauses_itself": _("Pause whom the evidence or a rule proposes, without asking me"),
     "ethics": _("Ethics statement"),
 }
-TEXTS: dict[str, Any] = {
+HELP_TEXTS: dict[str, Any] = {
     "rounds": _("Work in others is not offered and does not count. None: whatever is open."),
     "approval_days": _("You are warned before. Empty: 21 on Prolific, 30 on Mechanical Turk."),
     "slug": _("The last part of the link: lower-case letters, digits and hyphens."),
@@ -120,16 +120,24 @@ PARTS = {
     _("Quality"): ("own_rules", "pauses_itself"),
 }
 """The fields under their headings."""
-MONEY = ("pay_task", "pay_accepted", "pay_bonus", "hourly", "budget", "machine_hour", "pay_test")
+MONEY_FIELDS = (
+    "pay_task",
+    "pay_accepted",
+    "pay_bonus",
+    "hourly",
+    "budget",
+    "machine_hour",
+    "pay_test",
+)
 """Stored in the currency's smallest unit, written in the currency."""
 OPEN_PARTS = ("name", "consent", "currency")
 """Fields whose parts of the form are open at first: what every campaign must say."""
-MOST_MONEY = 2**31 - 1  # what the database keeps
-RATHER_NOT = ("", _("rather not say"))
-MOST_MINUTES = 366 * 24 * 60
+MAX_MONEY = 2**31 - 1  # what the database keeps
+NO_ANSWER_CHOICE = ("", _("rather not say"))
+MAX_MINUTES = 366 * 24 * 60
 # The form in which browsers send a time; Django makes a copy for each field.
-LOCAL_TIME = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-AGREE = {"required": _("Tick this box to take part, or leave the study.")}
+LOCAL_TIME_INPUT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+AGREEMENT_ERRORS = {"required": _("Tick this box to take part, or leave the study.")}
 
 
 class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -141,12 +149,12 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.Textarea(attrs={"rows": 10}),
     )  # fmt: skip
     completion_url = forms.URLField(
-        label=LABELS["completion_url"], help_text=TEXTS["completion_url"], required=False,
+        label=LABELS["completion_url"], help_text=HELP_TEXTS["completion_url"], required=False,
         max_length=500, assume_scheme="https",
     )  # fmt: skip
     minutes = forms.IntegerField(
-        label=LABELS["minutes"], help_text=TEXTS["minutes"], min_value=1, max_value=MOST_MINUTES,
-        initial=60,
+        label=LABELS["minutes"], help_text=HELP_TEXTS["minutes"], min_value=1,
+        max_value=MAX_MINUTES, initial=60,
     )  # fmt: skip
     token = forms.CharField(
         label=_("The panel's API token"), max_length=500, required=False,
@@ -165,7 +173,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         self.fields["rounds"].queryset = task.rounds.select_related("task")  # type: ignore[attr-defined]
         if task.config.kind == "arena":
             del self.fields["rounds"]
-        for name in MONEY:
+        for name in MONEY_FIELDS:
             self._write_in_currency(name)
 
     def _write_in_currency(self, name: str) -> None:
@@ -173,14 +181,14 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         is_required = self.fields[name].required
         self.fields[name] = forms.DecimalField(
             label=LABELS[name],
-            help_text=TEXTS.get(name, ""),
+            help_text=HELP_TEXTS.get(name, ""),
             required=is_required,
             min_value=0,
             widget=forms.NumberInput(attrs={"step": "any", "min": "0"}),
         )
         amount = self.initial.get(name, getattr(self.instance, name))
         if amount is not None:
-            self.initial[name] = units(amount, self.instance.currency or "EUR")
+            self.initial[name] = format_units(amount, self.instance.currency or "EUR")
 
     @property
     def parts(self) -> list[tuple[str, list[forms.BoundField], bool]]:
@@ -196,7 +204,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Campaign
         fields = list(LABELS)
         labels = LABELS
-        help_texts = TEXTS
+        help_texts = HELP_TEXTS
         widgets = {
             "rounds": forms.CheckboxSelectMultiple,
             "ethics": forms.Textarea(attrs={"rows": 5}),
@@ -204,15 +212,15 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
             "tour": forms.Textarea(attrs={"rows": 6}),
             "questions": forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
             "own_rules": forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-            "opens_at": LOCAL_TIME,
-            "closes_at": LOCAL_TIME,
+            "opens_at": LOCAL_TIME_INPUT,
+            "closes_at": LOCAL_TIME_INPUT,
         }
 
     def clean_tour(self) -> str:
         """Check that participants may see all items that the tour names."""
         text: str = self.cleaned_data["tour"]
-        named = [place for place in named_in(tour_steps(text)) if place.name]
-        showable = named_items(self.task, named)
+        named = [place for place in list_placeholders(parse_tour(text)) if place.name]
+        showable = find_named_items(self.task, named)
         hidden = [place.name for place in named if place not in showable]
         if hidden:
             message = gettext(
@@ -243,7 +251,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         """
         values: dict[str, Any] = super().clean() or {}
         if "currency" in values:
-            for name in MONEY:
+            for name in MONEY_FIELDS:
                 self._count_smallest_units(name, values)
         if (values.get("test_right") or 0) > (values.get("test_items") or 0):
             self.add_error("test_right", gettext("The test has not so many items."))
@@ -256,12 +264,12 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         """Convert an amount to the currency's smallest unit, in which it is stored."""
         if values.get(name) is None:
             return
-        places = decimals(values["currency"])
+        places = get_decimals(values["currency"])
         amount = values[name].scaleb(places)
         if amount != int(amount):
             message = gettext("Use at most %(places)d digits after the point.")
             self.add_error(name, message % {"places": places})
-        elif amount > MOST_MONEY:
+        elif amount > MAX_MONEY:
             self.add_error(name, gettext("This is more than a campaign can cost."))
         else:
             values[name] = int(amount)
@@ -271,10 +279,10 @@ class ConsentForm(forms.Form):
     """A form for a participant's consent, age and languages, before anything is stored."""
 
     agree = forms.BooleanField(
-        label=_("I have read this, and I take part of my own will"), error_messages=AGREE
+        label=_("I have read this, and I take part of my own will"), error_messages=AGREEMENT_ERRORS
     )
-    age = forms.BooleanField(error_messages=AGREE)
-    speaks = forms.BooleanField(error_messages=AGREE)
+    age = forms.BooleanField(error_messages=AGREEMENT_ERRORS)
+    speaks = forms.BooleanField(error_messages=AGREEMENT_ERRORS)
     number = forms.IntegerField(widget=forms.HiddenInput, min_value=1, max_value=10**6)
 
     def __init__(self, campaign: Campaign, data: Any = None) -> None:
@@ -284,19 +292,19 @@ class ConsentForm(forms.Form):
         age = gettext("I am %(age)d years old or older") % {"age": campaign.minimum_age}
         self.fields["age"].label = age
         if campaign.languages:
-            label = gettext("I speak %(languages)s well") % {"languages": languages_of(campaign)}
+            label = gettext("I speak %(languages)s well") % {"languages": name_languages(campaign)}
             self.fields["speaks"].label = label
         else:
             del self.fields["speaks"]
 
 
-def languages_of(campaign: Campaign) -> str:
+def name_languages(campaign: Campaign) -> str:
     """Return the names of the languages that a campaign requires."""
     tags = [part.strip() for part in campaign.languages.replace(";", ",").split(",")]
-    return ", ".join(language_name(tag) for tag in tags if tag)
+    return ", ".join(get_language_name(tag) for tag in tags if tag)
 
 
-def language_name(tag: str) -> str:
+def get_language_name(tag: str) -> str:
     """Return a language tag's name in the page's language; other words unchanged."""
     try:
         return str(get_language_info(tag.lower())["name_translated"])
@@ -318,7 +326,7 @@ class QuestionnaireForm(ComponentForm):
                 continue
             field: Any = self.fields[question.name]
             # In place of the empty choice, which asks people to choose.
-            field.choices = [RATHER_NOT] + [pair for pair in field.choices if pair[0]]
+            field.choices = [NO_ANSWER_CHOICE] + [pair for pair in field.choices if pair[0]]
 
     def clean(self) -> dict[str, Any]:
         """Check that each required question is answered."""

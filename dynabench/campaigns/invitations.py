@@ -22,18 +22,18 @@ from dynabench.campaigns.ways.panels import Arrival
 from tasks.mails import addresses_to_invite, invitation_text, mail_invitation
 
 SALT = "campaigns.invitation"
-DAYS = 14
+VALID_DAYS = 14
 
 
 def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
     """Email a personal link to each address that has not opted out of invitations."""
     for address in addresses_to_invite(addresses):
-        mail_invitation(address, partial(_write_invitation, campaign, link_key(campaign)))
+        mail_invitation(address, partial(_write_invitation, campaign, create_link_key(campaign)))
 
 
 def _write_invitation(campaign: Campaign, key: str) -> tuple[str, str]:
     """Return the subject and text of an invitation whose link contains the key."""
-    words = {"name": campaign.name, "days": DAYS}
+    words = {"name": campaign.name, "days": VALID_DAYS}
     url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
     validity = _("The link is yours alone and works for %(days)d days. You need no account.")
     return invitation_text(
@@ -45,21 +45,21 @@ def _write_invitation(campaign: Campaign, key: str) -> tuple[str, str]:
 
 
 def is_invited(campaign: Campaign, user: User | AnonymousUser) -> bool:
-    """Return whether the account was invited within the last `DAYS` days."""
-    since = timezone.now() - timedelta(days=DAYS)
+    """Return whether the account was invited within the last `VALID_DAYS` days."""
+    since = timezone.now() - timedelta(days=VALID_DAYS)
     return campaign.invited.filter(user=user.pk, made_at__gt=since).exists()
 
 
-def link_key(campaign: Campaign) -> str:
+def create_link_key(campaign: Campaign) -> str:
     """Return a signed key for a new invitation link."""
     return signing.dumps([campaign.pk, secrets.token_hex(8)], salt=SALT)
 
 
-def invited(campaign: Campaign, key: str) -> Arrival | None:
+def read_link_key(campaign: Campaign, key: str) -> Arrival | None:
     """Return the arrival of the person whom the key invites; None if it is forged or expired."""
     try:
         # The key holds a random person, no address: a link that is passed on brings one person.
-        pk, person = signing.loads(key, salt=SALT, max_age=DAYS * 86400)
+        pk, person = signing.loads(key, salt=SALT, max_age=VALID_DAYS * 86400)
     except (signing.BadSignature, ValueError):
         return None
     return Arrival(person) if pk == campaign.pk else None

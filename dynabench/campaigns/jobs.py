@@ -9,16 +9,16 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from core.periodic import daily, minutely
-from dynabench.campaigns.models import GOING, Campaign, Payment, Place
+from dynabench.campaigns.models import ACTIVE_STATES, Campaign, Payment, Place
 from dynabench.campaigns.payment_services import send_payments, warn_of_approvals
 from dynabench.campaigns.place_services import free_places, note_ends_of_work
 from dynabench.campaigns.quality_services import pause_by_rule
-from dynabench.campaigns.services import settle
+from dynabench.campaigns.services import credit_due_pay
 from validation.models import Consensus
 
 LOOK_SECONDS = 600
 """How often the evidence is looked at where it pauses people itself."""
-RECENT = timedelta(hours=1)
+RECENT_TIME = timedelta(hours=1)
 """Work that was decided or submitted before this is settled already.
 
 What a site missed while it was down is settled daily (`settle_all`).
@@ -37,10 +37,12 @@ def renew_campaigns() -> int:
 
     If a step fails, the others still run, and the last error is raised at the end.
     """
-    steps: list[Callable[[], int]] = [partial(_renew, campaign) for campaign in _moved()]
+    steps: list[Callable[[], int]] = [
+        partial(_renew, campaign) for campaign in _select_changed_campaigns()
+    ]
     # `add` succeeds once in ten minutes, in one of several processes.
     if cache.add("campaigns:looked", True, LOOK_SECONDS):
-        watched = Campaign.objects.filter(pauses_itself=True, all_places__state__in=GOING)
+        watched = Campaign.objects.filter(pauses_itself=True, all_places__state__in=ACTIVE_STATES)
         steps += [partial(pause_by_rule, campaign=campaign) for campaign in watched.distinct()]
     steps.append(warn_of_approvals)
     return _run_each(steps)
@@ -51,16 +53,16 @@ def settle_all() -> int:
     """Credit the pay due in every campaign that was ever open; return the rows added."""
     pays_by_decision = Q(pay_accepted__gt=0) | Q(pay_bonus__gt=0)
     opened = Campaign.objects.exclude(opened_at=None).filter(pays_by_decision)
-    return _run_each(partial(settle, campaign=campaign) for campaign in opened)
+    return _run_each(partial(credit_due_pay, campaign=campaign) for campaign in opened)
 
 
-def _moved() -> QuerySet[Campaign]:
+def _select_changed_campaigns() -> QuerySet[Campaign]:
     """Return the campaigns in which something may have changed since their last renewal."""
-    since = timezone.now() - RECENT
+    since = timezone.now() - RECENT_TIME
     decided = Consensus.objects.filter(decided_at__gte=since, is_verified=True)
     unsent = (Payment.State.PLANNED, Payment.State.PREPARED, Payment.State.SENT)
     places = Place.objects.filter(
-        Q(state__in=GOING, expires_at__lte=timezone.now())
+        Q(state__in=ACTIVE_STATES, expires_at__lte=timezone.now())
         | Q(submitted_at__gte=since)
         | Q(annotator__in=decided.values("example__annotator"))
         | Q(payments__state__in=unsent)
@@ -75,7 +77,7 @@ def _renew(campaign: Campaign) -> int:
     # First: who ran out of work may submit what they have, instead of losing the place.
     note_ends_of_work(campaign)
     free_places(campaign=campaign)
-    return settle(campaign=campaign) + send_payments(campaign=campaign)
+    return credit_due_pay(campaign=campaign) + send_payments(campaign=campaign)
 
 
 def _run_each(steps: Iterable[Callable[[], int]]) -> int:

@@ -107,7 +107,7 @@ class Campaign(models.Model):
     # The statement, and the name of the owner who stands for it: no campaign opens without.
     ethics = models.TextField(blank=True)
     ethics_name = models.CharField(max_length=100, blank=True, editable=False)
-    # Once it is set, what was promised to people can't be changed (`services.FIXED`).
+    # Once it is set, what was promised to people can't be changed (`services.FIXED_FIELDS`).
     opened_at = models.DateTimeField(null=True, editable=False)
     closed_at = models.DateTimeField(null=True, editable=False)
     # The panel's id of the study, and the owner's API token, encrypted.
@@ -282,12 +282,12 @@ class Place(models.Model):
         return f"place {self.pk} of {self.campaign}"
 
 
-WORKING = (Place.State.WORKING, Place.State.LAPSED)
+WORKING_STATES = (Place.State.WORKING, Place.State.LAPSED)
 """The states of a place in which its person works."""
-SUBMITTED = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
+SUBMITTED_STATES = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
 """The states of a place whose work its owner pays for: decisions on its examples bring pay, too."""
 # Read by each request that may change a place: the states that are not final.
-GOING = (Place.State.TESTING, *WORKING)
+ACTIVE_STATES = (Place.State.TESTING, *WORKING_STATES)
 """What people do counts, or may count yet."""
 
 
@@ -375,7 +375,7 @@ class Pause(models.Model):
     """A suspension of a participant: the evidence, their appeal and the owner's answer."""
 
     place = models.ForeignKey(Place, models.CASCADE, related_name="pauses")
-    evidence = models.JSONField(help_text="As the rules gave it; see `quality.Look`.")
+    evidence = models.JSONField(help_text="As the rules gave it; see `quality.QualityConcern`.")
     by_rule = models.BooleanField(default=False, help_text="Without an owner.")
     began_at = models.DateTimeField(db_default=Now())
     appeal = models.CharField(max_length=2000, blank=True)

@@ -21,19 +21,24 @@ from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.campaigns import payment_services, quality_services, services
-from dynabench.campaigns.before.qualification_items import golds_of, items_needed
+from dynabench.campaigns.before.qualification_items import count_needed_items, select_test_golds
 from dynabench.campaigns.files import FILES
-from dynabench.campaigns.findings.coverage import coverage_of, groups_by_question_of
+from dynabench.campaigns.findings.coverage import count_answers_by_question, measure_coverage
 from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
 from dynabench.campaigns.models import Campaign, Payment, Place
-from dynabench.campaigns.quality import looks_of
+from dynabench.campaigns.quality import find_quality_concerns
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
-from dynabench.campaigns.selectors import approval_due, numbers_of, payments_of, rows_of
+from dynabench.campaigns.selectors import (
+    calculate_numbers,
+    find_next_approval,
+    list_place_rows,
+    select_unfinished_payments,
+)
 from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own, can_read
 
-A_PAGE = 20
+PAGE_SIZE = 20
 
 FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
 
@@ -51,7 +56,7 @@ def find_campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
     return get_object_or_404(_find_task(request, code).campaigns.select_related("task"), slug=slug)
 
 
-def _owned_tasks(request: HttpRequest) -> QuerySet[Task]:
+def _find_owned_tasks(request: HttpRequest) -> QuerySet[Task]:
     """Return the tasks whose test the person's campaigns may require."""
     owned = TaskMember.objects.standing().filter(user=person(request), role__in=OWNERS)
     return Task.objects.filter(pk__in=owned.values("task"))
@@ -69,13 +74,13 @@ def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
     """Show the form for a new campaign, and create it as a draft."""
     task = _find_task(request, code)
     posted = request.POST if request.method == "POST" else None
-    form = CampaignForm(posted, task=task, tasks=_owned_tasks(request))
+    form = CampaignForm(posted, task=task, tasks=_find_owned_tasks(request))
     if form.is_valid():
         with as_form_error(form):
             campaign = services.make_campaign(task=task, actor=person(request), **form.cleaned_data)
             messages.success(request, _("The campaign is a draft."))
             return redirect("own-campaigns:campaign", code, campaign.slug)
-    return _form_page(request, {"task": task, "form": form})
+    return _render_form(request, {"task": task, "form": form})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -91,7 +96,7 @@ def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     instance = Campaign.objects.get(pk=campaign.pk)
     # The required task stays a choice, also where another owner chose it.
     chosen = Task.objects.filter(pk=campaign.requires_id or 0)
-    options: Any = {"task": campaign.task, "tasks": _owned_tasks(request) | chosen}
+    options: Any = {"task": campaign.task, "tasks": _find_owned_tasks(request) | chosen}
     form = CampaignForm(posted, instance=instance, initial=start, **options)
     if form.is_valid():
         with as_form_error(form):
@@ -100,10 +105,10 @@ def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
             )
             messages.success(request, _("Saved."))
             return redirect("own-campaigns:campaign", code, changed.slug)
-    return _form_page(request, {"task": campaign.task, "campaign": campaign, "form": form})
+    return _render_form(request, {"task": campaign.task, "campaign": campaign, "form": form})
 
 
-def _form_page(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
+def _render_form(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
     """Render the form of a campaign's plan."""
     status = form_status(values["form"])
     return render(request, "own/campaign_form.html", values, status=status)
@@ -112,14 +117,14 @@ def _form_page(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
 @require_safe
 def campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show a campaign: numbers, participants by pseudonym, money owed and owner's actions."""
-    return _page(request, find_campaign(request, code, slug))
+    return _render_campaign(request, find_campaign(request, code, slug))
 
 
-def _page(
+def _render_campaign(
     request: HttpRequest, campaign: Campaign, wrong: Any = None, kind: str = ""
 ) -> HttpResponse:
     """Render a campaign's page. wrong: a form with errors; kind: its key in FORMS."""
-    rows = rows_of(campaign)
+    rows = list_place_rows(campaign)
     forms = {f"{name}_form": form(auto_id=f"{name}-%s") for name, form in FORMS.items()}
     if wrong is not None:
         forms[f"{kind}_form"] = wrong
@@ -127,18 +132,20 @@ def _page(
         "task": campaign.task,
         "campaign": campaign,
         "rows": rows,
-        "numbers": numbers_of(campaign, rows),
+        "numbers": calculate_numbers(campaign, rows),
         # What one person can cost at most, with fee and tax.
         "most": campaign.pay.most(campaign.written),
-        "due": approval_due(campaign),
+        "due": find_next_approval(campaign),
         # With the host of this request, which is the one that the owner copies.
         "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
-        "query": _panel_query(campaign),
+        "query": _build_panel_query(campaign),
         "ethics": render_markdown(campaign.ethics),
         "files": FILES,
-        "pays": payment_services.api_of(campaign) is not None,
-        "payments": payments_of(campaign),
-        "may": [to for to, states in services.FROM.items() if campaign.state in states],
+        "pays": payment_services.build_api(campaign) is not None,
+        "payments": select_unfinished_payments(campaign),
+        "may": [
+            to for to, states in services.ALLOWED_STATES_BEFORE.items() if campaign.state in states
+        ],
         "golds": _count_golds(campaign),
         "ran_out": sum(row.place.ran_out_at is not None for row in rows),
         "form": wrong,
@@ -150,10 +157,10 @@ def _count_golds(campaign: Campaign) -> tuple[int, int] | None:
     """Return the gold items that the test needs and that the task has; None without a test."""
     if not campaign.test_items:
         return None
-    return items_needed(campaign), golds_of(campaign).count()
+    return count_needed_items(campaign), select_test_golds(campaign).count()
 
 
-def _panel_query(campaign: Campaign) -> str:
+def _build_panel_query(campaign: Campaign) -> str:
     """Return the query string that the panel adds to the link, with its placeholders."""
     return campaign.way_in.placeholders
 
@@ -163,12 +170,12 @@ def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Open, pause or close a campaign."""
     campaign = find_campaign(request, code, slug)
     to = request.POST.get("to", "")
-    if to not in Campaign.State.values or to not in services.FROM:
+    if to not in Campaign.State.values or to not in services.ALLOWED_STATES_BEFORE:
         raise Http404
     form = OpenForm(request.POST, auto_id="open-%s") if to == "open" else None
     # Only the first opening needs a name; later ones have it already.
     if form is not None and not campaign.ethics_name and not form.is_valid():
-        return _page(request, campaign, form, "open")
+        return _render_campaign(request, campaign, form, "open")
     name = request.POST.get("ethics_name", "")[:100]
     try:
         services.set_campaign_state(
@@ -190,14 +197,14 @@ def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
         allowed = list(takewhile(lambda _: not is_used_up("members", actor.pk), addresses))
         n = len(allowed)
         if allowed:
-            services.invite(campaign=campaign, actor=actor, addresses=allowed)
+            services.invite_addresses(campaign=campaign, actor=actor, addresses=allowed)
             words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", n)
             messages.success(request, words % {"n": n})
         if allowed == addresses:
             return redirect("own-campaigns:campaign", code, slug)
         form = InviteForm({"addresses": "\n".join(addresses[n:])}, auto_id="invite-%s")
         form.add_error("addresses", _("You have named many people. Go on in an hour."))
-    return _page(request, campaign, form, "invite")
+    return _render_campaign(request, campaign, form, "invite")
 
 
 @require_POST
@@ -207,18 +214,20 @@ def campaign_paid(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     form = PaidForm(request.POST, auto_id="paid-%s")
     if form.is_valid():
         with as_form_error(form):
-            n = services.note_paid(campaign=campaign, actor=person(request), **form.cleaned_data)
+            n = services.record_external_payment(
+                campaign=campaign, actor=person(request), **form.cleaned_data
+            )
             words = ngettext("%(n)d payment is noted.", "%(n)d payments are noted.", n)
             messages.success(request, words % {"n": n})
             return redirect("own-campaigns:campaign", code, slug)
-    return _page(request, campaign, form, "paid")
+    return _render_campaign(request, campaign, form, "paid")
 
 
 @require_POST
 def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Credit pay that is due now, as a worker otherwise does every minute."""
     campaign = find_campaign(request, code, slug)
-    n = services.settle(campaign=campaign)
+    n = services.credit_due_pay(campaign=campaign)
     messages.success(request, ngettext("%(n)d new row.", "%(n)d new rows.", n) % {"n": n})
     return redirect("own-campaigns:campaign", code, slug)
 
@@ -243,7 +252,7 @@ def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> Http
     # Anything else means that no money moved, after which it may be planned again.
     is_paid = request.POST.get("to") == "paid"
     with as_message(request):
-        payment_services.resolve(payment=payment, actor=person(request), is_paid=is_paid)
+        payment_services.resolve_payment(payment=payment, actor=person(request), is_paid=is_paid)
         messages.success(request, _("Saved."))
     return redirect("own-campaigns:campaign", code, slug)
 
@@ -252,7 +261,7 @@ def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> Http
 def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show the judges whose work the owner should check, with evidence. Rejects nobody."""
     campaign = find_campaign(request, code, slug)
-    values = {"task": campaign.task, "campaign": campaign, "looks": looks_of(campaign)}
+    values = {"task": campaign.task, "campaign": campaign, "looks": find_quality_concerns(campaign)}
     return render(request, "own/campaign_quality.html", values)
 
 
@@ -260,13 +269,13 @@ def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show the kinds of failures that were found, and groups of similar ones."""
     campaign = find_campaign(request, code, slug)
-    findings = coverage_of(campaign)
+    findings = measure_coverage(campaign)
     values = {
         "task": campaign.task,
         "campaign": campaign,
         "coverage": findings,
-        "page": list_page(request, findings.groups, size=A_PAGE),
-        "groups": groups_by_question_of(campaign),
+        "page": list_page(request, findings.groups, size=PAGE_SIZE),
+        "groups": count_answers_by_question(campaign),
     }
     return render(request, "own/campaign_coverage.html", values)
 
@@ -291,13 +300,13 @@ def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
         "form": form,
         "pauses": pauses,
         "is_paused": any(pause.lifted_at is None for pause in pauses),
-        "answers": _answers(place_row),
+        "answers": _list_answers(place_row),
     }
     status = form_status(form)
     return render(request, "own/campaign_place.html", values, status=status)
 
 
-def _answers(place: Place) -> list[tuple[str, str]]:
+def _list_answers(place: Place) -> list[tuple[str, str]]:
     """Return (question, answer as text) for each question that the participant answered."""
     answers = place.answers or {}
     answered = []
@@ -315,15 +324,17 @@ def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
     if to in ("approve", "reject"):
         approve = to == "approve"
         # The panel decides about its money, so the decision goes there where it can be asked.
-        if payment_services.api_of(place.campaign):
+        if payment_services.build_api(place.campaign):
             payment_services.plan_decision(place=place, actor=actor, approve=approve, reason=reason)
         else:
             services.review_place(place=place, actor=actor, approve=approve, reason=reason)
     elif to == "pause":
-        looks = [look for look in looks_of(place.campaign) if look.place.pk == place.pk]
+        looks = [
+            look for look in find_quality_concerns(place.campaign) if look.place.pk == place.pk
+        ]
         evidence = looks[0].evidence if looks else {}
         evidence["reason"] = reason
-        quality_services.pause(place=place, actor=actor, evidence=evidence)
+        quality_services.pause_place(place=place, actor=actor, evidence=evidence)
     elif last := place.pauses.last():
         quality_services.answer_appeal(pause=last, actor=actor, text=reason, lift=to == "lift")
 

@@ -33,7 +33,12 @@ from core.data.encryption import Unreadable, decrypt
 from core.errors import Invalid, Refused
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.place_services import enter_in_ledger
-from dynabench.campaigns.selectors import awaiting, ids_of, in_payment, rows_of
+from dynabench.campaigns.selectors import (
+    decrypt_panel_ids,
+    find_places_in_payment,
+    list_place_rows,
+    select_awaiting_places,
+)
 from dynabench.campaigns.services import lock_owned
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUnclear
@@ -41,25 +46,25 @@ from dynabench.campaigns.ways.registry import WAYS
 from tasks.mails import mail_members
 from tasks.permissions import OWNERS
 
-BATCH = 20
-WARNING = timedelta(days=3)
+BATCH_SIZE = 20
+WARN_BEFORE = timedelta(days=3)
 """How long before a panel approves by itself its owner is warned; at most half of the time."""
-LEASE = timedelta(minutes=5)
+LEASE_TIME = timedelta(minutes=5)
 """Far above the time of all calls of a batch: after it no process is sending any more."""
-REASON_LENGTH = 100
+MAX_REASON_CHARS = 100
 """Prolific's minimum for a rejection."""
 IDS_DELETED = "The panel's ids were deleted."
 State, Kind = Payment.State, Payment.Kind
 
 
-class _Claimed(NamedTuple):
+class _ClaimedPayment(NamedTuple):
     """A payment that this process has claimed, with the bonus to request from the panel."""
 
     payment: Payment
     bonus: Bonus
 
 
-def api_of(campaign: Campaign) -> Api | None:
+def build_api(campaign: Campaign) -> Api | None:
     """Return the API client of the campaign's panel.
 
     None without a token that the site's key can decrypt.
@@ -81,9 +86,9 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
     that no bonus is planned twice. Raises Refused.
     """
     locked = lock_owned(campaign, actor)
-    places_in_payment = in_payment(locked)
+    places_in_payment = find_places_in_payment(locked)
     planned = []
-    for row in rows_of(locked):
+    for row in list_place_rows(locked):
         place = row.place
         # Without its id the panel cannot be asked to pay somebody.
         can_be_paid = bool(place.sealed_id) and place.pk not in places_in_payment
@@ -115,9 +120,9 @@ def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "")
     # An approval would pay the whole, as panels approve all or nothing.
     if campaign.pays_parts_as_bonus and place.part_pay is not None:
         raise Refused(_("This person gets a part of the pay, as a bonus."), code="part")
-    if not approve and len(reason) < REASON_LENGTH:
+    if not approve and len(reason) < MAX_REASON_CHARS:
         message = _("Give a reason of at least %(n)d characters; the person reads it.")
-        raise Invalid(message % {"n": REASON_LENGTH}, field="reason")
+        raise Invalid(message % {"n": MAX_REASON_CHARS}, field="reason")
     kind = Kind.APPROVE if approve else Kind.REJECT
     try:
         # A transaction of its own: the outer one must survive the violated constraint.
@@ -148,9 +153,9 @@ def _warn_owners(campaign: Campaign) -> int:
 
     Return how many submissions the email lists; if 0, none is sent.
     """
-    now, after = timezone.now(), campaign.approves_after or WARNING
-    near = awaiting(campaign).filter(
-        warned_at=None, submitted_at__lte=now - after + min(WARNING, after / 2)
+    now, after = timezone.now(), campaign.approves_after or WARN_BEFORE
+    near = select_awaiting_places(campaign).filter(
+        warned_at=None, submitted_at__lte=now - after + min(WARN_BEFORE, after / 2)
     )
     first = near.aggregate(first=Min("submitted_at"))["first"]
     if first is None:
@@ -180,7 +185,7 @@ def _warn_owners(campaign: Campaign) -> int:
 
 
 @transaction.atomic
-def resolve(*, payment: Payment, actor: User, is_paid: bool) -> None:
+def resolve_payment(*, payment: Payment, actor: User, is_paid: bool) -> None:
     """Store the owner's answer about the outcome of an unclear payment.
 
     is_paid: whether the money was paid, as the owner saw at the panel. Locks the campaign
@@ -207,12 +212,12 @@ def send_payments(*, campaign: Campaign) -> int:
     Takes no lock, because no call may run in a transaction. Several processes may run this at once:
     each payment is claimed by a conditional update, which succeeds in only one of them.
     """
-    api = api_of(campaign)
+    api = build_api(campaign)
     if api is None:
         return 0
     ended = _resume(campaign, api)
-    decisions = _open_payments(campaign).filter(state=State.PLANNED).exclude(kind=Kind.BONUS)
-    for payment in decisions[:BATCH]:
+    decisions = _select_open_payments(campaign).filter(state=State.PLANNED).exclude(kind=Kind.BONUS)
+    for payment in decisions[:BATCH_SIZE]:
         ended += _send_decision(api, payment)
     return ended + _send_bonuses(campaign, api)
 
@@ -223,7 +228,7 @@ def _resume(campaign: Campaign, api: Api) -> int:
     PREPARED ones moved no money and are planned again. SENT ones may have moved money, so
     their outcome is looked up.
     """
-    abandoned = _open_payments(campaign).filter(sent_at__lte=timezone.now() - LEASE)
+    abandoned = _select_open_payments(campaign).filter(sent_at__lte=timezone.now() - LEASE_TIME)
     # One update for all rows: what another process has claimed by then is not PREPARED any more.
     abandoned.filter(state=State.PREPARED).update(state=State.PLANNED, prepared="")
     ended = 0
@@ -237,7 +242,7 @@ def _send_decision(api: Api, payment: Payment) -> bool:
 
     Idempotent at the panel.
     """
-    arrival = ids_of(payment.place)
+    arrival = decrypt_panel_ids(payment.place)
     if arrival is None:
         return _end_refused(payment, IDS_DELETED)
     if not _claim(payment, State.PLANNED, State.SENT):
@@ -260,9 +265,9 @@ def _send_bonuses(campaign: Campaign, api: Api) -> int:
     """
     ended = 0
     batch = []
-    planned = _open_payments(campaign).filter(state=State.PLANNED, kind=Kind.BONUS)
-    for payment in planned[:BATCH]:
-        arrival = ids_of(payment.place)
+    planned = _select_open_payments(campaign).filter(state=State.PLANNED, kind=Kind.BONUS)
+    for payment in planned[:BATCH_SIZE]:
+        arrival = decrypt_panel_ids(payment.place)
         if arrival is None:
             ended += _end_refused(payment, IDS_DELETED)
             continue
@@ -275,13 +280,13 @@ def _send_bonuses(campaign: Campaign, api: Api) -> int:
             # Nothing was sent. What is PREPARED already is resumed once its lease has ended.
             return ended
         if _claim(payment, State.PLANNED, State.PREPARED, before=paid_before):
-            batch.append(_Claimed(payment, Bonus(arrival, payment.amount, str(payment.key))))
+            batch.append(_ClaimedPayment(payment, Bonus(arrival, payment.amount, str(payment.key))))
     if batch:
         ended += _pay_batch(api, batch)
     return ended
 
 
-def _pay_batch(api: Api, batch: Sequence[_Claimed]) -> int:
+def _pay_batch(api: Api, batch: Sequence[_ClaimedPayment]) -> int:
     """Prepare the PREPARED payments of a batch at the panel and pay them; return how many ended.
 
     1. Prepare them at the panel as one payment.
@@ -310,7 +315,7 @@ def _pay_batch(api: Api, batch: Sequence[_Claimed]) -> int:
     return sum(_pay_group(api, prepared, [claimed]) for claimed in sent)
 
 
-def _pay_group(api: Api, prepared: str, group: Sequence[_Claimed]) -> int:
+def _pay_group(api: Api, prepared: str, group: Sequence[_ClaimedPayment]) -> int:
     """Pay SENT payments in one call to the panel; return how many ended.
 
     If the panel's answer is inconclusive, looks up the outcome of each.
@@ -330,7 +335,7 @@ def _read_back(api: Api, payment: Payment, *, is_last: bool = False) -> bool:
     A panel may list a payment with a delay. is_last: whether a payment that is not listed
     now is set to UNCLEAR.
     """
-    arrival = ids_of(payment.place)
+    arrival = decrypt_panel_ids(payment.place)
     if arrival is None:
         return _end_unclear(payment, IDS_DELETED)
     try:
@@ -394,7 +399,7 @@ def _plan_again(payment: Payment) -> None:
     claimed.update(state=State.PLANNED, prepared="")
 
 
-def _plan_all_again(batch: Iterable[_Claimed]) -> None:
+def _plan_all_again(batch: Iterable[_ClaimedPayment]) -> None:
     """Return all payments of a batch to PLANNED, as `_plan_again` does."""
     for claimed in batch:
         _plan_again(claimed.payment)
@@ -434,7 +439,7 @@ def _end_refused(payment: Payment, reason: str) -> bool:
     return bool(unchanged.update(state=State.REFUSED, said=reason[:500]))
 
 
-def _end_all_refused(batch: Iterable[_Claimed], reason: str) -> int:
+def _end_all_refused(batch: Iterable[_ClaimedPayment], reason: str) -> int:
     """End all payments of a batch as rejected; return how many ended."""
     return sum(_end_refused(claimed.payment, reason) for claimed in batch)
 
@@ -449,7 +454,7 @@ def _end_unclear(payment: Payment, reason: str) -> bool:
     return bool(sent.update(state=State.UNCLEAR, said=reason[:500]))
 
 
-def _open_payments(campaign: Campaign) -> QuerySet[Payment]:
+def _select_open_payments(campaign: Campaign) -> QuerySet[Payment]:
     """Return the campaign's payments that are unfinished or unclear."""
     states = (State.PLANNED, State.PREPARED, State.SENT, State.UNCLEAR)
     rows = Payment.objects.filter(place__campaign=campaign, state__in=states)

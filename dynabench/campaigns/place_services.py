@@ -22,8 +22,8 @@ from core.data.encryption import encrypt
 from core.data.rows import changed_fields
 from core.errors import Refused
 from dynabench.campaigns.models import (
-    GOING,
-    WORKING,
+    ACTIVE_STATES,
+    WORKING_STATES,
     Campaign,
     ConsentText,
     LedgerRow,
@@ -31,15 +31,15 @@ from dynabench.campaigns.models import (
     Qualification,
 )
 from dynabench.campaigns.selectors import (
-    OWED,
-    RESERVED,
-    TAKEN,
-    Done,
-    done_of,
-    ids_of,
+    OWED_KINDS,
+    RESERVED_STATES,
+    TAKEN_STATES,
+    DoneWork,
+    are_rounds_over,
+    calculate_pay,
+    count_done_work,
+    decrypt_panel_ids,
     may_submit,
-    pay_of,
-    rounds_are_over,
 )
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.work_left import offer_next_work
@@ -49,7 +49,7 @@ MOST_CROWD, LEAST_CROWD = 0.2, 2
 """The maximum share of the places for people from one address; this many they may always have."""
 CROWD_SECONDS = 7 * 86_400
 """How long a place counts for its address."""
-ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
+ROLE_OF_KIND = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
 LAST_LOOK = timedelta(minutes=5)
 """How long before somebody who is late loses their place the site checks whether work is left."""
 State = Place.State
@@ -59,14 +59,14 @@ class NoPlace(Refused):
     """Raised when an arriving person cannot take part; `code` says why."""
 
 
-def lock(campaign_id: int) -> Campaign:
+def lock_campaign(campaign_id: int) -> Campaign:
     """Lock the campaign until the transaction ends, and return it."""
     rows = Campaign.objects.select_related("task")
     # no_key: inserting a place, which refers to the campaign, need not wait for the lock.
     return rows.select_for_update(of=("self",), no_key=True).get(pk=campaign_id)
 
 
-def id_hash(campaign: Campaign, panel_id: str, secret: str = "") -> str:
+def hash_panel_id(campaign: Campaign, panel_id: str, secret: str = "") -> str:
     """Return a keyed hash that identifies a panel's participant without revealing the id.
 
     The same in all campaigns of Prolific or Mechanical Turk. Other panels may use the same ids for
@@ -80,27 +80,27 @@ def id_hash(campaign: Campaign, panel_id: str, secret: str = "") -> str:
     return hashed.hexdigest()
 
 
-def _hashes(campaign: Campaign, panel_id: str) -> list[str]:
+def _hash_with_all_keys(campaign: Campaign, panel_id: str) -> list[str]:
     """Return the hashes of a panel id with the current key and with former ones.
 
     `renew_hashes` may not have replaced those of former keys yet.
     """
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return [id_hash(campaign, panel_id, key) for key in keys]
+    return [hash_panel_id(campaign, panel_id, key) for key in keys]
 
 
 def renew_hashes() -> None:
     """Rehash the stored panel ids with the current key. No lock, one update each."""
     for place in Place.objects.exclude(sealed_id="").select_related("campaign").iterator():
-        if arrival := ids_of(place):
-            hashed = id_hash(place.campaign, arrival.id)
+        if arrival := decrypt_panel_ids(place):
+            hashed = hash_panel_id(place.campaign, arrival.id)
             # Not where the hash was deleted meanwhile, as the person's ids are no longer kept.
             Place.objects.filter(pk=place.pk).exclude(id_hash="").update(id_hash=hashed)
 
 
-def known_place(campaign: Campaign, arrival: Arrival) -> Place | None:
+def find_known_place(campaign: Campaign, arrival: Arrival) -> Place | None:
     """Return the place of a panel participant who already consented; None for a newcomer."""
-    places = campaign.all_places.filter(id_hash__in=_hashes(campaign, arrival.id))
+    places = campaign.all_places.filter(id_hash__in=_hash_with_all_keys(campaign, arrival.id))
     return places.select_related("annotator__user").first()
 
 
@@ -120,7 +120,7 @@ def _free_expired(campaign: Campaign) -> None:
     over.filter(state=State.WORKING).update(state=State.LAPSED)
     for place in over.filter(state=State.LAPSED, expires_at__lte=now - campaign.late):
         place.campaign = campaign
-        done = done_of(place)
+        done = count_done_work(place)
         if may_submit(place, done):
             _end_work(place, done)
         else:
@@ -130,7 +130,7 @@ def _free_expired(campaign: Campaign) -> None:
 @transaction.atomic
 def free_places(*, campaign: Campaign) -> None:
     """Free the expired places and update whether the campaign is full. Locks the campaign."""
-    locked = lock(campaign.pk)
+    locked = lock_campaign(campaign.pk)
     _free_expired(locked)
     _set_full(locked)
 
@@ -140,7 +140,7 @@ def check_open(campaign: Campaign) -> None:
     now = timezone.now()
     if campaign.state not in (Campaign.State.OPEN, Campaign.State.FULL):
         raise NoPlace(_("This study takes nobody at present."), code=campaign.state)
-    if rounds_are_over(campaign):
+    if are_rounds_over(campaign):
         raise NoPlace(_("This study is over."), code="closed")
     if campaign.opens_at and now < campaign.opens_at:
         raise NoPlace(_("This study has not begun yet."), code="early")
@@ -162,22 +162,22 @@ def check_place(*, campaign: Campaign) -> None:
             raise NoPlace(_("All places are taken."), code="full")
 
 
-def reserved(campaign: Campaign, more: int = 0) -> int:
+def calculate_reserved_cost(campaign: Campaign, more: int = 0) -> int:
     """Return the maximum cost of the current participants and of `more` others.
 
     Includes what is owed to former participants.
     """
-    people = campaign.all_places.filter(state__in=RESERVED).count() + more
-    others = LedgerRow.objects.filter(place__campaign=campaign, kind__in=OWED)
-    owed = others.exclude(place__state__in=RESERVED).aggregate(sum=Sum("amount"))["sum"] or 0
+    people = campaign.all_places.filter(state__in=RESERVED_STATES).count() + more
+    others = LedgerRow.objects.filter(place__campaign=campaign, kind__in=OWED_KINDS)
+    owed = others.exclude(place__state__in=RESERVED_STATES).aggregate(sum=Sum("amount"))["sum"] or 0
     return campaign.pay.reserved(people, campaign.written, owed)
 
 
 def _has_place(campaign: Campaign) -> bool:
     """Return whether a place is free and the budget allows one more person."""
-    if campaign.all_places.filter(state__in=TAKEN).count() >= campaign.places:
+    if campaign.all_places.filter(state__in=TAKEN_STATES).count() >= campaign.places:
         return False
-    return campaign.budget is None or reserved(campaign, more=1) <= campaign.budget
+    return campaign.budget is None or calculate_reserved_cost(campaign, more=1) <= campaign.budget
 
 
 def _set_full(campaign: Campaign) -> None:
@@ -215,14 +215,14 @@ def take_place(
     Raises NoPlace; Refused if there is a newer consent text, and as `check_qualified` and
     `_check_free`.
     """
-    locked = lock(campaign.pk)
+    locked = lock_campaign(campaign.pk)
     if locked.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
     # Panels name a person by an id, this site by an account.
     hashes: list[str] = []
     is_theirs = Q(annotator__user=user)
     if arrival:
-        hashes = _hashes(locked, arrival.id)
+        hashes = _hash_with_all_keys(locked, arrival.id)
         is_theirs = Q(id_hash__in=hashes)
     earlier_place = locked.all_places.filter(is_theirs).first()
     if earlier_place:
@@ -232,7 +232,7 @@ def take_place(
     # Accounts and invitations are one person's each, so their addresses don't matter.
     crowd = Crowd(locked, address if locked.way_in.panel else "")
     crowd.check()
-    person = annotator_of(user) if user else _panel_person(locked, hashes)
+    person = annotator_of(user) if user else _find_or_create_person(locked, hashes)
     # After the person is known, and before anything is stored of them in this campaign.
     check_qualified(locked, person)
     had_place = person.places.exists()
@@ -240,7 +240,7 @@ def take_place(
     place, secret = _store_place(locked, person, consent, arrival)
     crowd.add(place)
     # Members keep the role that they have.
-    role = {"role": ROLES[locked.kind]}
+    role = {"role": ROLE_OF_KIND[locked.kind]}
     TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
     _set_full(locked)
     return place, "" if had_place else secret
@@ -256,12 +256,14 @@ class Crowd:
 
     def __init__(self, campaign: Campaign, address: str) -> None:
         """Read the places taken from the address. address: "" disables the limit."""
-        network = _network(address)
+        network = _find_network(address)
         self._key = ""
         if network:
             seed = f"{campaign.pk} {network}"
             self._key = f"crowd-{salted_hmac('campaigns.crowd', seed).hexdigest()}"
-        self._places = campaign.all_places.filter(pk__in=cache.get(self._key, ()), state__in=GOING)
+        self._places = campaign.all_places.filter(
+            pk__in=cache.get(self._key, ()), state__in=ACTIVE_STATES
+        )
         self._most = max(LEAST_CROWD, int(campaign.places * MOST_CROWD))
 
     def check(self) -> None:
@@ -280,7 +282,7 @@ class Crowd:
             cache.set(self._key, pks, CROWD_SECONDS)
 
 
-def _network(address: str) -> str:
+def _find_network(address: str) -> str:
     """Return the network of one customer: an IPv4 address or an IPv6 /64; "" if private."""
     ip = ip_address(address or "::")
     # A server that listens on IPv6 reports IPv4 clients by such addresses.
@@ -300,7 +302,7 @@ def _check_free(campaign: Campaign, person: Annotator) -> None:
     different rows. Raises Refused.
     """
     Annotator.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
-    going = person.places.filter(campaign__task=campaign.task, state__in=GOING)
+    going = person.places.filter(campaign__task=campaign.task, state__in=ACTIVE_STATES)
     if other := going.select_related("campaign").first():
         message = _(
             "You still take part in “%(name)s”. Submit your work there, or leave it, first."
@@ -319,20 +321,20 @@ def _store_place(
     place = Place.objects.create(
         campaign=campaign,
         annotator=person,
-        state=first_state(campaign, person),
+        state=choose_first_state(campaign, person),
         consent=consent,
         consented_at=now,
         # From the consent on, unless a test comes first, which moves it to its end.
         began_at=now,
         expires_at=now + timedelta(minutes=campaign.minutes),
-        id_hash=id_hash(campaign, arrival.id) if arrival else "",
+        id_hash=hash_panel_id(campaign, arrival.id) if arrival else "",
         sealed_id=encrypt(json.dumps(arrival._asdict())) if arrival else "",
         digest=digest_of(secret),
     )
     return place, secret
 
 
-def first_state(campaign: Campaign, person: Annotator, *, is_asked: bool = False) -> str:
+def choose_first_state(campaign: Campaign, person: Annotator, *, is_asked: bool = False) -> str:
     """Return the initial state of a person's place: TESTING or WORKING.
 
     TESTING if questions, a tour or a test that the person has not passed come first.
@@ -358,7 +360,7 @@ def check_qualified(campaign: Campaign, person: Annotator) -> None:
         raise Refused(message % {"task": campaign.requires.name}, code="qualification")
 
 
-def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
+def _find_or_create_person(campaign: Campaign, hashes: list[str]) -> Annotator:
     """Return the person with these hashes from another campaign, or a new one.
 
     A new person gets an account with an address that cannot receive email.
@@ -388,7 +390,7 @@ def agree_again(*, place: Place, consent: ConsentText) -> None:
 
 
 @transaction.atomic
-def come_in(*, user: User) -> None:
+def hide_earlier_work(*, user: User) -> None:
     """Hide earlier drafts and conversations from a person who signs in by a panel id.
 
     Somebody else may have guessed the id. Also deletes the list of their sessions, with IP
@@ -402,7 +404,7 @@ def come_in(*, user: User) -> None:
     current.update(draft={})
 
 
-def note_end_of_work(place: Place, done: Done) -> bool:
+def note_end_of_work(place: Place, done: DoneWork) -> bool:
     """Return whether the site has no work left for the person, and record it the first time.
 
     From then on they may submit what they have done. No lock, one update.
@@ -424,10 +426,10 @@ def note_ends_of_work(campaign: Campaign) -> None:
     """
     # Shortly before the end: looking for work is slow, and most people submit in time.
     late = timezone.now() - campaign.late + LAST_LOOK
-    going = campaign.all_places.filter(state__in=WORKING, ran_out_at=None)
+    going = campaign.all_places.filter(state__in=WORKING_STATES, ran_out_at=None)
     for place in going.filter(expires_at__lte=late).select_related("annotator__user"):
         place.campaign = campaign
-        done = done_of(place)
+        done = count_done_work(place)
         # Who has done nothing earns nothing, and who has done all needs no note.
         if done.amount and not done.is_enough:
             note_end_of_work(place, done)
@@ -441,19 +443,19 @@ def submit_place(*, place: Place) -> Place:
     Locks the campaign, so that the money stays reserved for them, then the place. Raises
     Refused while work is left to do.
     """
-    _free_expired(lock(place.campaign_id))
+    _free_expired(lock_campaign(place.campaign_id))
     # The place's lock keeps people from retracting an example while it is being paid.
     locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
-    if locked.state not in WORKING:
+    if locked.state not in WORKING_STATES:
         return locked
-    done = done_of(locked)
+    done = count_done_work(locked)
     if not may_submit(locked, done):
         raise Refused(_("Something is left to do."), code="unfinished")
     _end_work(locked, done)
     return locked
 
 
-def _end_work(place: Place, done: Done) -> None:
+def _end_work(place: Place, done: DoneWork) -> None:
     """Mark a place as submitted and enter its pay in the ledger.
 
     People who could not begin any work get the pay for the test.
@@ -463,7 +465,7 @@ def _end_work(place: Place, done: Done) -> None:
         changed_fields(place, {"state": State.SCREENED, "submitted_at": now})
         enter_in_ledger(place, LedgerRow.Kind.EARNED, campaign.pay_test, "test")
         return
-    pay = pay_of(place, done)
+    pay = calculate_pay(place, done)
     # null says that the whole was earned.
     part = None if pay == campaign.pay_task else pay
     changed_fields(place, {"state": State.SUBMITTED, "submitted_at": now, "part_pay": part})
@@ -479,11 +481,11 @@ def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:
 
 
 @transaction.atomic
-def give_back(*, place: Place) -> None:
+def give_back_place(*, place: Place) -> None:
     """End the place of a person who leaves early, so that it becomes free.
 
     No lock, one update.
     """
     # Not what was submitted in another tab since the page was opened.
-    unfinished = Place.objects.filter(pk=place.pk, state__in=GOING)
+    unfinished = Place.objects.filter(pk=place.pk, state__in=ACTIVE_STATES)
     unfinished.update(state=State.RETURNED, expires_at=timezone.now())

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from dynabench.campaigns.models import Campaign, Pause, Place
 from dynabench.campaigns.rules.own_rules import (
     MEASURES,
-    Broken,
-    Measured,
+    BrokenRule,
+    MeasuredValue,
     Rule,
-    broken,
+    find_broken_rules,
     read_rules,
 )
 from tasks.models import Task
@@ -21,11 +21,11 @@ from validation.rates.rates import Rate, Undefined, rate
 from validation.statistics.people import author_statistics, validator_statistics
 
 if TYPE_CHECKING:
-    from dynabench.campaigns.rules.evidence import Cast, Proposal
+    from dynabench.campaigns.rules.evidence import CastVote, Proposal
 
 
 @dataclass(frozen=True)
-class Look:
+class QualityConcern:
     """A participant whose work the owner should check: evidence and broken rules.
 
     answers: number of possible answers to an item.
@@ -33,7 +33,7 @@ class Look:
 
     place: Place
     proposal: "Proposal | None"
-    broken: Sequence[Broken]
+    broken: Sequence[BrokenRule]
     answers: int
     is_paused: bool
 
@@ -50,27 +50,27 @@ class Look:
         return evidence
 
 
-def possible_answers(task: Task) -> list[str]:
+def list_possible_answers(task: Task) -> list[str]:
     """Return the possible answers to an item: the task's labels, or the verdicts."""
     name = label_field(task.config)
     return list(task.config.component(name).values) if name else ["correct", "incorrect"]
 
 
-def looks_of(campaign: Campaign) -> list[Look]:
+def find_quality_concerns(campaign: Campaign) -> list[QualityConcern]:
     """Return the participants whom the evidence proposes or who break an owner's rule.
 
     Considers all their work in the task. Worst first; paused people last. Votes that flag
     an item or answer "cannot tell" are ignored for accuracy.
     """
-    from dynabench.campaigns.rules.evidence import proposals  # numpy: not in each web process
+    from dynabench.campaigns.rules.evidence import propose_judges  # numpy: not in each web process
 
-    answers = possible_answers(campaign.task)
+    answers = list_possible_answers(campaign.task)
     votes, gold = _read_votes(campaign.task, answers)
-    authors = _author_labels(campaign.task, answers)
+    authors = _read_author_labels(campaign.task, answers)
     proposal_of = {
-        proposal.judge: proposal for proposal in proposals(votes, gold, len(answers), authors)
+        proposal.judge: proposal for proposal in propose_judges(votes, gold, len(answers), authors)
     }
-    broken_by = _broken_rules(campaign, len(answers))
+    broken_by = _find_broken_rules(campaign, len(answers))
     named = proposal_of.keys() | broken_by.keys()
     # People of the task who take part in this campaign and have begun to work in it.
     places = campaign.all_places.filter(annotator__in=named).exclude(began_at=None)
@@ -79,7 +79,7 @@ def looks_of(campaign: Campaign) -> list[Look]:
         Pause.objects.filter(place__in=places, lifted_at=None).values_list("place", flat=True)
     )
     looks = [
-        Look(
+        QualityConcern(
             place,
             proposal_of.get(place.annotator_id),  # type: ignore[arg-type]
             broken_by.get(place.annotator_id, ()),  # type: ignore[arg-type]
@@ -92,21 +92,21 @@ def looks_of(campaign: Campaign) -> list[Look]:
     return sorted(looks, key=lambda look: (look.is_paused, look.evidence.get("accuracy") or 0))
 
 
-def _broken_rules(campaign: Campaign, answers: int) -> dict[int, Sequence[Broken]]:
+def _find_broken_rules(campaign: Campaign, answers: int) -> dict[int, Sequence[BrokenRule]]:
     """Return the owner's rules that each person's work breaks, by the person's id."""
     rules = read_rules(campaign.own_rules)
-    measures_of: dict[int, dict[str, Measured]] = defaultdict(dict)
+    measures_of: dict[int, dict[str, MeasuredValue]] = defaultdict(dict)
     for who, name, measured in _measure_people(campaign.task, rules):
         measures_of[who][name] = measured
-    broken_by: dict[int, Sequence[Broken]] = {}
+    broken_by: dict[int, Sequence[BrokenRule]] = {}
     for who, measures in measures_of.items():
-        broken_rules = broken(rules, measures, answers)
+        broken_rules = find_broken_rules(rules, measures, answers)
         if broken_rules:
             broken_by[who] = broken_rules
     return broken_by
 
 
-def _measure_people(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, str, Measured]]:
+def _measure_people(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, str, MeasuredValue]]:
     """Yield (person's id, measure's name, value) for each measure that the rules need."""
     measured_roles = {MEASURES[rule.measure].of for rule in rules}
     # Statistics of a whole task are slow, and most campaigns have no rules.
@@ -120,8 +120,10 @@ def _measure_people(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, st
                 "unclear": judge.cannot_tell,
                 "unread": judge.unread,
             }
-            yield from _shares(judge.annotator.pk, shares)
-            yield from _seconds(judge.annotator.pk, "judging", judge.median_seconds, judge.votes)
+            yield from _yield_shares(judge.annotator.pk, shares)
+            yield from _yield_seconds(
+                judge.annotator.pk, "judging", judge.median_seconds, judge.votes
+            )
     if "writers" in measured_roles:
         for writer in author_statistics(rounds):
             shares = {
@@ -129,31 +131,35 @@ def _measure_people(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, st
                 "pasted": writer.paste_share,
                 "refuted": writer.label_flip,
             }
-            yield from _shares(writer.annotator.pk, shares)
-            yield from _seconds(writer.annotator.pk, "writing", writer.median_seconds, writer.tries)
+            yield from _yield_shares(writer.annotator.pk, shares)
+            yield from _yield_seconds(
+                writer.annotator.pk, "writing", writer.median_seconds, writer.tries
+            )
 
 
-def _shares(who: int, shares: dict[str, Rate | Undefined]) -> Iterator[tuple[int, str, Measured]]:
+def _yield_shares(
+    who: int, shares: dict[str, Rate | Undefined]
+) -> Iterator[tuple[int, str, MeasuredValue]]:
     """Yield a person's defined shares with their intervals."""
     for name, share in shares.items():
         if isinstance(share, Rate):
-            yield who, name, Measured(share.value, share.low, share.high, share.n)
+            yield who, name, MeasuredValue(share.value, share.low, share.high, share.n)
 
 
-def _seconds(
+def _yield_seconds(
     who: int, what: str, median: float | Undefined, n: int
-) -> Iterator[tuple[int, str, Measured]]:
+) -> Iterator[tuple[int, str, MeasuredValue]]:
     """Yield a person's median time, which has no interval, unless it is undefined."""
     if not isinstance(median, Undefined):
-        yield who, f"{what}-seconds", Measured(median, median, median, n)
+        yield who, f"{what}-seconds", MeasuredValue(median, median, median, n)
 
 
-def _read_votes(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, int]]":
+def _read_votes(task: Task, answers: list[str]) -> "tuple[list[CastVote], dict[int, int]]":
     """Return all votes on the task's examples and gold, and the right answers of gold items.
 
     Answers are represented by their index in `answers`.
     """
-    from dynabench.campaigns.rules.evidence import Cast
+    from dynabench.campaigns.rules.evidence import CastVote
 
     # The rules know answers by number, whatever the task calls them.
     number = {answer: place for place, answer in enumerate(answers)}
@@ -169,7 +175,7 @@ def _read_votes(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, 
         for example, judge, label, verdict, at in rows:
             answer = label or verdict
             if answer in number:
-                cast.append(Cast(example, judge, number[answer], at.timestamp()))
+                cast.append(CastVote(example, judge, number[answer], at.timestamp()))
     gold_items = Gold.objects.filter(example__round__task=task)
     right = {}
     for example, label, verdict in gold_items.values_list("example", "label", "verdict"):
@@ -179,7 +185,7 @@ def _read_votes(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, 
     return cast, right
 
 
-def _author_labels(task: Task, answers: list[str]) -> dict[int, int]:
+def _read_author_labels(task: Task, answers: list[str]) -> dict[int, int]:
     """Return the index of the author's label, by the id of each judged example.
 
     Empty if the task's judges give verdicts.

@@ -10,12 +10,12 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from dynabench.campaigns.models import Campaign, Pause, Place
-from dynabench.campaigns.quality import looks_of
+from dynabench.campaigns.quality import find_quality_concerns
 from tasks.permissions import check_owner
 
 
 @transaction.atomic
-def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None:
+def pause_place(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None:
     """Pause a participant, who is shown the evidence and may appeal.
 
     actor: None if paused by the rule.
@@ -41,14 +41,14 @@ def pause_by_rule(*, campaign: Campaign) -> int:
         return 0
     paused = set(Pause.objects.filter(place__campaign=campaign).values_list("place", flat=True))
     # Somebody whose pause the owner has lifted is not paused again by the same evidence.
-    new = [look for look in looks_of(campaign) if look.place.pk not in paused]
+    new = [look for look in find_quality_concerns(campaign) if look.place.pk not in paused]
     for look in new:
-        pause(place=look.place, actor=None, evidence=look.evidence)
+        pause_place(place=look.place, actor=None, evidence=look.evidence)
     return len(new)
 
 
 @transaction.atomic
-def appeal(*, place: Place, text: str) -> None:
+def submit_appeal(*, place: Place, text: str) -> None:
     """Store a participant's appeal against their pause, once per pause.
 
     No lock, one update. Raises Refused.

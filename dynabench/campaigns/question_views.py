@@ -15,10 +15,10 @@ from core.text.words import with_lf
 from core.web.refusals import as_form_error
 from dynabench.campaigns.own_views import find_campaign
 from dynabench.campaigns.rules.question_rows import (
-    CHOOSING,
+    CHOICE_KINDS,
     Row,
-    question_rows_of,
-    questionnaire_text,
+    format_questionnaire,
+    parse_question_rows,
 )
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.services import change_questions
@@ -75,9 +75,9 @@ class QuestionForm(forms.Form):
         values: dict[str, Any] = super().clean() or {}
         if not values.get("words"):
             return values
-        if values.get("kind") in CHOOSING and len(values.get("choices", ())) < 2:
+        if values.get("kind") in CHOICE_KINDS and len(values.get("choices", ())) < 2:
             self.add_error("choices", gettext("Enter at least two choices, one a line."))
-        if values.get("is_about") and values.get("kind") not in (*CHOOSING, None):
+        if values.get("is_about") and values.get("kind") not in (*CHOICE_KINDS, None):
             message = gettext("Questions about the person need choices, so that groups are alike.")
             self.add_error("kind", message)
         return values
@@ -96,17 +96,17 @@ QUESTIONS = forms.formset_factory(QuestionForm, extra=2, max_num=MOST, validate_
 def questions(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show and save the questions as rows of a form, with two empty rows for more."""
     campaign = find_campaign(request, code, slug)
-    stored_rows = question_rows_of(campaign.questions)
+    stored_rows = parse_question_rows(campaign.questions)
     values: dict[str, Any] = {"task": campaign.task, "campaign": campaign, "is_yaml": False}
     if stored_rows is None:
         # Rows cannot say what this YAML says: the page refers to the text field.
         return render(request, "own/campaign_questions.html", values | {"is_yaml": True})
     posted = request.POST if request.method == "POST" else None
-    initial = [_initial(row) for row in stored_rows]
+    initial = [_build_initial(row) for row in stored_rows]
     rows = QUESTIONS(posted, initial=initial, prefix="questions", form_kwargs=_UNMARKED)
     if rows.is_valid():
         # Rows without words are left out, which is how a question is removed.
-        text = questionnaire_text(filter(None, (form.row for form in rows.forms)))
+        text = format_questionnaire(filter(None, (form.row for form in rows.forms)))
         with as_form_error(rows.forms[0], ConfigError):
             read_questionnaire(text)
             change_questions(campaign=campaign, actor=person(request), text=text)
@@ -120,6 +120,6 @@ _UNMARKED = {"use_required_attribute": False}
 """An empty row is left out, so that browsers must not demand its fields."""
 
 
-def _initial(row: Row) -> dict[str, Any]:
+def _build_initial(row: Row) -> dict[str, Any]:
     """Return a question's values as initial values of its form."""
     return {**vars(row), "choices": "\n".join(row.choices)}

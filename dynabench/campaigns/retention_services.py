@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from core.data.rows import delete_some
 from core.periodic import daily
-from dynabench.campaigns.invitations import DAYS
+from dynabench.campaigns.invitations import VALID_DAYS
 from dynabench.campaigns.models import Campaign, Invited, Pause, Place
 
-MOST = 100_000
+MAX_DELETED_ROWS = 100_000
 """Rows of a kind that one run deletes."""
 
 
-def old_ids() -> QuerySet[Place]:
+def select_expired_ids() -> QuerySet[Place]:
     """Return the places whose panel ids have passed the campaign's retention period.
 
     The period starts when an owner closes the campaign, or else at its scheduled end.
@@ -29,15 +29,15 @@ def old_ids() -> QuerySet[Place]:
     return Place.objects.filter(campaign__in=over).exclude(id_hash="", sealed_id="")
 
 
-def old_pauses() -> QuerySet[Pause]:
+def select_expired_pauses() -> QuerySet[Pause]:
     """Return the pauses, with their appeals, that ended before the retention period."""
     before = timezone.now() - timedelta(days=settings.RETENTION_APPEAL_DAYS)
     return Pause.objects.filter(lifted_at__lte=before)
 
 
-def old_invitations() -> QuerySet[Invited]:
+def select_expired_invitations() -> QuerySet[Invited]:
     """Return the expired invitations of account holders."""
-    return Invited.objects.filter(made_at__lte=timezone.now() - timedelta(days=DAYS))
+    return Invited.objects.filter(made_at__lte=timezone.now() - timedelta(days=VALID_DAYS))
 
 
 @daily(
@@ -49,6 +49,8 @@ def apply_retention() -> int:
 
     No lock, one update each.
     """
-    emptied = old_ids().update(id_hash="", sealed_id="")
-    ended = delete_some(old_pauses(), MOST) + delete_some(old_invitations(), MOST)
+    emptied = select_expired_ids().update(id_hash="", sealed_id="")
+    ended = delete_some(select_expired_pauses(), MAX_DELETED_ROWS) + delete_some(
+        select_expired_invitations(), MAX_DELETED_ROWS
+    )
     return emptied + ended

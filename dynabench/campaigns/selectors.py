@@ -10,25 +10,29 @@ from django.db.models.functions import Coalesce
 
 from annotation.models import Example
 from core.data.encryption import Unreadable, decrypt
-from dynabench.campaigns.findings.costs import cost_parts
-from dynabench.campaigns.models import GOING, Campaign, LedgerRow, Payment, Place
-from dynabench.campaigns.rules.cost import Parts, in_the_end
-from dynabench.campaigns.rules.pay import part_of, people_left, per_hour
+from dynabench.campaigns.findings.costs import calculate_cost_parts
+from dynabench.campaigns.models import ACTIVE_STATES, Campaign, LedgerRow, Payment, Place
+from dynabench.campaigns.rules.cost import Parts, extrapolate_to_end
+from dynabench.campaigns.rules.pay import (
+    calculate_median_hourly_pay,
+    count_affordable_people,
+    prorate,
+)
 from dynabench.campaigns.ways.panels import Arrival
 from leaderboard.models import Battle
 from tasks.models import Round
 from validation.models import Consensus, GoldAnswer, Validation
 
-OWED = ("earned", "accepted", "bonus")
+OWED_KINDS = ("earned", "accepted", "bonus")
 """Kinds of ledger rows that say what somebody is owed."""
-TAKEN = ("testing", "working", "submitted", "approved", "rejected")
+TAKEN_STATES = ("testing", "working", "submitted", "approved", "rejected")
 """States of a place that nobody else can take."""
-RESERVED = (*TAKEN, "lapsed")
+RESERVED_STATES = (*TAKEN_STATES, "lapsed")
 """States of a place whose money is reserved: people who are out of time may still submit."""
 
 
 @dataclass(frozen=True)
-class Done:
+class DoneWork:
     """The amount of each kind of work that a person has done for a campaign.
 
     each: required amount per kind. has_code: whether people who finish get a code for the
@@ -69,7 +73,7 @@ class Done:
         return self.each * len(self.parts)
 
 
-def ids_of(place: Place) -> Arrival | None:
+def decrypt_panel_ids(place: Place) -> Arrival | None:
     """Return a participant's panel ids; None if there are none, or no longer."""
     try:
         return Arrival(**json.loads(decrypt(place.sealed_id) or "null"))
@@ -77,7 +81,7 @@ def ids_of(place: Place) -> Arrival | None:
         return None
 
 
-def in_rounds(campaign: Campaign, path: str) -> Q:
+def build_round_filter(campaign: Campaign, path: str) -> Q:
     """Return the condition that rows belong to the campaign's rounds. One query.
 
     If the campaign chose none, all rounds of its task. path: lookup from the rows to their
@@ -87,7 +91,7 @@ def in_rounds(campaign: Campaign, path: str) -> Q:
     return Q(**{f"{path}__in": chosen}) if chosen else Q(**{f"{path}__task": campaign.task_id})
 
 
-def rounds_are_over(campaign: Campaign) -> bool:
+def are_rounds_over(campaign: Campaign) -> bool:
     """Return whether the campaign chose rounds and none of them offers work. One query."""
     over = [Round.State.RELEASED]
     if campaign.kind == "write":
@@ -97,30 +101,30 @@ def rounds_are_over(campaign: Campaign) -> bool:
     return bool(chosen) and all(state in over for state in chosen)
 
 
-def may_submit(place: Place, done: Done) -> bool:
+def may_submit(place: Place, done: DoneWork) -> bool:
     """Return whether the work is done or cannot continue.
 
     It cannot if work ran out, or if the rounds are over and the person had begun.
     """
     # Nobody is paid for a round that had ended before they began.
     has_begun = done.amount > 0
-    over = place.ran_out_at is not None or (has_begun and rounds_are_over(place.campaign))
+    over = place.ran_out_at is not None or (has_begun and are_rounds_over(place.campaign))
     return done.is_enough or over
 
 
-def pay_of(place: Place, done: Done) -> int:
+def calculate_pay(place: Place, done: DoneWork) -> int:
     """Return what a person who submits now earns for the task.
 
     The full pay if all is done or the rounds ended early; if work ran out, the pay for the
     part that is done.
     """
     campaign = place.campaign
-    if done.is_enough or (done.amount and rounds_are_over(campaign)):
+    if done.is_enough or (done.amount and are_rounds_over(campaign)):
         return campaign.pay_task
-    return part_of(campaign.pay_task, done.amount, done.asked)
+    return prorate(campaign.pay_task, done.amount, done.asked)
 
 
-def awaiting(campaign: Campaign) -> QuerySet[Place]:
+def select_awaiting_places(campaign: Campaign) -> QuerySet[Place]:
     """Return the places that await the owner's decision.
 
     Partial work that is paid by a bonus does not.
@@ -129,40 +133,40 @@ def awaiting(campaign: Campaign) -> QuerySet[Place]:
     return rows.filter(part_pay=None) if campaign.pays_parts_as_bonus else rows
 
 
-def written_by(place: Place) -> QuerySet[Example]:
+def select_written_examples(place: Place) -> QuerySet[Example]:
     """Return the examples written for a place, without retracted ones."""
     return Example.objects.filter(
-        in_rounds(place.campaign, "round"),
+        build_round_filter(place.campaign, "round"),
         annotator=place.annotator_id,
         created_at__gte=place.began_at,
         retracted_at=None,
     )
 
 
-def done_of(place: Place) -> Done:
+def count_done_work(place: Place) -> DoneWork:
     """Return the work done for a place; answers to gold items of any round count as judged."""
     campaign = place.campaign
     done = {}
     if campaign.kind in ("write", "both"):
-        done["written"] = written_by(place).count()
+        done["written"] = select_written_examples(place).count()
     if campaign.kind in ("judge", "both"):
         own = Q(validator=place.annotator_id, created_at__gte=place.began_at)
-        votes = Validation.objects.filter(own, in_rounds(campaign, "example__round"))
+        votes = Validation.objects.filter(own, build_round_filter(campaign, "example__round"))
         gold = GoldAnswer.objects.filter(own, gold__example__round__task=campaign.task_id)
         done["judged"] = votes.count() + gold.count()
     if campaign.kind == "arena":
         voted = Battle.objects.filter(task=campaign.task_id, voter=place.annotator_id)
         done["compared"] = voted.filter(began_at__gte=place.began_at).exclude(winner="").count()
-    return Done(campaign.kind, campaign.each, **done, has_code=bool(campaign.code_done))
+    return DoneWork(campaign.kind, campaign.each, **done, has_code=bool(campaign.code_done))
 
 
-def ledger_of(campaign: Campaign) -> QuerySet[LedgerRow]:
+def select_ledger_rows(campaign: Campaign) -> QuerySet[LedgerRow]:
     """Return all ledger rows of a campaign."""
     return LedgerRow.objects.filter(place__campaign=campaign).select_related("place__annotator")
 
 
 @dataclass(frozen=True)
-class Row:
+class PlaceRow:
     """A participant's place, with the sums of its ledger rows by kind."""
 
     place: Place
@@ -176,7 +180,7 @@ class Row:
     @property
     def earned(self) -> int:
         """Return all that was credited, paid or not."""
-        return sum(self.sums.get(kind, 0) for kind in OWED)
+        return sum(self.sums.get(kind, 0) for kind in OWED_KINDS)
 
     @property
     def has_submitted(self) -> bool:
@@ -192,25 +196,27 @@ class Row:
         return (place.submitted_at - place.began_at).total_seconds()
 
 
-def rows_of(campaign: Campaign) -> list[Row]:
+def list_place_rows(campaign: Campaign) -> list[PlaceRow]:
     """Return all places of the campaign's participants, with their ledger sums. Two queries."""
     sums: dict[int, dict[str, int]] = {}
     # Without the default order, which would add the primary key to the groups.
-    grouped = ledger_of(campaign).order_by().values("place", "kind").annotate(sum=Sum("amount"))
+    grouped = (
+        select_ledger_rows(campaign).order_by().values("place", "kind").annotate(sum=Sum("amount"))
+    )
     for group in grouped:
         sums.setdefault(group["place"], {})[group["kind"]] = group["sum"]
     places = campaign.all_places.exclude(annotator=None).select_related("annotator")
-    return [Row(place, sums.get(place.pk, {})) for place in places]
+    return [PlaceRow(place, sums.get(place.pk, {})) for place in places]
 
 
-def people_paid(campaign: Campaign, rows: Sequence[Row]) -> int | None:
+def count_payable_people(campaign: Campaign, rows: Sequence[PlaceRow]) -> int | None:
     """Return how many people the budget pays at the maximum each; None: unlimited."""
     # People who are in cost the maximum each; the others cost what they have earned.
-    others = sum(row.earned for row in rows if row.place.state not in RESERVED)
+    others = sum(row.earned for row in rows if row.place.state not in RESERVED_STATES)
     return campaign.pay.people(campaign.budget, campaign.written, others)
 
 
-def in_payment(campaign: Campaign) -> set[int]:
+def find_places_in_payment(campaign: Campaign) -> set[int]:
     """Return the ids of the places for which a payment by the panel may be under way."""
     over = (Payment.State.DONE, Payment.State.REFUSED)
     # An unclear payment may have been made, so its place is still in payment.
@@ -218,18 +224,22 @@ def in_payment(campaign: Campaign) -> set[int]:
     return set(rows.values_list("place", flat=True))
 
 
-def owed_outside(campaign: Campaign) -> list[Row]:
+def list_owed_outside(campaign: Campaign) -> list[PlaceRow]:
     """Return the people whom an owner may pay elsewhere without paying twice.
 
     If the panel is used through its API, the panel pays for approved work. Four queries.
     """
-    paid_by_panel = in_payment(campaign)
+    paid_by_panel = find_places_in_payment(campaign)
     if campaign.sealed_token:
-        paid_by_panel.update(awaiting(campaign).values_list("pk", flat=True))
-    return [row for row in rows_of(campaign) if row.owed > 0 and row.place.pk not in paid_by_panel]
+        paid_by_panel.update(select_awaiting_places(campaign).values_list("pk", flat=True))
+    return [
+        row
+        for row in list_place_rows(campaign)
+        if row.owed > 0 and row.place.pk not in paid_by_panel
+    ]
 
 
-def approval_due(campaign: Campaign) -> tuple[int, datetime] | None:
+def find_next_approval(campaign: Campaign) -> tuple[int, datetime] | None:
     """Return how many submissions await the owner, and when the panel approves the first.
 
     None if none waits or the panel does not approve automatically. At most one query.
@@ -237,14 +247,14 @@ def approval_due(campaign: Campaign) -> tuple[int, datetime] | None:
     after = campaign.approves_after
     if after is None:
         return None
-    waiting = awaiting(campaign).aggregate(n=Count("pk"), first=Min("submitted_at"))
+    waiting = select_awaiting_places(campaign).aggregate(n=Count("pk"), first=Min("submitted_at"))
     if not waiting["n"]:
         return None
     return waiting["n"], waiting["first"] + after
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CampaignNumbers:
     """The numbers of a campaign; money in the smallest unit, `cost` with fee and tax.
 
     `parts` and the fields after it cover all known costs, not only the participants' pay.
@@ -271,38 +281,38 @@ class Numbers:
         return Parts._make(None if part is None else round(part / n) for part in self.parts)
 
 
-def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
+def calculate_numbers(campaign: Campaign, rows: Sequence[PlaceRow]) -> CampaignNumbers:
     """Return the campaign's numbers: places, money, hourly pay and cost of fooling examples."""
     ended = sum(row.has_submitted for row in rows)
     earned = sum(row.earned for row in rows)
     cost = campaign.pay.with_costs(earned)
-    fooling = fooling_of(campaign).count()
-    parts = cost_parts(campaign, examples_of(campaign), cost)
-    left = people_left(campaign.pay, campaign.budget, earned, ended)
-    return Numbers(
-        taken=sum(row.place.state in TAKEN for row in rows),
+    fooling = select_fooling_decisions(campaign).count()
+    parts = calculate_cost_parts(campaign, select_campaign_examples(campaign), cost)
+    left = count_affordable_people(campaign.pay, campaign.budget, earned, ended)
+    return CampaignNumbers(
+        taken=sum(row.place.state in TAKEN_STATES for row in rows),
         submitted=ended,
         earned=earned,
         paid=sum(row.sums.get("paid", 0) for row in rows),
         cost=cost,
         # The median: one person who left the page open would distort a mean.
-        hourly=per_hour((row.earned, row.seconds) for row in rows),
+        hourly=calculate_median_hourly_pay((row.earned, row.seconds) for row in rows),
         people_left=left,
-        people_paid=people_paid(campaign, rows),
+        people_paid=count_payable_people(campaign, rows),
         fooling=fooling,
         parts=parts,
         cost_each=round(parts.known / fooling) if fooling else None,
-        cost_in_the_end=in_the_end(parts.known, ended, campaign.places, left),
-        fooling_in_the_end=in_the_end(fooling, ended, campaign.places, left),
+        cost_in_the_end=extrapolate_to_end(parts.known, ended, campaign.places, left),
+        fooling_in_the_end=extrapolate_to_end(fooling, ended, campaign.places, left),
     )
 
 
-def fooling_of(campaign: Campaign) -> QuerySet[Consensus]:
+def select_fooling_decisions(campaign: Campaign) -> QuerySet[Consensus]:
     """Return the decisions that verify a model's error on the campaign's examples."""
-    return decided_of(campaign).filter(is_validated_error=True)
+    return select_campaign_decisions(campaign).filter(is_validated_error=True)
 
 
-def examples_of(campaign: Campaign) -> QuerySet[Example]:
+def select_campaign_examples(campaign: Campaign) -> QuerySet[Example]:
     """Return what participants wrote between their consent and the end of their participation.
 
     Includes retracted examples. Later ones may belong to another campaign.
@@ -310,21 +320,21 @@ def examples_of(campaign: Campaign) -> QuerySet[Example]:
     # Who submitted did so at one time; for who left or ran out of time, the place ended then.
     ended = Coalesce("annotator__places__submitted_at", "annotator__places__expires_at")
     return Example.objects.filter(
-        Q(annotator__places__state__in=GOING) | Q(created_at__lte=ended),
-        in_rounds(campaign, "round"),
+        Q(annotator__places__state__in=ACTIVE_STATES) | Q(created_at__lte=ended),
+        build_round_filter(campaign, "round"),
         annotator__places__campaign=campaign,
         created_at__gte=F("annotator__places__began_at"),
     )
 
 
-def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
+def select_campaign_decisions(campaign: Campaign) -> QuerySet[Consensus]:
     """Return the decisions on the campaign's examples, except retracted and sent-back ones."""
     # An example that was sent back may still be corrected, so nothing is decided about it.
-    standing = examples_of(campaign).filter(retracted_at=None)
+    standing = select_campaign_examples(campaign).filter(retracted_at=None)
     return Consensus.objects.filter(example__in=standing, is_verified=True, is_sent_back=False)
 
 
-def payments_of(campaign: Campaign) -> QuerySet[Payment]:
+def select_unfinished_payments(campaign: Campaign) -> QuerySet[Payment]:
     """Return the payments that are not done, unclear ones first."""
     rows = Payment.objects.filter(place__campaign=campaign).exclude(state=Payment.State.DONE)
     return rows.select_related("place__annotator").order_by("-state", "pk")

@@ -16,18 +16,25 @@ from core.data.encryption import encrypt
 from core.data.rows import changed_fields
 from core.errors import Invalid, Refused
 from core.text.taken_names import checked_name
-from dynabench.campaigns.before.qualification_items import golds_of, items_needed
-from dynabench.campaigns.findings.coverage import novelty_of
+from dynabench.campaigns.before.qualification_items import count_needed_items, select_test_golds
+from dynabench.campaigns.findings.coverage import measure_novelty
 from dynabench.campaigns.invitations import mail_invitations
-from dynabench.campaigns.models import SUBMITTED, Campaign, ConsentText, Invited, LedgerRow, Place
-from dynabench.campaigns.place_services import lock, reserved
-from dynabench.campaigns.rules.pay import units
+from dynabench.campaigns.models import (
+    SUBMITTED_STATES,
+    Campaign,
+    ConsentText,
+    Invited,
+    LedgerRow,
+    Place,
+)
+from dynabench.campaigns.place_services import calculate_reserved_cost, lock_campaign
+from dynabench.campaigns.rules.pay import format_units
 from dynabench.campaigns.selectors import (
-    decided_of,
-    owed_outside,
-    people_paid,
-    rounds_are_over,
-    rows_of,
+    are_rounds_over,
+    count_payable_people,
+    list_owed_outside,
+    list_place_rows,
+    select_campaign_decisions,
 )
 from dynabench.campaigns.ways.registry import WAYS
 from tasks.mails import accepts_invitations
@@ -36,17 +43,26 @@ from tasks.permissions import check_approved, check_owner
 from validation.models import Consensus
 
 State = Campaign.State
-FROM = {
+ALLOWED_STATES_BEFORE = {
     State.OPEN: (State.DRAFT, State.PAUSED),
     State.PAUSED: (State.OPEN, State.FULL),
     State.CLOSED: (State.OPEN, State.FULL, State.PAUSED),
 }
 """From which states an owner brings a campaign into another one."""
-FIXED = ("kind", "way", "each", "currency", "pay_task", "pay_accepted", "pay_bonus", "pay_test")
+FIXED_FIELDS = (
+    "kind",
+    "way",
+    "each",
+    "currency",
+    "pay_task",
+    "pay_accepted",
+    "pay_bonus",
+    "pay_test",
+)
 """Fields that were promised to people: they stay once the campaign was open."""
-TESTS = {"test_items", "test_tries", "tour"}
+TEST_FIELDS = {"test_items", "test_tries", "tour"}
 """Fields on which the number of gold items that the test needs depends."""
-COSTS = {"budget", "fee_percent", "tax_percent"}
+COST_FIELDS = {"budget", "fee_percent", "tax_percent"}
 """Fields on which it depends whether the budget covers what is reserved."""
 
 
@@ -116,7 +132,7 @@ def change_campaign(
 
 def _check_promises(campaign: Campaign, plan: dict[str, Any]) -> None:
     """Check that a plan keeps the promises made to participants. Raises Invalid."""
-    for name in FIXED:
+    for name in FIXED_FIELDS:
         if plan[name] != getattr(campaign, name):
             message = _("This was promised to people. Make another campaign to change it.")
             raise Invalid(message, field=name)
@@ -129,10 +145,10 @@ def _check_changes(campaign: Campaign, changed: set[str]) -> None:
     """
     if changed & {"way", "completion_url"}:
         _check_address(campaign.way, campaign.completion_url)
-    if changed & TESTS and campaign.state in (State.OPEN, State.FULL):
+    if changed & TEST_FIELDS and campaign.state in (State.OPEN, State.FULL):
         _check_golds(campaign, "test_items")
-    if changed & COSTS and campaign.budget is not None:
-        least = reserved(campaign)
+    if changed & COST_FIELDS and campaign.budget is not None:
+        least = calculate_reserved_cost(campaign)
         if least > campaign.budget:
             message = _("%(least)d are reserved for people who take part. Choose no less.")
             raise Invalid(message % {"least": least}, field="budget")
@@ -188,7 +204,7 @@ def set_campaign_state(
     campaign. Raises Refused, Invalid.
     """
     locked = lock_owned(campaign, actor)
-    if locked.state not in FROM[State(state)]:
+    if locked.state not in ALLOWED_STATES_BEFORE[State(state)]:
         message = _("The campaign has changed since you opened this page. Look at it again.")
         raise Refused(message, code="state")
     if state == State.OPEN:
@@ -231,16 +247,23 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
         raise Invalid(_("Write an ethics statement first: Change."), field="ethics_name")
     if not (campaign.ethics_name or ethics_name.strip()):
         raise Invalid(_("Write your name under the ethics statement."), field="ethics_name")
-    if rounds_are_over(campaign):
+    if are_rounds_over(campaign):
         raise Invalid(_("The rounds are over. Choose others first: Change."), field="ethics_name")
     # Without the code people could not prove to the panel that they have finished.
     if campaign.way_in.needs_completion_code and not campaign.code_done:
         raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
     _check_golds(campaign, "ethics_name")
     _check_address(campaign.way, campaign.completion_url, "ethics_name")
-    if campaign.budget is not None and people_paid(campaign, rows_of(campaign)) == 0:
+    if (
+        campaign.budget is not None
+        and count_payable_people(campaign, list_place_rows(campaign)) == 0
+    ):
         each, code = campaign.pay.most(campaign.written), campaign.currency
-        words = {"each": units(each, code), "most": units(campaign.budget, code), "code": code}
+        words = {
+            "each": format_units(each, code),
+            "most": format_units(campaign.budget, code),
+            "code": code,
+        }
         message = _(
             "A person can cost %(each)s and the budget is %(most)s %(code)s: it pays nobody."
         )
@@ -249,8 +272,8 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
 
 def _check_golds(campaign: Campaign, field: str) -> None:
     """Check that the task has enough gold items for all tries of one person. Raises Invalid."""
-    needed = items_needed(campaign)
-    there = golds_of(campaign).count() if needed else 0
+    needed = count_needed_items(campaign)
+    there = select_test_golds(campaign).count() if needed else 0
     if there < needed:
         words = {"needed": needed, "there": there}
         message = _(
@@ -272,7 +295,7 @@ def _check_address(way: str, url: str, field: str = "completion_url") -> None:
 
 
 @transaction.atomic
-def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None:
+def invite_addresses(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None:
     """Invite each address: account holders on the site and by digest, others by email.
 
     The owner does not learn who has an account. Takes no lock. Inviting an account again
@@ -291,7 +314,7 @@ def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None
 
 
 @transaction.atomic
-def settle(*, campaign: Campaign) -> int:
+def credit_due_pay(*, campaign: Campaign) -> int:
     """Credit pay that is due by decisions on examples; return how many ledger rows were added.
 
     1. Find the verified errors whose bonus was not credited yet, and each one's share of
@@ -302,13 +325,13 @@ def settle(*, campaign: Campaign) -> int:
     Credits are permanent, even if a later decision differs. Locks the campaign, so that two
     processes do not count the same examples twice.
     """
-    campaign = lock(campaign.pk)
-    ended = campaign.all_places.filter(state__in=SUBMITTED)
+    campaign = lock_campaign(campaign.pk)
+    ended = campaign.all_places.filter(state__in=SUBMITTED_STATES)
     place_of = {place.annotator_id: place for place in ended}
     noted = LedgerRow.objects.filter(place__campaign=campaign)
     noted_keys = set(noted.values_list("place", "kind", "cause"))
     paid_counts = Counter(noted.filter(amount__gt=0).values_list("place", "kind"))
-    decisions = list(decided_of(campaign).select_related("example").order_by("pk"))
+    decisions = list(select_campaign_decisions(campaign).select_related("example").order_by("pk"))
     bonus_causes = {cause for _place, kind, cause in noted_keys if kind == "bonus"}
     # Only what was not noted yet is compared with other examples, which is slow.
     fresh = [
@@ -317,11 +340,11 @@ def settle(*, campaign: Campaign) -> int:
         if campaign.pay_bonus
         and decision.is_validated_error
         and decision.example.annotator_id in place_of
-        and _cause_of(decision) not in bonus_causes
+        and _build_cause(decision) not in bonus_causes
     ]
     shares = dict.fromkeys((decision.pk for decision in fresh), 1.0)
     if campaign.novel_bonus and fresh:
-        shares = novelty_of(campaign.task, fresh)
+        shares = measure_novelty(campaign.task, fresh)
     rows = []
     for decision in decisions:
         place = place_of.get(decision.example.annotator_id)
@@ -333,7 +356,7 @@ def settle(*, campaign: Campaign) -> int:
         if decision.pk in shares:
             # A bonus of 0 is noted, too, so that the example is not compared each minute.
             due["bonus"] = round(campaign.pay_bonus * shares[decision.pk])
-        cause = _cause_of(decision)
+        cause = _build_cause(decision)
         for kind, amount in due.items():
             is_at_limit = paid_counts[place.pk, kind] >= campaign.written
             if is_at_limit or (place.pk, kind, cause) in noted_keys:
@@ -345,13 +368,13 @@ def settle(*, campaign: Campaign) -> int:
     return len(rows)
 
 
-def _cause_of(decision: Consensus) -> str:
+def _build_cause(decision: Consensus) -> str:
     """Return the ledger's cause for the example of a decision."""
     return f"example {decision.example.uuid}"
 
 
 @transaction.atomic
-def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
+def record_external_payment(*, campaign: Campaign, actor: User, cause: str) -> int:
     """Record that everything owed now was paid outside the site; return to how many people.
 
     Excludes what the panel will pay. cause: the owner's reference, such as a bank's; each
@@ -365,7 +388,7 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
     currency = locked.currency
     rows = [
         LedgerRow(place=row.place, kind="paid", amount=row.owed, currency=currency, cause=cause)
-        for row in owed_outside(locked)
+        for row in list_owed_outside(locked)
     ]
     LedgerRow.objects.bulk_create(rows)
     log(actor, "campaign.paid", locked.task, campaign=locked.slug, people=len(rows))
@@ -384,7 +407,7 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
         raise Invalid(_("Give a reason; the person reads it."), field="reason")
     locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     # A rejection may be changed into an approval, but never the other way round.
-    if locked.state not in SUBMITTED:
+    if locked.state not in SUBMITTED_STATES:
         raise Refused(_("Nothing was submitted yet."), code="state")
     if locked.state == Place.State.APPROVED and not approve:
         raise Refused(_("This was approved, which cannot be taken back."), code="state")
@@ -398,6 +421,6 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
 
 def lock_owned(campaign: Campaign, actor: User) -> Campaign:
     """Lock the campaign and return it, if the actor owns its task. Raises Refused."""
-    locked = lock(campaign.pk)
+    locked = lock_campaign(campaign.pk)
     check_owner(actor, locked.task)
     return locked

@@ -18,20 +18,20 @@ from django.utils.deprecation import MiddlewareMixin
 from core.accounts.people import person
 from core.data.encryption import Unreadable, decrypt, encrypt
 from core.web.outages import api_error
-from dynabench.campaigns.doors import is_open
+from dynabench.campaigns.doors import may_open_page
 from dynabench.campaigns.models import Campaign, Place
-from dynabench.campaigns.place_services import come_in
+from dynabench.campaigns.place_services import hide_earlier_work
 from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
 from dynabench.middleware import policy
 
-COOKIE = "arrival"
-KEPT_SECONDS = 3600
-FRAMED = "campaign-framed"
-SLUG = "campaign"
-WORK = ("annotation:", "validation:", "leaderboard:battle")
+COOKIE_NAME = "arrival"
+COOKIE_SECONDS = 3600
+FRAME_KEY = "campaign-framed"
+SLUG_KEY = "campaign"
+WORK_PAGE_PREFIXES = ("annotation:", "validation:", "leaderboard:battle")
 # In SQL, as each request of somebody at work asks it: Django takes longer to build the query than
 # the database to answer it.
-PAUSE = """
+PAUSED_CAMPAIGN_SQL = """
 SELECT campaign.slug FROM campaigns_pause AS pause
   JOIN campaigns_place AS place ON place.id = pause.place_id
   JOIN campaigns_campaign AS campaign ON campaign.id = place.campaign_id
@@ -45,14 +45,14 @@ Morsel._reserved.setdefault("partitioned", "Partitioned")  # type: ignore[attr-d
 Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
 
 
-def keep_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -> None:
+def store_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -> None:
     """Store the arrival in an encrypted cookie; the site itself stores nothing."""
     arrived = {"campaign": campaign.pk, "arrival": list(arrival)}
     # Only below the campaign's pages, and for an hour: long enough to read and agree.
     response.set_cookie(
-        COOKIE,
+        COOKIE_NAME,
         encrypt(json.dumps(arrived)),
-        max_age=KEPT_SECONDS,
+        max_age=COOKIE_SECONDS,
         path=f"/c/{campaign.slug}/",
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
@@ -60,10 +60,10 @@ def keep_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -
     )
 
 
-def arrival_of(request: HttpRequest, campaign: Campaign) -> Arrival | None:
+def read_arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
     """Return the arrival from the browser's cookie for this campaign, or None."""
     try:
-        arrived = json.loads(decrypt(request.COOKIES.get(COOKIE, "")) or "{}")
+        arrived = json.loads(decrypt(request.COOKIES.get(COOKIE_NAME, "")) or "{}")
     except (Unreadable, ValueError):
         return None
     return Arrival(*arrived["arrival"]) if arrived.get("campaign") == campaign.pk else None
@@ -71,10 +71,10 @@ def arrival_of(request: HttpRequest, campaign: Campaign) -> Arrival | None:
 
 def forget_arrival(response: HttpResponse, campaign: Campaign) -> None:
     """Delete the arrival cookie."""
-    response.delete_cookie(COOKIE, path=f"/c/{campaign.slug}/")
+    response.delete_cookie(COOKIE_NAME, path=f"/c/{campaign.slug}/")
 
 
-def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
+def sign_in_participant(request: HttpRequest, place: Place, *, back: str = "") -> None:
     """Sign in the person who holds the place, and sign out anybody else in this browser.
 
     back: the host in whose frame they are, or empty. Their IP address is not stored.
@@ -87,11 +87,11 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
         logout(request)
     if not request.user.is_authenticated:
         login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-        come_in(user=user)
-    request.session[SLUG] = place.campaign.slug
+        hide_earlier_work(user=user)
+    request.session[SLUG_KEY] = place.campaign.slug
     request.is_narrow = is_of_panel(request)  # type: ignore[attr-defined]
     if back:
-        request.session[FRAMED] = back
+        request.session[FRAME_KEY] = back
 
 
 def is_of_panel(request: HttpRequest) -> bool:
@@ -115,13 +115,17 @@ class PanelPeople(MiddlewareMixin):
         # The status page is the same for everybody, so nothing is asked about the person.
         if match is None or match.view_name == "status" or not request.user.is_authenticated:
             return None
-        slug = request.session.get(SLUG)
+        slug = request.session.get(SLUG_KEY)
         code = kwargs.get("code")
-        if code and match.view_name.startswith(WORK) and (slug or request.method == "POST"):
+        if (
+            code
+            and match.view_name.startswith(WORK_PAGE_PREFIXES)
+            and (slug or request.method == "POST")
+        ):
             # People with an account may have signed in again, which ends the session that knew
             # their campaign, so every POST is looked up.
             with connection.cursor() as cursor:
-                cursor.execute(PAUSE, [request.user.pk, code])
+                cursor.execute(PAUSED_CAMPAIGN_SQL, [request.user.pk, code])
                 paused_in = cursor.fetchone()
             if paused_in:
                 return redirect("campaigns:progress", *paused_in)
@@ -129,7 +133,7 @@ class PanelPeople(MiddlewareMixin):
             return None
         # The layout shows such people no links to other pages.
         request.is_narrow = True  # type: ignore[attr-defined]
-        if is_open(match.view_name, kwargs, person(request)):
+        if may_open_page(match.view_name, kwargs, person(request)):
             return None
         if match.namespace == "v1":
             return api_error("study", "People of a panel work on the site's pages.", 403)
@@ -152,7 +156,7 @@ class Frames(MiddlewareMixin):
         is_framed = getattr(request, "is_framed", False)
         # Without this check every answer would read the session, and vary by its cookie.
         if session is not None and session.accessed:
-            is_framed = is_framed or FRAMED in session
+            is_framed = is_framed or FRAME_KEY in session
         if not is_framed:
             return response
         hosts = list(MTURK_HOSTS)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from dynabench.campaigns.rules.evidence import Cast, proposals
+from dynabench.campaigns.rules.evidence import CastVote, propose_judges
 from validation.consensus.consensus import (
     Policy,
     Verdict,
@@ -26,32 +26,32 @@ from validation.consensus.consensus import (
     votes_still_needed,
 )
 
-EACH = 60
+MAX_JUDGEMENTS = 60
 """Maximum judgements of a person."""
-GOLD_EACH = 12
+ITEMS_PER_GOLD = 12
 """One judgement in this many is a gold item, as in the judge queue."""
-GOLD_ITEMS = EACH  # as many as one person's judgements, so that nobody runs out of gold
-ACCURACY = (25.5, 4.5)
+GOLD_ITEMS = MAX_JUDGEMENTS  # as many as one person's judgements, so that nobody runs out of gold
+ACCURACY_PARAMETERS = (25.5, 4.5)
 """The parameters of the Beta distribution, with mean 0.85, of an honest person's accuracy."""
-STAY = 0.85
+STAYING_SHARE = 0.85
 """The share of honest people who judge until they reach the maximum."""
-WRITERS_RIGHT = 0.93
-MODEL_WRONG = 0.45
+RIGHT_LABEL_SHARE = 0.93
+MODEL_ERROR_RATE = 0.45
 RANDOM_SHARE = 0.7
 """The share of random answers of a person who is mostly random."""
-BEYOND = 1.4
+VOTES_FACTOR = 1.4
 """Votes that an item needs, as a multiple of those that could decide it at once."""
-AT_ONCE = 12
+PEOPLE_AT_ONCE = 12
 """People who work at the same time."""
-SECONDS = 30.0
+MEAN_SECONDS = 30.0
 """The mean time of a judgement."""
-COPY_SECONDS = 5
+COPY_DELAY_SECONDS = 5
 """How long after the person beside them somebody begins who copies."""
-KINDS = ("random", "constant", "mostly random", "copying")
+CARELESS_KINDS = ("random", "constant", "mostly random", "copying")
 """The kinds of careless people."""
 VERDICTS: tuple[Verdict, Verdict] = ("correct", "incorrect")
 
-Answering = Callable[[int, int], int]
+AnswerFunction = Callable[[int, int], int]
 """How somebody answers: called with an item's number and its right answer."""
 
 
@@ -109,14 +109,14 @@ class Person:
 
     kind: str
     starts_at: float
-    answer: Answering
+    answer: AnswerFunction
     most: int
     taken: set[int] = field(default_factory=set)
     answers: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Played:
+class SimulationResult:
     """The result of a simulation. Shares are from 0 to 1; the cost is in cents."""
 
     careless: int
@@ -130,7 +130,7 @@ class Played:
     cost: int
 
 
-def play(plan: Plan, seed: int) -> Played:
+def simulate(plan: Plan, seed: int) -> SimulationResult:
     """Simulate the campaign and return how well the evidence detects careless judges.
 
     Deterministic for a given seed.
@@ -140,19 +140,19 @@ def play(plan: Plan, seed: int) -> Played:
     3. Compare the error rate that the votes confirm (vMER) with the true one.
     """
     # Only this generator is drawn from, so that the seed decides everything.
-    game = _Game(plan, Random(seed))
+    game = _Simulation(plan, Random(seed))
     game.run()
     kinds = [person.kind for person in game.people]
-    proposed_kinds = Counter(kinds[judge] for judge in _proposed_judges(game))
+    proposed_kinds = Counter(kinds[judge] for judge in _find_proposed_judges(game))
     confirmed_errors = sum(game.is_confirmed_error(item) for item in game.items)
     true_errors = sum(item.author == item.truth != item.model for item in game.items)
     pay_examples = len(game.items) * plan.pay_example
     pay_votes = len(game.votes) * plan.pay_validation
     pay_bonuses = confirmed_errors * plan.pay_bonus
-    return Played(
+    return SimulationResult(
         # All kinds but the honest people and the ring.
-        careless=sum(kinds.count(kind) for kind in KINDS),
-        careless_found=sum(proposed_kinds[kind] for kind in KINDS),
+        careless=sum(kinds.count(kind) for kind in CARELESS_KINDS),
+        careless_found=sum(proposed_kinds[kind] for kind in CARELESS_KINDS),
         honest=kinds.count("honest"),
         honest_proposed=proposed_kinds["honest"],
         ring=kinds.count("ring"),
@@ -163,24 +163,24 @@ def play(plan: Plan, seed: int) -> Played:
     )
 
 
-def _proposed_judges(game: "_Game") -> set[int]:
+def _find_proposed_judges(game: "_Simulation") -> set[int]:
     """Return the indices of the judges whom the evidence proposes after the simulation."""
-    gold = {_gold_number(place): truth for place, truth in enumerate(game.gold)}
+    gold = {_convert_gold_number(place): truth for place, truth in enumerate(game.gold)}
     author_labels: dict[int, int] = {}
     if game.plan.labels:
         for vote in game.votes:
             if vote.item >= 0:
                 author_labels[vote.item] = game.items[vote.item].author
-    proposed = proposals(game.votes, gold, game.plan.answers, author_labels)
+    proposed = propose_judges(game.votes, gold, game.plan.answers, author_labels)
     return {proposal.judge for proposal in proposed}
 
 
-def _gold_number(place: int) -> int:
+def _convert_gold_number(place: int) -> int:
     """Convert a gold item's index to its item number, which is negative, or back."""
     return -1 - place
 
 
-class _Game:
+class _Simulation:
     """The state of a running simulation.
 
     Random draws are made in a fixed order: items, gold, then people. Another order would
@@ -189,11 +189,11 @@ class _Game:
 
     def __init__(self, plan: Plan, random: Random) -> None:
         self.plan, self.random = plan, random
-        self.votes: list[Cast] = []
+        self.votes: list[CastVote] = []
         # As many items as the people can judge in all, since each is judged until it is decided.
-        votes_of_item = BEYOND * votes_still_needed({}, plan.policy)
-        judged_items = plan.people * EACH / votes_of_item
-        item_count = max(1, int(judged_items / MODEL_WRONG))
+        votes_of_item = VOTES_FACTOR * votes_still_needed({}, plan.policy)
+        judged_items = plan.people * MAX_JUDGEMENTS / votes_of_item
+        item_count = max(1, int(judged_items / MODEL_ERROR_RATE))
         self.items = [self._draw_item() for _ in range(item_count)]
         self.gold = [random.randrange(plan.answers) for _ in range(GOLD_ITEMS)]
         self.first_open = 0  # every item before it is closed
@@ -203,9 +203,9 @@ class _Game:
         """Draw an example. It needs votes only if the model disagrees with the author."""
         # Most authors give the right label; a wrong one makes an example that fools nobody.
         truth = author = self._draw_answer()
-        if self.random.random() >= WRITERS_RIGHT:
+        if self.random.random() >= RIGHT_LABEL_SHARE:
             author = self._draw_other_answer(truth)
-        if self.random.random() >= MODEL_WRONG:
+        if self.random.random() >= MODEL_ERROR_RATE:
             return SimulatedItem(truth, author, model=author)
         model = self._draw_other_answer(author)
         return SimulatedItem(truth, author, model, needed=votes_still_needed({}, self.plan.policy))
@@ -221,34 +221,34 @@ class _Game:
     def _draw_people(self) -> Iterator[Person]:
         """Yield the honest judges, then the careless ones, then the ring."""
         plan, random = self.plan, self.random
-        duration = plan.people * EACH * SECONDS / AT_ONCE
+        duration = plan.people * MAX_JUDGEMENTS * MEAN_SECONDS / PEOPLE_AT_ONCE
         honest_people = []
         for _ in range(plan.people - plan.careless - plan.ring):
             # Each person has an accuracy of their own.
-            accuracy = random.betavariate(*ACCURACY)
-            most = EACH
-            if random.random() >= STAY:
-                most = random.randrange(1, EACH)
+            accuracy = random.betavariate(*ACCURACY_PARAMETERS)
+            most = MAX_JUDGEMENTS
+            if random.random() >= STAYING_SHARE:
+                most = random.randrange(1, MAX_JUDGEMENTS)
             # People come at any time, so that about AT_ONCE of them are at work together.
             starts_at = random.uniform(0, duration)
             honest_people.append(Person("honest", starts_at, self._honest(accuracy), most))
         yield from honest_people
         for place in range(plan.careless):
-            kind = KINDS[place % len(KINDS)]
+            kind = CARELESS_KINDS[place % len(CARELESS_KINDS)]
             # Drawn for every kind, so that a seed plays the same whatever the kinds are.
             beside = random.choice(honest_people)
             if kind == "copying":
-                starts_at = beside.starts_at + COPY_SECONDS
-                yield Person(kind, starts_at, self._copying(beside.answers), EACH)
+                starts_at = beside.starts_at + COPY_DELAY_SECONDS
+                yield Person(kind, starts_at, self._copying(beside.answers), MAX_JUDGEMENTS)
             else:
                 starts_at = random.uniform(0, duration)
-                yield Person(kind, starts_at, self._careless(kind), EACH)
+                yield Person(kind, starts_at, self._careless(kind), MAX_JUDGEMENTS)
         ring_answers: dict[int, int] = {}
         starts_at = random.uniform(0, duration)
         for place in range(plan.ring):
-            yield Person("ring", starts_at + place, self._alike(ring_answers), EACH)
+            yield Person("ring", starts_at + place, self._alike(ring_answers), MAX_JUDGEMENTS)
 
-    def _honest(self, accuracy: float) -> Answering:
+    def _honest(self, accuracy: float) -> AnswerFunction:
         """Return the answering function of a judge with this accuracy."""
 
         def answer(_item: int, truth: int) -> int:
@@ -258,14 +258,14 @@ class _Game:
 
         return answer
 
-    def _careless(self, kind: str) -> Answering:
+    def _careless(self, kind: str) -> AnswerFunction:
         """Return the answering function of a careless kind that does not copy."""
         if kind == "constant":
             # Drawn once: which answer it is differs from person to person.
             constant = self._draw_answer()
             return lambda _item, _truth: constant
         random_share = RANDOM_SHARE if kind == "mostly random" else 1.0
-        answer_honestly = self._honest(ACCURACY[0] / sum(ACCURACY))
+        answer_honestly = self._honest(ACCURACY_PARAMETERS[0] / sum(ACCURACY_PARAMETERS))
 
         def answer(item: int, truth: int) -> int:
             if self.random.random() < random_share:
@@ -274,7 +274,7 @@ class _Game:
 
         return answer
 
-    def _copying(self, answers: dict[int, int]) -> Answering:
+    def _copying(self, answers: dict[int, int]) -> AnswerFunction:
         """Return the answering function of a judge who copies these answers and guesses others."""
 
         def answer(item: int, _truth: int) -> int:
@@ -284,7 +284,7 @@ class _Game:
 
         return answer
 
-    def _alike(self, ring_answers: dict[int, int]) -> Answering:
+    def _alike(self, ring_answers: dict[int, int]) -> AnswerFunction:
         """Return the answering function of a ring, whose judges share one answer per item."""
         return lambda item, _truth: ring_answers.setdefault(item, self._draw_answer())
 
@@ -313,14 +313,14 @@ class _Game:
 
     def _draw_seconds(self) -> float:
         """Draw the duration of a judgement: log-normal, with SECONDS as the mean."""
-        return SECONDS * self.random.lognormvariate(-0.125, 0.5)
+        return MEAN_SECONDS * self.random.lognormvariate(-0.125, 0.5)
 
     def _take(self, person: Person) -> int | None:
         """Lease the first available item, or occasionally choose a gold item; return its number.
 
         None if nothing is left for the person. Numbers of gold items are negative.
         """
-        if self.random.randrange(GOLD_EACH) == 0:
+        if self.random.randrange(ITEMS_PER_GOLD) == 0:
             gold = range(-GOLD_ITEMS, 0)
             return self.random.choice([item for item in gold if item not in person.taken])
         # Decided items at the beginning of the queue are not looked at again.
@@ -338,10 +338,10 @@ class _Game:
         """Store a judge's answer to an item or gold item, and end the item's lease."""
         person = self.people[judge]
         is_gold = number < 0
-        truth = self.gold[_gold_number(number)] if is_gold else self.items[number].truth
+        truth = self.gold[_convert_gold_number(number)] if is_gold else self.items[number].truth
         answer = person.answer(number, truth)
         person.answers[number] = answer
-        self.votes.append(Cast(number, judge, answer, now))
+        self.votes.append(CastVote(number, judge, answer, now))
         if is_gold:
             return
         item = self.items[number]

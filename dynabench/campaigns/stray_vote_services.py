@@ -16,9 +16,9 @@ from tasks.models import Round
 from validation.decisions.services import take_back_votes
 from validation.models import Validation
 
-CHUNK = 1000
+MAX_VOTES = 1000
 """Votes of one run, so that it stays short."""
-OF_PANELS = (Annotator.Source.PROLIFIC, Annotator.Source.MTURK, Annotator.Source.PANEL)
+PANEL_SOURCES = (Annotator.Source.PROLIFIC, Annotator.Source.MTURK, Annotator.Source.PANEL)
 
 
 @daily(
@@ -32,22 +32,22 @@ def take_back_stray_votes() -> int:
     """
     # By example, whose lock lets its consensus be counted again without these votes.
     validators_of: dict[int, list[int]] = defaultdict(list)
-    for example, validator in _stray_votes().values_list("example", "validator")[:CHUNK]:
+    for example, validator in _select_stray_votes().values_list("example", "validator")[:MAX_VOTES]:
         validators_of[example].append(validator)
     taken = 0
     for example, validators in validators_of.items():
         taken += take_back_votes(example=example, validators=validators)
     places = Place.objects.filter(annotator=OuterRef("voter"), campaign__task=OuterRef("task"))
-    comparisons = Comparison.objects.filter(~Exists(places), voter__source__in=OF_PANELS)
+    comparisons = Comparison.objects.filter(~Exists(places), voter__source__in=PANEL_SOURCES)
     return taken + comparisons.delete()[0]
 
 
-def _stray_votes() -> QuerySet[Validation]:
+def _select_stray_votes() -> QuerySet[Validation]:
     """Return panel participants' votes on tasks in which they take part in no study.
 
     Excludes released rounds.
     """
-    votes = Validation.objects.filter(validator__source__in=OF_PANELS, is_imported=False)
+    votes = Validation.objects.filter(validator__source__in=PANEL_SOURCES, is_imported=False)
     votes = votes.exclude(example__round__state=Round.State.RELEASED)
     task = OuterRef("example__round__task")
     places = Place.objects.filter(annotator=OuterRef("validator"), campaign__task=task)

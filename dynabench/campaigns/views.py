@@ -22,27 +22,37 @@ from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.campaigns import place_services, quality_services
 from dynabench.campaigns.before import qualification_services
-from dynabench.campaigns.before.qualification_items import Item, items_of, lacks_items, show_item
+from dynabench.campaigns.before.qualification_items import (
+    Item,
+    draw_test_items,
+    lacks_items,
+    show_item,
+)
 from dynabench.campaigns.before.questionnaire_services import answer_questions
-from dynabench.campaigns.before.tour import tour_of
+from dynabench.campaigns.before.tour import build_tour
 from dynabench.campaigns.forms import ConsentForm, QuestionnaireForm
-from dynabench.campaigns.invitations import invited, is_invited
-from dynabench.campaigns.models import WORKING, Campaign, Place
+from dynabench.campaigns.invitations import is_invited, read_link_key
+from dynabench.campaigns.models import WORKING_STATES, Campaign, Place
 from dynabench.campaigns.place_services import NoPlace
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
-from dynabench.campaigns.selectors import done_of, ids_of, may_submit, pay_of
+from dynabench.campaigns.selectors import (
+    calculate_pay,
+    count_done_work,
+    decrypt_panel_ids,
+    may_submit,
+)
 from dynabench.campaigns.session import (
-    arrival_of,
-    enter,
     forget_arrival,
     is_of_panel,
-    keep_arrival,
+    read_arrival,
+    sign_in_participant,
+    store_arrival,
 )
 from dynabench.campaigns.ways.panels import Arrival
 from validation.models import Gold
 
 State = Place.State
-WORK = {
+WORK_PAGES = {
     "write": "annotation:write",
     "judge": "validation:judge",
     "arena": "leaderboard:battle",
@@ -74,34 +84,34 @@ def arrive(request: HttpRequest, slug: str) -> HttpResponse:
     panel = campaign.way_in.panel
     # Panels show the study to people who have not decided yet; they have no session.
     if panel and panel.is_preview(request.GET.dict()):
-        return _page(request, campaign, "campaigns/preview.html", _texts(campaign))
-    if named := _arrival(request, campaign):
+        return _render_page(request, campaign, "campaigns/preview.html", _render_texts(campaign))
+    if named := _find_arrival(request, campaign):
         response = redirect("campaigns:arrive", slug)
-        keep_arrival(response, campaign, named)
+        store_arrival(response, campaign, named)
         return response
-    if arrival := arrival_of(request, campaign):
-        place = place_services.known_place(campaign, arrival)
+    if arrival := read_arrival(request, campaign):
+        place = place_services.find_known_place(campaign, arrival)
         return _show_way_back(request, place) if place else _ask_consent(request, campaign)
     if request.user.is_authenticated:
         own_places = campaign.all_places.filter(annotator__user=request.user)
         if own_places.exists():
             return redirect("campaigns:progress", slug)
-    if not _is_by_account(request, campaign):
-        return _page(request, campaign, "campaigns/no_id.html", status=400)
+    if not _may_use_account(request, campaign):
+        return _render_page(request, campaign, "campaigns/no_id.html", status=400)
     if not request.user.is_authenticated or is_of_panel(request):
         return redirect_to_login(request.path)
     return _ask_consent(request, campaign)
 
 
-def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
+def _find_arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
     """Return the arrival that the URL identifies; None if it identifies nobody."""
     if campaign.way_in.invites:
-        return invited(campaign, request.GET.get("key", ""))
+        return read_link_key(campaign, request.GET.get("key", ""))
     panel = campaign.way_in.panel
     return panel.read(request.GET.dict()) if panel else None
 
 
-def _is_by_account(request: HttpRequest, campaign: Campaign) -> bool:
+def _may_use_account(request: HttpRequest, campaign: Campaign) -> bool:
     """Return whether this person may take part with an account of the site."""
     if campaign.way_in.invites:
         return is_invited(campaign, request.user)
@@ -115,10 +125,10 @@ def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
     """
     # They took part and had their data deleted since.
     if place.annotator is None or place.annotator.user is None:
-        return _page(request, place.campaign, "campaigns/left.html", status=410)
+        return _render_page(request, place.campaign, "campaigns/left.html", status=410)
     if request.user == place.annotator.user:
         return redirect("campaigns:progress", place.campaign.slug)
-    return _page(request, place.campaign, "campaigns/back.html")
+    return _render_page(request, place.campaign, "campaigns/back.html")
 
 
 @never_cache
@@ -127,12 +137,12 @@ def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
 def go_on(request: HttpRequest, slug: str) -> HttpResponse:
     """Sign in an earlier participant, identified by the arrival cookie."""
     campaign = _find_campaign(request, slug)
-    arrival = arrival_of(request, campaign)
-    place = place_services.known_place(campaign, arrival) if arrival else None
+    arrival = read_arrival(request, campaign)
+    place = place_services.find_known_place(campaign, arrival) if arrival else None
     if arrival is None or place is None or place.annotator is None or not place.annotator.user:
         return redirect("campaigns:arrive", slug)
     # The POST of a form on this site: no link of another page can send it.
-    enter(request, place, back=arrival.back)
+    sign_in_participant(request, place, back=arrival.back)
     response = redirect("campaigns:progress", slug)
     forget_arrival(response, campaign)
     return response
@@ -142,39 +152,39 @@ def _ask_consent(request: HttpRequest, campaign: Campaign) -> HttpResponse:
     """Show the consent form, or a message if the campaign admits nobody now."""
     # An address that arrives very often makes the site look for no more places.
     if is_used_up("arriving", get_adapter().get_client_ip(request)):
-        return _no_place(request, campaign, "busy", status=429)
+        return _render_no_place(request, campaign, "busy", status=429)
     try:
         place_services.check_place(campaign=campaign)
     except NoPlace as error:
-        return _no_place(request, campaign, error.code)
-    return _consent_page(request, campaign, ConsentForm(campaign))
+        return _render_no_place(request, campaign, error.code)
+    return _render_consent(request, campaign, ConsentForm(campaign))
 
 
-def _no_place(
+def _render_no_place(
     request: HttpRequest, campaign: Campaign, why: str, *, status: int = 200
 ) -> HttpResponse:
     """Render the page that says why the person cannot take part, with a link to the panel."""
-    values = {"why": why, **_way_back(campaign, campaign.code_returned)}
-    return _page(request, campaign, "campaigns/no_place.html", values, status=status)
+    values = {"why": why, **_build_way_back(campaign, campaign.code_returned)}
+    return _render_page(request, campaign, "campaigns/no_place.html", values, status=status)
 
 
-def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
+def _build_way_back(campaign: Campaign, code: str) -> dict[str, str]:
     """Return the panel's completion code and the panel URL that accepts it."""
     panel = campaign.way_in.panel
     url = panel.way_back(campaign.completion_url, code) if panel else ""
     return {"code": code, "back_url": url}
 
 
-def _consent_page(
+def _render_consent(
     request: HttpRequest, campaign: Campaign, form: ConsentForm, *, is_again: bool = False
 ) -> HttpResponse:
     """Render the consent form. is_again: whether the text has changed since the consent."""
-    values = {"form": form, "is_again": is_again, **_texts(campaign)}
+    values = {"form": form, "is_again": is_again, **_render_texts(campaign)}
     status = form_status(form)
-    return _page(request, campaign, "campaigns/consent.html", values, status=status)
+    return _render_page(request, campaign, "campaigns/consent.html", values, status=status)
 
 
-def _texts(campaign: Campaign) -> dict[str, str]:
+def _render_texts(campaign: Campaign) -> dict[str, str]:
     """Return the texts that people read before they consent."""
     text = campaign.consents.first()
     return {
@@ -183,7 +193,7 @@ def _texts(campaign: Campaign) -> dict[str, str]:
     }
 
 
-def _page(
+def _render_page(
     request: HttpRequest,
     campaign: Campaign,
     template: str,
@@ -202,19 +212,19 @@ def _page(
 def consent(request: HttpRequest, slug: str) -> HttpResponse:
     """Give a consenting person a place and sign them in; a refusal leaves no trace."""
     campaign = _find_campaign(request, slug)
-    arrival = arrival_of(request, campaign)
+    arrival = read_arrival(request, campaign)
     if arrival:
-        may_agree = place_services.known_place(campaign, arrival) is None
+        may_agree = place_services.find_known_place(campaign, arrival) is None
     else:
         has_account = request.user.is_authenticated and not is_of_panel(request)
-        may_agree = has_account and _is_by_account(request, campaign)
+        may_agree = has_account and _may_use_account(request, campaign)
     if not may_agree:
         return redirect("campaigns:arrive", slug)
     if "no" in request.POST:
-        return _gone(request, campaign, "no")
+        return _render_gone(request, campaign, "no")
     form = ConsentForm(campaign, request.POST)
     if not form.is_valid():
-        return _consent_page(request, campaign, form)
+        return _render_consent(request, campaign, form)
     # The version that the person has read, which may not be the newest one any more.
     text = get_object_or_404(campaign.consents, number=form.cleaned_data["number"])
     with as_form_error(form):
@@ -225,32 +235,32 @@ def consent(request: HttpRequest, slug: str) -> HttpResponse:
                 address=get_adapter().get_client_ip(request) or "",
             )  # fmt: skip
         except NoPlace as error:
-            return _gone(request, campaign, error.code)
-        enter(request, place, back=arrival.back if arrival else "")
+            return _render_gone(request, campaign, error.code)
+        sign_in_participant(request, place, back=arrival.back if arrival else "")
         # People with an account reach what is stored of them by signing in.
-        return _agreed(request, campaign, secret if arrival else "")
-    return _consent_page(request, campaign, form)
+        return _respond_to_consent(request, campaign, secret if arrival else "")
+    return _render_consent(request, campaign, form)
 
 
-def _gone(request: HttpRequest, campaign: Campaign, why: str) -> HttpResponse:
+def _render_gone(request: HttpRequest, campaign: Campaign, why: str) -> HttpResponse:
     """Render the reason with a link to the panel, and delete the arrival cookie."""
-    response = _no_place(request, campaign, why)
+    response = _render_no_place(request, campaign, why)
     forget_arrival(response, campaign)
     return response
 
 
-def _agreed(request: HttpRequest, campaign: Campaign, secret: str) -> HttpResponse:
+def _respond_to_consent(request: HttpRequest, campaign: Campaign, secret: str) -> HttpResponse:
     """Show the personal link once; without a secret, redirect to the progress page."""
     if secret:
         url = request.build_absolute_uri(reverse("personal", args=[secret]))
-        response = _page(request, campaign, "campaigns/agreed.html", {"url": url})
+        response = _render_page(request, campaign, "campaigns/agreed.html", {"url": url})
     else:
         response = redirect("campaigns:progress", campaign.slug)
     forget_arrival(response, campaign)
     return response
 
 
-def _own_place(request: HttpRequest, slug: str) -> Place:
+def _find_own_place(request: HttpRequest, slug: str) -> Place:
     """Return the signed-in person's place. Raises Http404."""
     campaign = _find_campaign(request, slug)
     places = campaign.all_places.select_related("consent", "annotator", "campaign__task")
@@ -261,16 +271,16 @@ def _own_place(request: HttpRequest, slug: str) -> Place:
 @require_http_methods(["GET", "HEAD"])
 def progress(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what is done and what is left; after submission, the way back to the panel."""
-    place = _own_place(request, slug)
+    place = _find_own_place(request, slug)
     campaign = place.campaign
     newest = campaign.consents.first()
     # A new text asks everybody who still works.
-    if place.consent != newest and place.state in WORKING:
-        return _consent_page(request, campaign, ConsentForm(campaign), is_again=True)
+    if place.consent != newest and place.state in WORKING_STATES:
+        return _render_consent(request, campaign, ConsentForm(campaign), is_again=True)
     if place.state == State.TESTING:
         return redirect("campaigns:test", slug)
-    done, pause = done_of(place), place.pauses.last()
-    is_working = place.state in WORKING
+    done, pause = count_done_work(place), place.pauses.last()
+    is_working = place.state in WORKING_STATES
     goes_on = is_working and (pause is None or pause.lifted_at is not None)
     # Looking for work may give the person some, so it is done only where they need it.
     has_work = goes_on and not done.is_enough and not place_services.note_end_of_work(place, done)
@@ -280,34 +290,34 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
         "done": done,
         "has_work": has_work,
         "is_out_of_work": goes_on and not done.is_enough and not has_work,
-        "pay": pay_of(place, done) if done.amount else campaign.pay_test,
-        "work": [(WORK[name], n) for name, n in done.parts],
+        "pay": calculate_pay(place, done) if done.amount else campaign.pay_test,
+        "work": [(WORK_PAGES[name], n) for name, n in done.parts],
         "pause": pause,
         "late_until": place.expires_at + campaign.late,
         "is_working": is_working,
         "help": render_markdown(campaign.help_text),
-        **_way_back(campaign, _code(place)),
-        "turk": ids_of(place) if campaign.way_in.is_framed else None,
+        **_build_way_back(campaign, _choose_code(place)),
+        "turk": decrypt_panel_ids(place) if campaign.way_in.is_framed else None,
     }
-    return _page(request, campaign, "campaigns/progress.html", values)
+    return _render_page(request, campaign, "campaigns/progress.html", values)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD"])
 def next_work(request: HttpRequest, slug: str) -> HttpResponse:
     """Redirect to unfinished work, or to the progress page if none is left."""
-    place = _own_place(request, slug)
+    place = _find_own_place(request, slug)
     campaign = place.campaign
     if place.state == State.WORKING and place.consent == campaign.consents.first():
-        done = done_of(place)
+        done = count_done_work(place)
         left = [name for name, n in done.parts if n < campaign.each]
         # The first kind of work that is not done; the page of the progress offers the others.
         if left and not place_services.note_end_of_work(place, done):
-            return redirect(WORK[left[0]], campaign.task.code)
+            return redirect(WORK_PAGES[left[0]], campaign.task.code)
     return redirect("campaigns:progress", slug)
 
 
-def _code(place: Place) -> str:
+def _choose_code(place: Place) -> str:
     """Return the panel's code for the way in which the participation ended."""
     campaign = place.campaign
     # They leave with the code of people who return, and get their pay as a bonus.
@@ -322,13 +332,13 @@ def _code(place: Place) -> str:
 @require_POST
 def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
     """Store a person's consent to a new version of the text; a refusal ends their place."""
-    place = _own_place(request, slug)
+    place = _find_own_place(request, slug)
     if "no" in request.POST:
-        place_services.give_back(place=place)
+        place_services.give_back_place(place=place)
         return redirect("campaigns:progress", slug)
     form = ConsentForm(place.campaign, request.POST)
     if not form.is_valid():
-        return _consent_page(request, place.campaign, form, is_again=True)
+        return _render_consent(request, place.campaign, form, is_again=True)
     text = get_object_or_404(place.campaign.consents, number=form.cleaned_data["number"])
     with as_message(request):
         place_services.agree_again(place=place, consent=text)
@@ -338,31 +348,31 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def finish(request: HttpRequest, slug: str) -> HttpResponse:
     """Submit the work, once everything is done or no work is left."""
-    place = _own_place(request, slug)
-    done = done_of(place)
-    if place.state in WORKING and not may_submit(place, done):
+    place = _find_own_place(request, slug)
+    done = count_done_work(place)
+    if place.state in WORKING_STATES and not may_submit(place, done):
         # Where no work is left, a part may be submitted.
         place_services.note_end_of_work(place, done)
     with as_message(request):
         # The session's campaign is from now on the one that was finished.
-        enter(request, place_services.submit_place(place=place))
+        sign_in_participant(request, place_services.submit_place(place=place))
     return redirect("campaigns:progress", slug)
 
 
 @require_POST
 def leave(request: HttpRequest, slug: str) -> HttpResponse:
     """End the person's participation before the work is submitted."""
-    place_services.give_back(place=_own_place(request, slug))
-    enter(request, _own_place(request, slug))
+    place_services.give_back_place(place=_find_own_place(request, slug))
+    sign_in_participant(request, _find_own_place(request, slug))
     return redirect("campaigns:progress", slug)
 
 
 @require_POST
 def appeal(request: HttpRequest, slug: str) -> HttpResponse:
     """Store why the person disagrees with a pause."""
-    place = _own_place(request, slug)
+    place = _find_own_place(request, slug)
     with as_message(request):
-        quality_services.appeal(place=place, text=request.POST.get("appeal", "").strip())
+        quality_services.submit_appeal(place=place, text=request.POST.get("appeal", "").strip())
         messages.success(request, _("The owner reads what you wrote."))
     return redirect("campaigns:progress", slug)
 
@@ -371,7 +381,7 @@ def appeal(request: HttpRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def questions(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the questionnaire before the work, and store its answers once."""
-    place = _own_place(request, slug)
+    place = _find_own_place(request, slug)
     if place.state != State.TESTING or place.answers is not None:
         return redirect("campaigns:progress", slug)
     questionnaire = read_questionnaire(place.campaign.questions)
@@ -379,26 +389,26 @@ def questions(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form):
             answer_questions(place=place, answers=form.answers, about=form.about)
-            enter(request, _own_place(request, slug))
+            sign_in_participant(request, _find_own_place(request, slug))
             return redirect("campaigns:progress", slug)
     values = {"form": form, "is_about": bool(questionnaire.about)}
     status = form_status(form)
-    return _page(request, place.campaign, "campaigns/questions.html", values, status=status)
+    return _render_page(request, place.campaign, "campaigns/questions.html", values, status=status)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def test(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the guided tour and the test; POST stores a try and explains the wrong answers."""
-    place = _own_place(request, slug)
+    place = _find_own_place(request, slug)
     if place.state != State.TESTING:
         return redirect("campaigns:progress", slug)
     # The questions come first.
     if place.campaign.questions and place.answers is None:
         return redirect("campaigns:questions", slug)
-    row = qualification_services.begin(place=place)
-    golds = [] if row.passed_at else items_of(place, row.tries)
-    tour = tour_of(place.campaign)
+    row = qualification_services.get_qualification(place=place)
+    golds = [] if row.passed_at else draw_test_items(place, row.tries)
+    tour = build_tour(place.campaign)
     # People who saw an item here never judge it, so it is noted before they see it.
     qualification_services.note_tour(place=place, tour=tour)
     answers = request.POST.dict()
@@ -410,14 +420,14 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
         "items": items,
     }
     if request.method != "POST":
-        return _page(request, place.campaign, "campaigns/test.html", values)
+        return _render_page(request, place.campaign, "campaigns/test.html", values)
     try:
         row = qualification_services.take_test(place=place, answers=answers)
     except Refused as error:
         values["refused"] = str(error)
-        return _page(request, place.campaign, "campaigns/test.html", values, status=422)
-    place = _own_place(request, slug)
-    enter(request, place)
+        return _render_page(request, place.campaign, "campaigns/test.html", values, status=422)
+    place = _find_own_place(request, slug)
+    sign_in_participant(request, place)
     if values["lacks_items"]:
         return redirect("campaigns:progress", slug)
     may_begin = place.state == State.WORKING
@@ -425,7 +435,7 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("campaigns:next", slug)
     missed = _missed_items(items, golds, answers)
     values = {"row": row, "missed": missed, "may_begin": may_begin}
-    return _page(request, place.campaign, "campaigns/tested.html", values)
+    return _render_page(request, place.campaign, "campaigns/tested.html", values)
 
 
 def _missed_items(

@@ -10,14 +10,14 @@ from annotation.rules.care import Rest
 from core.accounts.models import Annotator
 from core.errors import Refused
 from dynabench.campaigns.models import Place
-from dynabench.campaigns.selectors import Done
+from dynabench.campaigns.selectors import DoneWork
 from leaderboard.arena.battles.selectors import draw_pair, open_battle
 from leaderboard.arena.battles.turn_services import check_cap
 from tasks.models import Task
 from validation.judging.services import open_session
 
 
-def offer_next_work(place: Place, done: Done) -> bool:
+def offer_next_work(place: Place, done: DoneWork) -> bool:
     """Offer the person unfinished work, and return whether there was any.
 
     Leases the next example to judge, creates an assignment to write about, or draws a pair
@@ -30,7 +30,7 @@ def offer_next_work(place: Place, done: Done) -> bool:
         # The task lets nobody work for longer in one day.
         return False
     left = [name for name, n in done.parts if n < done.each]
-    return any(HAS[name](place.annotator, task) for name in left)
+    return any(WORK_CHECKS[name](place.annotator, task) for name in left)
 
 
 def _may_judge(person: Annotator, task: Task) -> bool:
@@ -69,7 +69,7 @@ def _may_compare(person: Annotator, task: Task) -> bool:
     return True
 
 
-HAS: dict[str, Callable[[Annotator, Task], bool]] = {
+WORK_CHECKS: dict[str, Callable[[Annotator, Task], bool]] = {
     "write": _may_write,
     "judge": _may_judge,
     "arena": _may_compare,

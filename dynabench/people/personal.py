@@ -13,7 +13,7 @@ from annotation.models import Example
 from core.accounts.models import Annotator, User
 from core.accounts.tokens import digest_of
 from core.web.htmx import form_status
-from dynabench.campaigns.models import GOING, LedgerRow, Place
+from dynabench.campaigns.models import ACTIVE_STATES, LedgerRow, Place
 from dynabench.people.data import exported
 from dynabench.people.deletion.services import delete_person
 from dynabench.people.forms import LeaveForm
@@ -63,7 +63,7 @@ def _what_goes(annotator: Annotator) -> dict[str, Any]:
     examples = Example.objects.filter(annotator=annotator, retracted_at=None)
     studies = []
     for place in annotator.places.select_related("campaign").prefetch_related("ledger"):
-        studies.append((place, place.state in GOING, _owed(place)))
+        studies.append((place, place.state in ACTIVE_STATES, _owed(place)))
     return {
         "written": examples.count(),
         "released": examples.filter(dataset_items__isnull=False).distinct().count(),

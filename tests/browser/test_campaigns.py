@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from dynabench.campaigns.invitations import link_key
+from dynabench.campaigns.invitations import create_link_key
 from dynabench.campaigns.models import Place
 from tasks.models import TaskMember
 from tests.browser.conftest import NARROW, assign, audit, fill, make_round, submit_button, visit
@@ -55,7 +55,7 @@ def test_from_the_link_to_the_code(open_page, nli, way):
     person = UserFactory() if way == "account" else None
     page = open_page(person, **PHONE)
     query = PANEL_IDS.get(way, {})
-    query = {"key": link_key(campaign)} if way == "invitation" else query
+    query = {"key": create_link_key(campaign)} if way == "invitation" else query
     visit(page, f"/c/study/?{urlencode(query)}")
     expect(page).to_have_url(re.compile(r"/c/study/\??$"))
     looks = way == "link"

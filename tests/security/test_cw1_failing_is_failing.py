@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import Invalid
 from dynabench.campaigns import services
-from dynabench.campaigns.before.qualification_items import golds_of, items_needed
+from dynabench.campaigns.before.qualification_items import count_needed_items, select_test_golds
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.notices.models import Notice
 from dynabench.notices.services import renew_notices
@@ -117,7 +117,7 @@ def test_it_opens_only_with_items_for_all_tries(nli, owner, client):
     campaign = open_campaign(
         *(nli.task,), **PLAN, test_tries=2, state="draft", ethics="Approved.", ethics_name="Me"
     )
-    assert (items_needed(campaign), golds_of(campaign).count()) == (6, 5)
+    assert (count_needed_items(campaign), select_test_golds(campaign).count()) == (6, 5)
     client.force_login(owner)
     assert 'id="golds"' in client.get("/own/nli/campaigns/study/").text
     client.post("/own/nli/campaigns/study/state/", {"to": "open"})
@@ -129,7 +129,9 @@ def test_it_opens_only_with_items_for_all_tries(nli, owner, client):
     services.set_campaign_state(campaign=campaign, actor=owner, state="open")
     campaign.refresh_from_db()
     assert campaign.state == "open"
-    plan = {name: getattr(campaign, name) for name in (*services.FIXED, *PLAN, "slug", "name")}
+    plan = {
+        name: getattr(campaign, name) for name in (*services.FIXED_FIELDS, *PLAN, "slug", "name")
+    }
     told = {"consent": "Another.", "token": "", "completion_url": "", "actor": owner}
     with pytest.raises(Invalid) as caught:
         services.change_campaign(campaign=campaign, **told, **plan | {"test_tries": 3})

@@ -14,10 +14,15 @@ from annotation.models import Attempt
 from core.data.encryption import encrypt
 from core.errors import Refused
 from dynabench.campaigns import payment_services, place_services
-from dynabench.campaigns.files import bank
+from dynabench.campaigns.files import list_transfers
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
-from dynabench.campaigns.selectors import approval_due, done_of, owed_outside, pay_of
+from dynabench.campaigns.selectors import (
+    calculate_pay,
+    count_done_work,
+    find_next_approval,
+    list_owed_outside,
+)
 from tasks.models import Task, TaskMember
 from tests.support.arenas import make_arena
 from tests.support.campaigns import agree, open_campaign, take_part
@@ -225,8 +230,8 @@ def test_prolific_pays_a_part_as_a_bonus(nli, panel):
     campaign, owner, page = submitted_part(nli, way="prolific")
     assert "BACK" in page.text
     assert "DONE" not in page.text
-    assert approval_due(campaign) is None
-    assert [row.owed for row in owed_outside(campaign)] == [75]
+    assert find_next_approval(campaign) is None
+    assert [row.owed for row in list_owed_outside(campaign)] == [75]
     with pytest.raises(Refused):
         payment_services.plan_decision(place=Place.objects.get(), actor=owner, approve=True)
     assert payment_services.plan_bonuses(campaign=campaign, actor=owner) == 1
@@ -234,7 +239,7 @@ def test_prolific_pays_a_part_as_a_bonus(nli, panel):
     assert Payment.objects.get().state == "done"
     assert panel.sum_of("5" * 24) == 75
     assert [kind for kind, _cause, _n in amounts()] == ["earned", "paid"]
-    assert owed_outside(campaign) == []
+    assert list_owed_outside(campaign) == []
 
 
 @pytest.mark.parametrize("way", ["mturk", "prolific"])
@@ -242,7 +247,7 @@ def test_where_approval_pays_the_whole_the_ledger_says_so(nli, panel, way):
     """On Mechanical Turk, and on Prolific without a code for people who leave."""
     campaign, owner, page = submitted_part(nli, way=way, code_returned="", currency="USD")
     assert "DONE" in page.text
-    assert owed_outside(campaign) == []
+    assert list_owed_outside(campaign) == []
     assert payment_services.plan_bonuses(campaign=campaign, actor=owner) == 0
     payment_services.plan_decision(place=Place.objects.get(), actor=owner, approve=True)
     payment_services.send_payments(campaign=campaign)
@@ -257,10 +262,10 @@ def test_a_part_of_an_account_is_owed(nli):
     place = agree(campaign, UserFactory())
     example = write_many(nli, UserFactory(), ["fooled"])[0]
     Validation.objects.create(example=example, validator=place.annotator, label="neutral")
-    assert place_services.note_end_of_work(place, done_of(place))
-    assert pay_of(place, done_of(place)) == 50
+    assert place_services.note_end_of_work(place, count_done_work(place))
+    assert calculate_pay(place, count_done_work(place)) == 50
     place_services.submit_place(place=place)
-    assert [row[1] for row in bank(campaign)][1:] == ["0.50"]
+    assert [row[1] for row in list_transfers(campaign)][1:] == ["0.50"]
 
 
 def test_leaving_early_is_still_leaving(half, nli):

@@ -25,7 +25,7 @@ from core.accounts.models import Annotator, User
 from core.accounts.services import annotator_of
 from core.accounts.tokens import create_token
 from core.errors import Refused
-from dynabench.campaigns.doors import OF_A_TASK
+from dynabench.campaigns.doors import DOOR_OF_PAGE
 from dynabench.campaigns.stray_vote_services import take_back_stray_votes
 from dynabench.urls import urlpatterns
 from leaderboard.arena.battles.turn_services import begin_turn
@@ -152,7 +152,7 @@ def test_every_listed_page_is_there():
         )
         for one in __import__(rooms, fromlist=["urlpatterns"]).urlpatterns
     }
-    assert set(OF_A_TASK) <= names
+    assert set(DOOR_OF_PAGE) <= names
 
 
 def test_the_api_is_closed(world, visitor):

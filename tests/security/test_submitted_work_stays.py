@@ -13,7 +13,7 @@ from annotation.attempts.services import retract_example
 from annotation.submitted_work import Submitted
 from core.accounts.services import annotator_of
 from dynabench.campaigns import place_services
-from dynabench.campaigns.models import SUBMITTED, LedgerRow, Place
+from dynabench.campaigns.models import SUBMITTED_STATES, LedgerRow, Place
 from tests.support.campaigns import agree, open_campaign
 from tests.support.judging import write
 from validation.consensus.consensus import Vote
@@ -87,7 +87,7 @@ def test_only_work_within_a_submitted_place_stays(nli, written, state):
     now = timezone.now()
     times = {"began_at": now - timedelta(hours=1), "submitted_at": now + timedelta(hours=1)}
     Place.objects.filter(pk=place.pk).update(state=state, **times)
-    if state in SUBMITTED:
+    if state in SUBMITTED_STATES:
         with pytest.raises(Submitted):
             retract_example(example=example)
     else:

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dynabench.campaigns.simulation import Plan, play
+from dynabench.campaigns.simulation import Plan, simulate
 from validation.consensus.consensus import Policy
 
 SEEDS = 20
@@ -14,7 +14,7 @@ SEEDS = 20
 def test_proposals(labels):
     plan, all_of = Plan(200, 30, 6, labels, Policy("n-equal", 3)), Counter()
     for seed in range(SEEDS):
-        all_of.update(vars(play(plan, seed)))
+        all_of.update(vars(simulate(plan, seed)))
     shares = [all_of["careless_found"] / all_of["careless"], all_of["ring_found"] / all_of["ring"]]
     wrongly = all_of["honest_proposed"] / all_of["honest"]
     print(f"{len(labels) or 'verdicts'}: {shares[0]:.3f} found, {shares[1]:.3f} of rings, "

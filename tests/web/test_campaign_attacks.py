@@ -14,9 +14,9 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from dynabench.campaigns.invitations import DAYS, link_key
+from dynabench.campaigns.invitations import VALID_DAYS, create_link_key
 from dynabench.campaigns.models import Place
-from dynabench.campaigns.session import COOKIE
+from dynabench.campaigns.session import COOKIE_NAME
 from tests.support.campaigns import PANEL_IDS, YES, come, open_campaign, take_part
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import write
@@ -57,19 +57,19 @@ def test_forged_ids_open_nothing(nli, way, ids):
 
 def test_an_invitation_is_for_one_study_and_ends(nli):
     first, second = (open_campaign(nli.task, slug=slug, way="invitation") for slug in "ab")
-    key = {"key": link_key(first)}
+    key = {"key": create_link_key(first)}
     assert Client().get(f"/c/{second.slug}/", key).status_code == 400
-    with time_machine.travel(timezone.now() + timedelta(days=DAYS, minutes=1)):
+    with time_machine.travel(timezone.now() + timedelta(days=VALID_DAYS, minutes=1)):
         assert Client().get(f"/c/{first.slug}/", key).status_code == 400
 
 
 def test_a_cookie_is_for_one_study_and_cannot_be_written(nli):
     first, second = (open_campaign(nli.task, slug=slug) for slug in "ab")
     client, _page = come(first)
-    told = client.cookies[COOKIE].value
+    told = client.cookies[COOKIE_NAME].value
     for cookie in (told, told[:-4] + "AAAA", json.dumps({"campaign": second.pk})):
         other = Client()
-        other.cookies[COOKIE] = cookie
+        other.cookies[COOKIE_NAME] = cookie
         other.post(f"/c/{second.slug}/consent/", YES)
     assert nobody_got_in()
     for _ in range(2):  # what was sent is sent again

@@ -7,11 +7,11 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation.models import ShownExample
-from dynabench.campaigns.before.tour import tour_of
+from dynabench.campaigns.before.tour import build_tour
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place, Qualification
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
-from dynabench.campaigns.selectors import done_of, numbers_of, rows_of
+from dynabench.campaigns.selectors import calculate_numbers, count_done_work, list_place_rows
 from dynabench.people.deletion.services import delete_person
 from tasks.models import TaskMember
 from tests.support.campaigns import (
@@ -69,7 +69,7 @@ def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
     assert client.get("/t/nli/judge/").status_code == 200
     place = campaign.all_places.get()
     assert (place.state, GoldAnswer.objects.filter(counts=False).count()) == ("working", 4)
-    assert done_of(place).judged == 0
+    assert count_done_work(place).judged == 0
     Place.objects.update(state="testing")
     Campaign.objects.update(test_hours=9)
     client.post(url)  # who passed need not wait
@@ -81,7 +81,7 @@ def test_a_tour_and_a_test_come_first(nli, as_alice, alice):
         fails.post(url, dict.fromkeys(items, "label:entailment"))
     assert Place.objects.last().state == "screened"
     assert LedgerRow.objects.get().amount == 40  # paid for the time
-    numbers = numbers_of(campaign, rows_of(campaign))
+    numbers = calculate_numbers(campaign, list_place_rows(campaign))
     assert (numbers.taken, numbers.submitted, numbers.earned) == (1, 0, 40)
     assert fails.get("/t/nli/judge/").status_code == 302
     other = open_campaign(nli.task, slug="other", requires=nli.task, way="account")
@@ -112,7 +112,9 @@ def test_questions_come_first_and_what_is_told_of_oneself_stays_apart(nli, as_al
     assert "/c/study/leave/" in client.get(url).text
     assert client.get("/t/nli/write/").url == "/c/study/progress/"
     assert client.get("/c/study/progress/", follow=True).redirect_chain[-1][0] == url
-    assert numbers_of(campaign, rows_of(campaign)).taken == 1  # as nobody else gets the place
+    assert (
+        calculate_numbers(campaign, list_place_rows(campaign)).taken == 1
+    )  # as nobody else gets the place
     for wrong in ({}, {"q-years": "-1"}, {"q-years": "3", "q-gender": "none of these"}):
         assert client.post(url, {**wrong, "q-note": "Kept."}).status_code == 422
     assert Place.objects.get().answers is None  # nothing is half stored
@@ -207,7 +209,7 @@ def test_a_tour_shows_items_without_their_labels(nli, alice):
     named = [f"{{item {one.uuid}}}" for one in (gold, tested, fresh, known)]
     tour = "\n".join(["{item}"] * (shown + 2) + [*named, f"{{context {context.pk}}}"])
     campaign = open_campaign(nli.task, tour=f"Look:\n{tour}", test_items=5)
-    [parts] = tour_of(campaign)
+    [parts] = build_tour(campaign)
     items = [one.item for one in parts if one.item]
     assert len(items) == shown + 1 + 1 + 1  # one released, one named gold, one context
     client, _page = take_part(campaign)

@@ -12,7 +12,7 @@ from annotation.vector_services import keep_vectors
 from dynabench.campaigns import services
 from dynabench.campaigns.findings import vector_jobs
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
-from dynabench.campaigns.selectors import numbers_of, rows_of
+from dynabench.campaigns.selectors import calculate_numbers, list_place_rows
 from dynabench.people.deletion.services import delete_person
 from evaluation.training import sentences
 from tasks.models import ModelUse, TargetModel, TaskMember
@@ -60,11 +60,11 @@ def bonuses():
 
 
 def test_what_was_found_before_is_worth_less(campaign, found, as_alice):
-    assert services.settle(campaign=campaign) == 0  # what they mean is still to be compared
+    assert services.credit_due_pay(campaign=campaign) == 0  # what they mean is still to be compared
     Consensus.objects.update(decided_at=timezone.now() - timedelta(hours=2))
-    assert services.settle(campaign=campaign) == 3  # no encoder came: by words
+    assert services.credit_due_pay(campaign=campaign) == 3  # no encoder came: by words
     assert bonuses() == [100, 100, 0]
-    assert services.settle(campaign=campaign) == 0
+    assert services.credit_due_pay(campaign=campaign) == 0
     page = as_alice.get("/own/nli/campaigns/study/coverage/")
     for words in ("neutral: 3", "numbers: 3", "negation: 3", "3 ×"):
         assert words in page.text
@@ -91,7 +91,7 @@ def test_meanings_are_compared_once_a_worker_has_looked(campaign, found, encoder
     _function, task = rung[0]
     vector_jobs.make_vectors(task)
     assert bytes(TextVector.objects.get(example=found[1]).values) == b""  # too short to tell
-    services.settle(campaign=campaign)
+    services.credit_due_pay(campaign=campaign)
     assert bonuses() == [100, 100, 0]
     cache.clear()
     assert vector_jobs.ask_for_vectors() == 0
@@ -109,7 +109,7 @@ def test_a_site_without_an_encoder_and_other_languages_compare_words(campaign, f
     campaign.task.save()
     assert campaign.task.config.language == "de"
     assert vector_jobs.ask_for_vectors() == 0
-    assert services.settle(campaign=campaign) == 3  # at once
+    assert services.credit_due_pay(campaign=campaign) == 3  # at once
 
 
 def test_groups_are_alike_in_meaning_too(campaign, found, as_alice):
@@ -129,7 +129,7 @@ def test_who_leaves_takes_their_vectors_along(campaign, found):
 
 
 def costs(campaign):
-    numbers = numbers_of(campaign, rows_of(campaign))
+    numbers = calculate_numbers(campaign, list_place_rows(campaign))
     return numbers.parts, numbers.cost_each
 
 
@@ -175,5 +175,5 @@ def test_the_cost_has_its_parts_and_says_what_is_unknown(nli, campaign, found, a
     nli.pay_validation = 5
     nli.save()
     assert costs(campaign)[0].judges == 17
-    numbers = numbers_of(campaign, rows_of(campaign))
+    numbers = calculate_numbers(campaign, list_place_rows(campaign))
     assert (numbers.cost_in_the_end, numbers.fooling_in_the_end) == (2 * 594, 6)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from dynabench.campaigns.forms import MONEY, CampaignForm
+from dynabench.campaigns.forms import MONEY_FIELDS, CampaignForm
 from tasks.models import Task
 from tests.support.campaigns import open_campaign
 
-ONE = dict.fromkeys(MONEY, "1")
+ONE = dict.fromkeys(MONEY_FIELDS, "1")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from django.utils import timezone
 from core.data.encryption import encrypt
 from core.errors import Invalid, Refused
 from dynabench.campaigns import payment_services
-from dynabench.campaigns.files import bank
+from dynabench.campaigns.files import list_transfers
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.payment_services import plan_bonuses, plan_decision, send_payments
-from dynabench.campaigns.services import note_paid
+from dynabench.campaigns.services import record_external_payment
 from dynabench.campaigns.ways.mturk import MechanicalTurk
 from dynabench.campaigns.ways.paying import PanelRefused
 from dynabench.campaigns.ways.prolific import Prolific
@@ -120,12 +120,12 @@ def test_faults_of_prolific(nli, admin, panel, name):
     assert money(campaign) == ([101] if payment.state == "done" else [])
     if payment.state == "unclear":
         assert plan_bonuses(campaign=campaign, actor=admin) == 0
-        payment_services.resolve(payment=payment, actor=admin, is_paid=False)
+        payment_services.resolve_payment(payment=payment, actor=admin, is_paid=False)
         assert plan_bonuses(campaign=campaign, actor=admin) == 1
         send_payments(campaign=campaign)
         assert panel.sum_of(str(place.pk)) == 101
         with pytest.raises(Refused):
-            payment_services.resolve(payment=payment, actor=admin, is_paid=True)
+            payment_services.resolve_payment(payment=payment, actor=admin, is_paid=True)
 
 
 def test_mechanical_turk_knows_a_token_again(nli, admin, panel):
@@ -148,7 +148,7 @@ def test_what_the_owner_says_was_paid_is_in_the_ledger(nli, admin, panel):
     paid_place(campaign, 1)
     plan_bonuses(campaign=campaign, actor=admin)
     Payment.objects.update(state="unclear")
-    payment_services.resolve(payment=Payment.objects.get(), actor=admin, is_paid=True)
+    payment_services.resolve_payment(payment=Payment.objects.get(), actor=admin, is_paid=True)
     assert money(campaign) == [101]
     assert Place.objects.get().payments.get().state == "done"
 
@@ -158,8 +158,8 @@ def test_what_the_panel_is_to_pay_is_paid_nowhere_else(nli, admin, panel, monkey
     paid_place(campaign, 1)
     paid_place(campaign, 2, state="submitted")  # the panel pays once it is approved
     plan_bonuses(campaign=campaign, actor=admin)
-    assert len(list(bank(campaign))) == 1  # the heading
-    assert note_paid(campaign=campaign, actor=admin, cause="bank") == 0
+    assert len(list(list_transfers(campaign))) == 1  # the heading
+    assert record_external_payment(campaign=campaign, actor=admin, cause="bank") == 0
 
     def refused(self, arrival):
         Payment.objects.update(state="sent")  # by another process, which was not refused
@@ -170,7 +170,7 @@ def test_what_the_panel_is_to_pay_is_paid_nowhere_else(nli, admin, panel, monkey
     assert Payment.objects.get().state == "sent"
     assert plan_bonuses(campaign=campaign, actor=admin) == 0
     Payment.objects.update(state="refused")
-    assert note_paid(campaign=campaign, actor=admin, cause="bank") == 1
+    assert record_external_payment(campaign=campaign, actor=admin, cause="bank") == 1
 
 
 def test_a_panel_that_answers_nonsense_stops_no_other_campaign(nli, admin, panel, monkeypatch):

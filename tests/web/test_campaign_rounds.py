@@ -14,7 +14,11 @@ from dynabench.campaigns import services
 from dynabench.campaigns.jobs import renew_campaigns, settle_all
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
 from dynabench.campaigns.payment_services import warn_of_approvals
-from dynabench.campaigns.selectors import decided_of, done_of, examples_of
+from dynabench.campaigns.selectors import (
+    count_done_work,
+    select_campaign_decisions,
+    select_campaign_examples,
+)
 from dynabench.notices.news import news
 from tasks.models import TaskMember
 from tests.support.campaigns import YES, open_campaign, paid_place, take_part
@@ -48,11 +52,11 @@ def test_work_in_other_rounds_is_not_offered_and_does_not_count(nli, alice):
     assert open_session(validator=me, task=nli.task).lease is None  # what waits is of round 1
     Validation.objects.create(example=example, validator=me, label="neutral")
     decide(write(nli, me.user))
-    assert (done_of(place).written, done_of(place).judged) == (0, 0)
-    assert not decided_of(campaign).exists()
+    assert (count_done_work(place).written, count_done_work(place).judged) == (0, 0)
+    assert not select_campaign_decisions(campaign).exists()
     campaign.rounds.set([nli])
-    assert (done_of(place).written, done_of(place).judged) == (1, 1)
-    assert decided_of(campaign).count() == 1
+    assert (count_done_work(place).written, count_done_work(place).judged) == (1, 1)
+    assert select_campaign_decisions(campaign).count() == 1
     assert open_session(validator=me, task=nli.task).lease.example.round == nli
     for each in (2, 1):  # who has judged all is led on
         Campaign.objects.update(each=each)
@@ -88,7 +92,7 @@ def test_who_left_a_study_writes_for_the_next_alone(nli, as_alice, alice):
     as_alice.post("/c/second/consent/", YES)
     assert not [*news(timezone.now(), alice)]
     write(nli, alice, 2)
-    assert [examples_of(one).count() for one in (first, second)] == [1, 1]
+    assert [select_campaign_examples(one).count() for one in (first, second)] == [1, 1]
 
 
 def test_owners_choose_rounds(nli, as_alice, alice):

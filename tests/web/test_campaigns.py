@@ -18,7 +18,7 @@ from dynabench.campaigns import place_services, services
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
 from dynabench.campaigns.retention_services import apply_retention
-from dynabench.campaigns.selectors import ids_of, numbers_of, rows_of
+from dynabench.campaigns.selectors import calculate_numbers, decrypt_panel_ids, list_place_rows
 from tasks.models import Task, TaskMember
 from tests.support.campaigns import (
     PANEL_IDS,
@@ -62,7 +62,7 @@ def test_from_the_panels_link_to_the_completion_code(nli, way):
     personal = re.search(r"/personal/[\w-]+/", page.text)[0]
     place = Place.objects.get()
     assert (place.state, place.consent.number) == ("working", 1)
-    assert ids_of(place).id in told
+    assert decrypt_panel_ids(place).id in told
     assert not any(one in str(Place.objects.values_list()) for one in told)
     source = {"link": "panel"}.get(way, way)
     assert place.annotator.source == source
@@ -138,7 +138,7 @@ def test_in_another_campaign_an_id_opens_nothing_and_no_work_counts_twice(nli):
     decided = {"is_verified": True, "state": "decided", "votes": 3, "still_needed": 0}
     Consensus.objects.create(example=example, round=nli, label="neutral", **decided)
     second.all_places.update(state="submitted", submitted_at=timezone.now())
-    assert [services.settle(campaign=one) for one in (first, second)] == [0, 1]
+    assert [services.credit_due_pay(campaign=one) for one in (first, second)] == [0, 1]
 
 
 def test_who_says_no_or_finds_no_place_goes_back_unharmed(nli):
@@ -196,7 +196,7 @@ def test_a_budget_reserves_fee_tax_and_bonuses(nli):
         agree(campaign, "third")
     owner = UserFactory(is_superuser=True)
     plan = {"campaign": campaign, "actor": owner, "token": "", "consent": "", "slug": "study"}
-    plan |= {name: getattr(campaign, name) for name in services.FIXED}
+    plan |= {name: getattr(campaign, name) for name in services.FIXED_FIELDS}
     for less in ({"budget": 899}, {"budget": 900, "fee_percent": 26}):
         with pytest.raises(Invalid):
             services.change_campaign(**plan, **less)
@@ -206,8 +206,8 @@ def test_a_budget_reserves_fee_tax_and_bonuses(nli):
             example=example, round=nli, label="neutral", is_validated_error=True, **decided
         )
     Place.objects.filter(pk=places[0].pk).update(state="submitted", submitted_at=timezone.now())
-    services.settle(campaign=campaign)
-    services.settle(campaign=campaign)
+    services.credit_due_pay(campaign=campaign)
+    services.credit_due_pay(campaign=campaign)
     assert sorted(LedgerRow.objects.values_list("amount", flat=True)) == [50, 100]  # one was asked
 
 
@@ -339,7 +339,7 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     assert ",2.70,EUR,study" in as_alice.get(f"{url}study/bank.csv").text
     as_alice.post(f"{url}study/paid/", {"cause": "bank 1"})
     assert as_alice.post(f"{url}study/paid/", {"cause": "bank 1"}).status_code == 422
-    numbers = numbers_of(campaign, rows_of(campaign))
+    numbers = calculate_numbers(campaign, list_place_rows(campaign))
     assert (numbers.earned, numbers.paid, numbers.fooling, numbers.cost_each) == (270, 270, 1, 270)
     page = as_alice.get(f"{url}study/places/{place.pk}/").text
     (work,) = re.findall(r'href="(/own/nli/review/examples/[^"]*)"', page)
@@ -392,7 +392,7 @@ def test_frames_are_mechanical_turks_alone(nli):
     assert Client().get("/t/nli/")["X-Frame-Options"] == "DENY"
     elsewhere = {**PANEL_IDS["mturk"], "workerId": "OTHER1", "turkSubmitTo": "https://evil.test"}
     _other, page = take_part(campaign, **elsewhere)
-    assert ids_of(Place.objects.last()).back == ""
+    assert decrypt_panel_ids(Place.objects.last()).back == ""
 
 
 MOCK = {"SESSION_ID": "035orbpf1pk3"}
@@ -414,7 +414,7 @@ def test_a_preview_shows_the_texts_and_stores_nothing(nli, way, state):
 
 def test_promises_stay(nli):
     campaign = open_campaign(nli.task, opened_at=timezone.now())
-    plan = {name: getattr(campaign, name) for name in services.FIXED}
+    plan = {name: getattr(campaign, name) for name in services.FIXED_FIELDS}
     admin = UserFactory(is_superuser=True)
     with pytest.raises(Invalid):
         services.change_campaign(

@@ -19,7 +19,7 @@ from annotation.models import Example, Report
 from core.accounts.services import annotator_of
 from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
 from dynabench.campaigns.quality_services import answer_appeal
-from dynabench.campaigns.services import invite as invite_people
+from dynabench.campaigns.services import invite_addresses as invite_people
 from dynabench.notices.models import Digest, Notice
 from dynabench.notices.registry import NEWS
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests

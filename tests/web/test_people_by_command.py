@@ -13,9 +13,9 @@ from django.utils import timezone
 from core.accounts.models import ApiToken, LogEntry, User
 from core.accounts.tokens import create_token
 from core.data.encryption import Unreadable, decrypt, encrypt
-from dynabench.campaigns.payment_services import api_of
-from dynabench.campaigns.place_services import known_place
-from dynabench.campaigns.selectors import ids_of
+from dynabench.campaigns.payment_services import build_api
+from dynabench.campaigns.place_services import find_known_place
+from dynabench.campaigns.selectors import decrypt_panel_ids
 from dynabench.notices.tokens import remind_of_tokens
 from dynabench.webhooks.models import Webhook
 from evaluation.isolation.uploads.chunked import bytes_left
@@ -127,27 +127,27 @@ def test_stored_secrets_outlive_a_change_of_the_secret_key(settings, nli, alice)
     campaign = open_campaign(nli.task, way="prolific", sealed_token=encrypt("token"))
     take_part(campaign)
     place = campaign.all_places.get()
-    person = ids_of(place)
+    person = decrypt_panel_ids(place)
     hook = Webhook.objects.create(
         user=alice, url="https://x.test/", events=[], secret=encrypt("s3cret")
     )
     former = settings.SECRET_KEY
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another", [former]
-    assert known_place(campaign, person) == place
+    assert find_known_place(campaign, person) == place
     call_command("rotate_secrets", stdout=StringIO())
     settings.SECRET_KEY_FALLBACKS = []
     hook.refresh_from_db()
     campaign.refresh_from_db()
     assert decrypt(hook.secret) == "s3cret"
-    found = known_place(campaign, person)  # nobody gets a second place
-    assert (found, ids_of(found)) == (place, person)
-    assert api_of(campaign)
+    found = find_known_place(campaign, person)  # nobody gets a second place
+    assert (found, decrypt_panel_ids(found)) == (place, person)
+    assert build_api(campaign)
     settings.SECRET_KEY = "a third"
     with pytest.raises(CommandError, match=str(hook.pk)):
         call_command("rotate_secrets", stdout=StringIO())
     with pytest.raises(Unreadable):
         decrypt(hook.secret)
-    assert api_of(campaign) is None
+    assert build_api(campaign) is None
 
 
 def test_a_person_a_task_and_a_team_may_have_quotas_of_their_own(nli, alice, bob, settings):

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from annotation.answers import not_sealed
 from annotation.models import Example
 from annotation.writing import result_panel
-from dynabench.campaigns.before.tour import gold_in
+from dynabench.campaigns.before.tour import list_named_uuids
 from dynabench.campaigns.models import Campaign, Place, Qualification
 from validation.judging.page import shown_inputs
 from validation.judging.wording import choices, legend
@@ -31,7 +31,7 @@ class Item:
     said: str = ""
 
 
-def golds_of(campaign: Campaign) -> QuerySet[Gold]:
+def select_test_golds(campaign: Campaign) -> QuerySet[Gold]:
     """Return the gold items that the campaign's test may use.
 
     Excludes items that the tour shows, and those on which models are evaluated, because the
@@ -42,22 +42,24 @@ def golds_of(campaign: Campaign) -> QuerySet[Gold]:
     )
     # The tour shows its items with everything around them, so they test nobody.
     rows = Gold.objects.filter(example__in=open_examples)
-    return rows.exclude(example__uuid__in=gold_in(campaign))
+    return rows.exclude(example__uuid__in=list_named_uuids(campaign))
 
 
-def items_needed(campaign: Campaign) -> int:
+def count_needed_items(campaign: Campaign) -> int:
     """Return the number of gold items that all tries of one person take, without repetition."""
     return campaign.test_items * campaign.test_tries
 
 
-def items_of(place: Place, tries: int) -> list[Gold]:
+def draw_test_items(place: Place, tries: int) -> list[Gold]:
     """Return the gold items of the person's next try, the same until they are answered.
 
     Excludes items that the person wrote or has already seen. Empty if too few are left.
     tries: number of tries so far.
     """
     campaign, me = place.campaign, place.annotator_id
-    unseen = golds_of(campaign).exclude(answers__validator=me).exclude(example__annotator=me)
+    unseen = (
+        select_test_golds(campaign).exclude(answers__validator=me).exclude(example__annotator=me)
+    )
     unseen = unseen.exclude(example__shown_to__annotator=me)
     # In a fixed order, so that the seed draws the same items each time the page is opened.
     left = list(unseen.select_related("example__context", "example__round").order_by("pk"))
@@ -70,7 +72,7 @@ def items_of(place: Place, tries: int) -> list[Gold]:
 def lacks_items(campaign: Campaign, row: Qualification, golds: Sequence[Gold]) -> bool:
     """Return whether the person must still pass a test but too few items are left for it.
 
-    golds: the result of `items_of`.
+    golds: the result of `draw_test_items`.
     """
     return bool(campaign.test_items) and row.passed_at is None and not golds
 

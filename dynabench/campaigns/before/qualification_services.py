@@ -12,8 +12,8 @@ from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
 from core.data.rows import changed_fields
 from core.errors import Refused
-from dynabench.campaigns.before.qualification_items import items_of, lacks_items, show_item
-from dynabench.campaigns.before.tour import TourPart, examples_in
+from dynabench.campaigns.before.qualification_items import draw_test_items, lacks_items, show_item
+from dynabench.campaigns.before.tour import TourPart, list_example_ids
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.campaigns.place_services import enter_in_ledger, free_places
 from validation.judging.pace import check_was_seen
@@ -22,7 +22,7 @@ from validation.models import Gold, GoldAnswer
 State = Place.State
 
 
-def begin(*, place: Place) -> Qualification:
+def get_qualification(*, place: Place) -> Qualification:
     """Return the person's test record, creating it on the first visit.
 
     Takes no lock: a unique key prevents a second record.
@@ -43,7 +43,7 @@ def note_tour(*, place: Place, tour: Sequence[Sequence[TourPart]]) -> None:
     """
     assert place.annotator
     note_shown_examples(
-        annotator=place.annotator, examples=examples_in(tour), way=ShownExample.Way.TOUR
+        annotator=place.annotator, examples=list_example_ids(tour), way=ShownExample.Way.TOUR
     )
 
 
@@ -71,12 +71,12 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     Annotator.objects.select_for_update(no_key=True).get(pk=locked.annotator.pk)
     campaign = place.campaign
     locked.campaign = campaign
-    row = begin(place=locked)
+    row = get_qualification(place=locked)
     if locked.state != State.TESTING:
         raise Refused(_("You have taken the test."), code="tested")
     now = timezone.now()
     # Somebody who passed in another campaign of the task only sees the tour here.
-    golds = [] if row.passed_at else items_of(locked, row.tries)
+    golds = [] if row.passed_at else draw_test_items(locked, row.tries)
     if lacks_items(campaign, row, golds):
         _screen_out(locked, ran_out=True)
         return row
@@ -91,10 +91,10 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
         row.passed_at = now if passes else None
         row.save(update_fields=["tries", "right", "asked", "tried_at", "passed_at"])
     if passes:
-        _let_work(locked)
+        _start_work(locked)
     elif row.tries >= campaign.test_tries:
         _screen_out(locked)
-    elif not items_of(locked, row.tries):
+    elif not draw_test_items(locked, row.tries):
         _screen_out(locked, ran_out=True)
     else:
         # The place stays theirs until the next try may begin, and as long as a try may take.
@@ -129,7 +129,7 @@ def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, st
     return right
 
 
-def _let_work(place: Place) -> None:
+def _start_work(place: Place) -> None:
     """Start the person's work, with the campaign's full working time."""
     # Work counts from `began_at`, so a time after the answers keeps these out.
     now = timezone.now()

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from core.accounts.models import Annotator
 from core.errors import Refused
 from dynabench.campaigns.models import Place
-from dynabench.campaigns.place_services import first_state
+from dynabench.campaigns.place_services import choose_first_state
 
 
 def answer_questions(*, place: Place, answers: Mapping[str, Any], about: Mapping[str, Any]) -> None:
@@ -18,7 +18,7 @@ def answer_questions(*, place: Place, answers: Mapping[str, Any], about: Mapping
     Takes no lock: a single update, so the first of two tabs wins. Raises Refused.
     """
     assert place.annotator
-    state = first_state(place.campaign, place.annotator, is_asked=True)
+    state = choose_first_state(place.campaign, place.annotator, is_asked=True)
     # The filter on missing answers makes the first of two tabs win: the other updates no row.
     unanswered = Place.objects.filter(pk=place.pk, state=Place.State.TESTING, answers__isnull=True)
     if not unanswered.update(answers=dict(answers), about=dict(about), state=state):

@@ -19,16 +19,16 @@ from annotation.models import Example
 from annotation.writing.result_panel import shown_context
 from core.text.markdown import render_markdown
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.rules.tour import Named, named_in, tour_steps
+from dynabench.campaigns.rules.tour import Placeholder, list_placeholders, parse_tour
 from tasks.models import Context, Task
 from validation.judging.page import shown_inputs
 
-MOST = 50
+MAX_RELEASED_ROWS = 50
 """The newest released rows, among which items are drawn."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class TourItem:
     """An item of the tour: its context and inputs, each as (label, text or markup).
 
     example: id of the stored example, or None.
@@ -44,20 +44,20 @@ class TourPart:
     """A part of a tour step: either rendered text or an item."""
 
     words: SafeString | None = None
-    item: Shown | None = None
+    item: TourItem | None = None
 
 
-def tour_of(campaign: Campaign) -> list[list[TourPart]]:
+def build_tour(campaign: Campaign) -> list[list[TourPart]]:
     """Return the steps of a campaign's tour. Everybody sees the same items.
 
     Items that may no longer be shown are left out.
     """
-    steps = tour_steps(campaign.tour)
-    places = named_in(steps)
-    named = named_items(campaign.task, places)
+    steps = parse_tour(campaign.tour)
+    places = list_placeholders(steps)
+    named = find_named_items(campaign.task, places)
     # Drawn only where a place asks for any item: a draw costs a query.
     has_free_place = any(not place.name for place in places)
-    drawn = iter(_drawn_items(campaign) if has_free_place else [])
+    drawn = iter(_draw_items(campaign) if has_free_place else [])
     tour: list[list[TourPart]] = []
     for step in steps:
         parts = []
@@ -72,7 +72,7 @@ def tour_of(campaign: Campaign) -> list[list[TourPart]]:
     return tour
 
 
-def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
+def find_named_items(task: Task, places: Sequence[Placeholder]) -> dict[Placeholder, TourItem]:
     """Return the named items that participants may see, by their placeholder.
 
     At most two queries.
@@ -84,18 +84,20 @@ def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
         elif place.name:
             uuids.append(place.name)
     # At most one query for each kind of place, however long the tour is.
-    items: dict[Named, Shown] = {}
+    items: dict[Placeholder, TourItem] = {}
     if uuids:
-        for example in _showable_examples(task).filter(uuid__in=uuids):
-            items[Named("item", str(example.uuid))] = _shown_item(task, example)
+        for example in _select_showable_examples(task).filter(uuid__in=uuids):
+            items[Placeholder("item", str(example.uuid))] = _build_item(task, example)
     if context_ids:
         contexts = Context.objects.filter(round__task=task, is_retired=False)
         for context in contexts.filter(pk__in=context_ids):
-            items[Named("context", str(context.pk))] = Shown(shown_context(task.config, context))
+            items[Placeholder("context", str(context.pk))] = TourItem(
+                shown_context(task.config, context)
+            )
     return items
 
 
-def examples_in(tour: Sequence[Sequence[TourPart]]) -> list[int]:
+def list_example_ids(tour: Sequence[Sequence[TourPart]]) -> list[int]:
     """Return the ids of the stored examples among a tour's items."""
     ids = []
     for part in chain.from_iterable(tour):
@@ -105,28 +107,28 @@ def examples_in(tour: Sequence[Sequence[TourPart]]) -> list[int]:
     return ids
 
 
-def gold_in(campaign: Campaign) -> list[UUID]:
+def list_named_uuids(campaign: Campaign) -> list[UUID]:
     """Return the UUIDs of the examples that the tour names.
 
     A person who saw one of them must not be tested with it.
     """
-    places = named_in(tour_steps(campaign.tour))
+    places = list_placeholders(parse_tour(campaign.tour))
     return [UUID(place.name) for place in places if place.kind == "item" and place.name]
 
 
-def _showable_examples(task: Task) -> QuerySet[Example]:
+def _select_showable_examples(task: Task) -> QuerySet[Example]:
     """Return examples of public training splits, and gold on which no model is evaluated."""
     rows = Example.objects.filter(round__task=task, retracted_at=None)
-    is_public = Q(pk__in=_released_examples(task)) | Q(gold__isnull=False)
+    is_public = Q(pk__in=_select_released_examples(task)) | Q(gold__isnull=False)
     return not_sealed(rows).filter(is_public).select_related("context")
 
 
-def _released_examples(task: Task) -> QuerySet[Example]:
+def _select_released_examples(task: Task) -> QuerySet[Example]:
     """Return the task's released training examples, without gold items."""
     return with_open_answers(Example.objects.filter(round__task=task))
 
 
-def _drawn_items(campaign: Campaign) -> list[Shown]:
+def _draw_items(campaign: Campaign) -> list[TourItem]:
     """Return the task's sample answers, then released examples, each group in random order."""
     # Seeded by the campaign, so that everybody sees the same tour. Chance, no secret.
     task, random = campaign.task, Random(campaign.slug)
@@ -135,16 +137,18 @@ def _drawn_items(campaign: Campaign) -> list[Shown]:
         Example(inputs=dict(example.input), context=Context(fields=dict(example.context)))
         for example in task.config.examples.good + task.config.examples.bad
     ]
-    released_rows = _released_examples(task).select_related("context")
-    released = list(released_rows.order_by("-pk")[:MOST])
+    released_rows = _select_released_examples(task).select_related("context")
+    released = list(released_rows.order_by("-pk")[:MAX_RELEASED_ROWS])
     items = []
     for group in (page_examples, released):
         for example in random.sample(group, len(group)):
-            items.append(_shown_item(task, example))
+            items.append(_build_item(task, example))
     return items
 
 
-def _shown_item(task: Task, example: Example) -> Shown:
+def _build_item(task: Task, example: Example) -> TourItem:
     """Return an example as the tour shows it, without its label or the model's answer."""
     config = task.config
-    return Shown(shown_context(config, example.context), shown_inputs(config, example), example.pk)
+    return TourItem(
+        shown_context(config, example.context), shown_inputs(config, example), example.pk
+    )

@@ -6,8 +6,8 @@ from django.db.models.functions import Cast
 
 from annotation.models import Example, TargetOutput
 from dynabench.campaigns.models import Campaign, Place
-from dynabench.campaigns.rules.cost import Parts, of_time, rounded
-from dynabench.campaigns.rules.pay import decimals
+from dynabench.campaigns.rules.cost import Parts, price_time, sum_rounded
+from dynabench.campaigns.rules.pay import get_decimals
 from evaluation.kinds import kind_names
 from evaluation.models import EvaluationRun
 from tasks.models import ModelUse, TargetModel
@@ -16,20 +16,20 @@ from validation.models import Consensus, Validation
 PRICES = ("price_in", "price_out")
 
 
-def cost_parts(campaign: Campaign, examples: QuerySet[Example], people: int) -> Parts:
+def calculate_cost_parts(campaign: Campaign, examples: QuerySet[Example], people: int) -> Parts:
     """Return what a campaign has cost so far, by part. Eight queries.
 
     examples: the campaign's. people: the cost of its participants' pay.
     """
     return Parts(
         people,
-        judges=rounded(_prices_of_judges(campaign, examples)),
-        model_calls=rounded(_prices_of_answers(campaign, examples)),
-        evaluation=rounded(_prices_of_runs(campaign, examples)),
+        judges=sum_rounded(_price_judges(campaign, examples)),
+        model_calls=sum_rounded(_price_answers(campaign, examples)),
+        evaluation=sum_rounded(_price_runs(campaign, examples)),
     )
 
 
-def _prices_of_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
+def _price_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
     """Return the price of each judge's votes on the examples; None if unknown.
 
     Judges from another campaign cost that campaign's pay per judgement; other judges cost
@@ -43,7 +43,7 @@ def _prices_of_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[f
         annotator__in={row["validator"] for row in rows}, campaign__task=campaign.task
     )
     vote_prices = {
-        place.annotator_id: _price_of_vote(place.campaign, campaign)
+        place.annotator_id: _find_vote_price(place.campaign, campaign)
         for place in places.select_related("campaign")
     }
     prices: list[float | None] = []
@@ -56,7 +56,7 @@ def _prices_of_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[f
     return prices
 
 
-def _price_of_vote(judges: Campaign, campaign: Campaign) -> float | None:
+def _find_vote_price(judges: Campaign, campaign: Campaign) -> float | None:
     """Return the price of one vote by a participant of another campaign.
 
     None if the vote is paid together with other work, or in another currency.
@@ -68,7 +68,7 @@ def _price_of_vote(judges: Campaign, campaign: Campaign) -> float | None:
     return judges.pay.with_costs(judges.pay_task) / judges.each
 
 
-def _prices_of_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
+def _price_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
     """Return the price of each target's answers to the examples, per round; None if unknown.
 
     If tokens have a price, the examples bear their share of the cost of all the target's
@@ -94,16 +94,16 @@ def _prices_of_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[
         if any(target.options.get(price) for price in PRICES):
             # Prices of tokens are in whole units of a currency, ours in its smallest unit.
             share = spent.get(key, 0.0) * row["n"] / answer_counts[key]
-            prices.append(share * 10 ** decimals(campaign.currency))
+            prices.append(share * 10 ** get_decimals(campaign.currency))
         elif target.url:
             # An endpoint of somebody else, whose price nobody has stated.
             prices.append(None)
         else:
-            prices.append(of_time(row["seconds"], campaign.machine_hour))
+            prices.append(price_time(row["seconds"], campaign.machine_hour))
     return prices
 
 
-def _prices_of_runs(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
+def _price_runs(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
     """Return, per round, the examples' share of the cost of evaluations on its sets.
 
     The share is the examples' fraction of the round's verified examples. None if unknown.
@@ -121,5 +121,5 @@ def _prices_of_runs(campaign: Campaign, examples: QuerySet[Example]) -> list[flo
     prices = []
     for round, seconds_spent in spent:
         own_seconds = (seconds_spent or 0) * own_counts[round] / all_counts[round]
-        prices.append(of_time(own_seconds, campaign.machine_hour))
+        prices.append(price_time(own_seconds, campaign.machine_hour))
     return prices

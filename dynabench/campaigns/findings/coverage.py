@@ -12,29 +12,29 @@ from django.utils import timezone
 from annotation.models import Example, TextKey, TextVector
 from annotation.rules.near_duplicates import compared, jaccard, written_text
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.rules.novelty import clusters, novelty
+from dynabench.campaigns.rules.novelty import cluster_examples, score_novelty
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
-from dynabench.campaigns.selectors import fooling_of
+from dynabench.campaigns.selectors import select_fooling_decisions
 from tasks.models import Task
 from validation.consensus.claims import label_field
 from validation.models import Consensus, ExampleTag
 
-MOST = 5000
+MAX_ERRORS = 5000
 """The newest verified errors are looked at, up to this many."""
-MOST_ALIKE = 100
+MAX_CANDIDATES = 100
 """Maximum texts that one is compared with by words."""
-MOST_COMPARED = 20_000
+MAX_COMPARED_VECTORS = 20_000
 """Maximum texts that one is compared with by meaning."""
 WAIT = timedelta(hours=1)
 """How long a bonus waits for a vector. Without an encoder only words are compared then."""
 LANGUAGE = "en"
 """The language of the encoder."""
-SMALLEST = 10
+MIN_GROUP_SIZE = 10
 """Minimum people of a group that is shown, so that no group tells about one of them."""
 
 
 @dataclass(frozen=True)
-class Group:
+class SimilarExamples:
     """A group of similar examples: their number, and the text of the first."""
 
     size: int
@@ -53,37 +53,41 @@ class Coverage:
     challenges: list[tuple[str, int]]
     tags: list[tuple[str, int]]
     slices: list[tuple[str, list[tuple[str, int]]]]
-    groups: list[Group]
+    groups: list[SimilarExamples]
     by_meaning: bool
 
 
-def coverage_of(campaign: Campaign) -> Coverage:
-    """Return the coverage of the campaign's newest `MOST` verified errors. Five queries."""
-    from dynabench.campaigns.rules.meaning import pairs  # numpy: not in each web process
+def measure_coverage(campaign: Campaign) -> Coverage:
+    """Return the coverage of the campaign's newest `MAX_ERRORS` verified errors. Five queries."""
+    from dynabench.campaigns.rules.meaning import (
+        find_similar_pairs,  # numpy: not in each web process
+    )
 
     # None where people judge by verdict, and examples have no label.
     config, field = campaign.task.config, label_field(campaign.task.config)
-    examples = {example.pk: example for example in _newest_examples(campaign)}
+    examples = {example.pk: example for example in _find_newest_examples(campaign)}
     _looked_at, vectors = _read_vectors(TextVector.objects.filter(example__in=examples))
-    clustered = clusters(_signatures(set(examples)), pairs(vectors))
+    clustered = cluster_examples(_read_signatures(set(examples)), find_similar_pairs(vectors))
     labels = []
     if field:
         labels = [str(example.inputs.get(field, "")) for example in examples.values()]
     tags = ExampleTag.objects.filter(example__in=examples).values_list("name", flat=True)
     slices = []
     for name in config.slices:
-        counts = _count_values(_slice_values(examples.values(), name))
+        counts = _count_values(_read_slice_values(examples.values(), name))
         if counts:
             slices.append((name, counts))
     # In the order of size, so a single example ends what is worth showing.
     groups = [
-        Group(len(cluster), written_text(config, examples[cluster[0]].inputs))
+        SimilarExamples(len(cluster), written_text(config, examples[cluster[0]].inputs))
         for cluster in clustered
         if len(cluster) > 1
     ]
     return Coverage(
         # Fewer than the limit are all there are; only otherwise a query has to count them.
-        fooling_of(campaign).count() if len(examples) == MOST else len(examples),
+        select_fooling_decisions(campaign).count()
+        if len(examples) == MAX_ERRORS
+        else len(examples),
         labels=_count_values(labels),
         challenges=_count_values(example.challenge or "" for example in examples.values()),
         tags=_count_values(tags.order_by()),
@@ -98,7 +102,7 @@ def _count_values(values: Iterable[str]) -> list[tuple[str, int]]:
     return sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _slice_values(examples: Iterable[Example], name: str) -> Iterator[str]:
+def _read_slice_values(examples: Iterable[Example], name: str) -> Iterator[str]:
     """Yield the examples' values of a slice; a list yields each of its values."""
     for example in examples:
         value = (example.context.fields | example.inputs | example.metadata).get(name)
@@ -106,20 +110,22 @@ def _slice_values(examples: Iterable[Example], name: str) -> Iterator[str]:
         yield from (str(value) for value in values if value)
 
 
-def novelty_of(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
+def measure_novelty(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
     """Return the fraction of the bonus that each newly verified error earns, by example id.
 
     Compares each with the task's earlier verified errors: by words with those that share a
-    signature, by meaning with the newest `MOST_COMPARED`. Leaves out errors whose vector
+    signature, by meaning with the newest `MAX_COMPARED_VECTORS`. Leaves out errors whose vector
     may still be computed. Five queries.
     """
-    from dynabench.campaigns.rules.meaning import closest  # numpy: not in each web process
+    from dynabench.campaigns.rules.meaning import (
+        find_closest_cosines,  # numpy: not in each web process
+    )
 
-    by_words = _likeness_in_words(task, fresh)
+    by_words = _compare_words(task, fresh)
     errors = {"example__consensus__is_validated_error": True, "example__round__task": task}
-    newest = TextVector.objects.filter(**errors).order_by("-pk")[:MOST_COMPARED]
+    newest = TextVector.objects.filter(**errors).order_by("-pk")[:MAX_COMPARED_VECTORS]
     looked_at, vectors = _read_vectors(newest)
-    by_meaning = closest(vectors, by_words)
+    by_meaning = find_closest_cosines(vectors, by_words)
     no_vector_comes = timezone.now()
     if task.config.language == LANGUAGE:
         # Workers make vectors within minutes. After a while nobody waits for one any more.
@@ -128,13 +134,13 @@ def novelty_of(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
     for error in fresh:
         decided_at = error.decided_at
         if error.pk in looked_at or decided_at is None or decided_at <= no_vector_comes:
-            shares[error.pk] = novelty(by_words[error.pk], by_meaning.get(error.pk, 0.0))
+            shares[error.pk] = score_novelty(by_words[error.pk], by_meaning.get(error.pk, 0.0))
     return shares
 
 
-def _likeness_in_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
+def _compare_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
     """Return each error's highest Jaccard similarity to an earlier verified error."""
-    signatures = _signatures({error.pk for error in fresh})
+    signatures = _read_signatures({error.pk for error in fresh})
     # Only texts that share a signature can be near-duplicates, so that few are compared.
     sharing: dict[int, set[int]] = defaultdict(set)
     near = TextKey.objects.filter(key__in=set().union(*signatures.values()), round__task=task)
@@ -150,7 +156,7 @@ def _likeness_in_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, floa
     likeness = {}
     for error in fresh:
         near_ids = set().union(*(sharing[key] for key in signatures[error.pk])) & texts.keys()
-        earlier = sorted(pk for pk in near_ids if pk < error.pk)[:MOST_ALIKE]
+        earlier = sorted(pk for pk in near_ids if pk < error.pk)[:MAX_CANDIDATES]
         own = compared(task.config, error.example.inputs)
         likeness[error.pk] = max((jaccard(own, texts[pk]) for pk in earlier), default=0.0)
     return likeness
@@ -169,13 +175,17 @@ def _read_vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes
     return looked_at, comparable
 
 
-def _newest_examples(campaign: Campaign) -> list[Example]:
-    """Return the campaign's newest `MOST` verified errors, oldest first."""
-    rows = fooling_of(campaign).select_related("example__context").order_by("-pk")[:MOST]
+def _find_newest_examples(campaign: Campaign) -> list[Example]:
+    """Return the campaign's newest `MAX_ERRORS` verified errors, oldest first."""
+    rows = (
+        select_fooling_decisions(campaign)
+        .select_related("example__context")
+        .order_by("-pk")[:MAX_ERRORS]
+    )
     return [decision.example for decision in reversed(rows)]
 
 
-def _signatures(ids: set[int]) -> dict[int, set[int]]:
+def _read_signatures(ids: set[int]) -> dict[int, set[int]]:
     """Return the near-duplicate signatures of each example, by its id."""
     signatures: dict[int, set[int]] = {example: set() for example in ids}
     for example, key in TextKey.objects.filter(example__in=ids).values_list("example", "key"):
@@ -183,10 +193,10 @@ def _signatures(ids: set[int]) -> dict[int, set[int]]:
     return signatures
 
 
-def groups_by_question_of(campaign: Campaign) -> list[tuple[str, list[tuple[str, int]]]]:
+def count_answers_by_question(campaign: Campaign) -> list[tuple[str, list[tuple[str, int]]]]:
     """Return the participants' answers about themselves, counted by question.
 
-    Only counts of at least `SMALLEST` are listed. Answers are never combined with each
+    Only counts of at least `MIN_GROUP_SIZE` are listed. Answers are never combined with each
     other or with what people wrote.
     """
     facts = list(campaign.all_places.exclude(annotator=None).values_list("about", flat=True))
@@ -199,7 +209,7 @@ def groups_by_question_of(campaign: Campaign) -> list[tuple[str, list[tuple[str,
         groups = [
             (question.kind.display(question, value), n)
             for value, n in counts.items()
-            if n >= SMALLEST
+            if n >= MIN_GROUP_SIZE
         ]
         if groups:
             groups_by_question.append((question.title, sorted(groups)))

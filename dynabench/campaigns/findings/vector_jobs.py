@@ -14,7 +14,7 @@ from core.periodic import minutely
 from dynabench.campaigns.findings.coverage import LANGUAGE
 from tasks.models import Task
 
-SOME = 500
+MAX_TEXTS = 500
 """Texts of one job."""
 BOUNDS = Bounds(seconds=300, memory_bytes=4 * 2**30)  # addresses that torch reserves, not memory
 RINGS_SECONDS = 300
@@ -39,7 +39,9 @@ def ask_for_vectors() -> int:
         return 0
     enqueued = 0
     for task in Task.objects.filter(campaigns__opened_at__isnull=False).distinct():
-        is_waiting = task.config.language == LANGUAGE and _without_vector(task, digest).exists()
+        is_waiting = (
+            task.config.language == LANGUAGE and _select_without_vector(task, digest).exists()
+        )
         # `add` succeeds once in a while, so that a minute does not enqueue what already waits.
         if is_waiting and cache.add(f"campaigns:vectors:{task.pk}", True, RINGS_SECONDS):
             enqueue("dynabench.campaigns.findings.vector_jobs.make_vectors", task.pk)
@@ -55,7 +57,7 @@ def make_vectors(task_id: int) -> None:
     from evaluation.training.sentences import embed, encoder_digest
 
     task, digest = Task.objects.get(pk=task_id), encoder_digest()
-    rows = _without_vector(task, digest).order_by("-pk")[:SOME]
+    rows = _select_without_vector(task, digest).order_by("-pk")[:MAX_TEXTS]
     texts = {example.pk: written_text(task.config, example.inputs) for example in rows}
     # An empty vector says that the encoder has looked at a text too short to compare.
     vectors = dict.fromkeys(texts, b"")
@@ -66,7 +68,7 @@ def make_vectors(task_id: int) -> None:
     keep_vectors(encoder=digest, vectors=vectors)
 
 
-def _without_vector(task: Task, digest: str) -> QuerySet[Example]:
+def _select_without_vector(task: Task, digest: str) -> QuerySet[Example]:
     """Return the task's verified errors that the encoder has not processed."""
     rows = Example.objects.filter(round__task=task, consensus__is_validated_error=True)
     return rows.exclude(digest="").exclude(text_vector__encoder=digest)

@@ -26,10 +26,10 @@ class Parts(NamedTuple):
         return [name for name, part in self._asdict().items() if part is None]
 
 
-def rounded(amounts: Iterable[float | None]) -> int | None:
+def sum_rounded(amounts: Iterable[float | None]) -> int | None:
     """Return the rounded sum of the amounts; None if one of them is unknown.
 
-    >>> rounded([1.2, 1.4]), rounded([1.2, None]), rounded([])
+    >>> sum_rounded([1.2, 1.4]), sum_rounded([1.2, None]), sum_rounded([])
     (3, None, 0)
     """
     total = 0.0
@@ -40,10 +40,10 @@ def rounded(amounts: Iterable[float | None]) -> int | None:
     return round(total)
 
 
-def of_time(seconds: float, hour: int | None) -> float | None:
+def price_time(seconds: float, hour: int | None) -> float | None:
     """Return the cost of machine time at an hourly price; None if the price is unknown.
 
-    >>> of_time(1800, 200), of_time(0, None), of_time(1, None)
+    >>> price_time(1800, 200), price_time(0, None), price_time(1, None)
     (100.0, 0.0, None)
     """
     if hour is None:
@@ -52,7 +52,7 @@ def of_time(seconds: float, hour: int | None) -> float | None:
     return seconds * hour / 3600
 
 
-def in_the_end(so_far: int, submitted: int, places: int, left: int | None) -> int | None:
+def extrapolate_to_end(so_far: int, submitted: int, places: int, left: int | None) -> int | None:
     """Extrapolate an amount to the end of the campaign, when its places or budget are used up.
 
     Parameters
@@ -72,8 +72,8 @@ def in_the_end(so_far: int, submitted: int, places: int, left: int | None) -> in
 
     Examples
     --------
-    >>> in_the_end(300, 3, 10, None), in_the_end(300, 3, 10, 2), in_the_end(0, 0, 10, None)
-    (1000, 500, None)
+    >>> extrapolate_to_end(300, 3, 10, None), extrapolate_to_end(300, 3, 10, 2)
+    (1000, 500)
     """
     if not submitted:
         return None

@@ -16,31 +16,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST = 20
+MIN_JUDGEMENTS = 20
 """Judgements before anything is said about a judge."""
-LEAST_SHARED = 12
+MIN_SHARED_ITEMS = 12
 """Items that two judges share before anything is said about the pair."""
-BY_CHANCE = 3e-5
+MAX_CHANCE_PROBABILITY = 3e-5
 """A pair copies when its few differences, or fewer, have less than this probability."""
-ALIKE = 0.05
+MAX_DIFFERENT_SHARE = 0.05
 """A pair hardly differs when its answers differ on this share of the items at most."""
-LATER = 0.8
+LATER_SHARE = 0.8
 """Of a pair, the one copies whose vote came later on this share of the items."""
-ROUNDS = 30
+ITERATIONS = 30
 """Rounds of expectation and maximisation; the estimates have converged long before."""
-START = 0.7
+START_ACCURACY = 0.7
 """The accuracy of every judge before the first round."""
-NEARER = 0.46
+BOUND_SHARE = 0.46
 """A judge seems careless below this share of the way from chance to the crowd's median accuracy."""
-WEIGHT = 2.0
+PRIOR_WEIGHT = 2.0
 """As many judgements of the crowd's accuracy are added to each judge's own."""
-AUTHORS = -1
+AUTHORS_ID = -1
 """The number under which all authors count as one judge."""
 
 Floats = NDArray[np.float64]
 
 
-class Cast(NamedTuple):
+class CastVote(NamedTuple):
     """A vote: ids of the item and the judge, the answer's index, and the time in any unit."""
 
     item: int
@@ -64,8 +64,8 @@ class Proposal:
     copies: Sequence[int] = field(default_factory=tuple)
 
 
-def proposals(
-    votes: Sequence[Cast],
+def propose_judges(
+    votes: Sequence[CastVote],
     gold: Mapping[int, int],
     answers: int,
     authors: Mapping[int, int] = MappingProxyType({}),
@@ -85,31 +85,31 @@ def proposals(
 
     Returns
     -------
-    A proposal for each such judge. Judges with fewer than LEAST judgements are left out.
+    A proposal for each such judge. Judges with fewer than MIN_JUDGEMENTS judgements are left out.
 
     Notes
     -----
     A judge is careless if they copy, or if their accuracy is below
-    `chance + NEARER · (median − chance)`, where chance is `1 / answers` and the median is that of
-    all judges' accuracies.
+    `chance + BOUND_SHARE · (median − chance)`, where chance is `1 / answers`. The median is
+    that of all judges' accuracies.
     """
-    copied = copiers(votes, gold, answers)
+    copied = find_copiers(votes, gold, answers)
     counts: dict[int, int] = defaultdict(int)
     for vote in votes:
         counts[vote.judge] += 1
     # A copied vote says nothing more about the truth.
     independent = [vote for vote in votes if vote.judge not in copied]
-    independent += [Cast(item, AUTHORS, answer, 0.0) for item, answer in authors.items()]
-    accuracy = accuracies(independent, gold, answers)
-    # Not of newcomers, whose accuracy is mostly that of the crowd (WEIGHT).
-    settled = [accuracy[judge] for judge in accuracy if counts[judge] >= LEAST]
+    independent += [CastVote(item, AUTHORS_ID, answer, 0.0) for item, answer in authors.items()]
+    accuracy = estimate_accuracies(independent, gold, answers)
+    # Not of newcomers, whose accuracy is mostly that of the crowd (PRIOR_WEIGHT).
+    settled = [accuracy[judge] for judge in accuracy if counts[judge] >= MIN_JUDGEMENTS]
     chance = 1 / answers
     bound = 0.0
     if settled:
-        bound = chance + NEARER * (float(np.median(settled)) - chance)
+        bound = chance + BOUND_SHARE * (float(np.median(settled)) - chance)
     proposed = []
     for judge, judged in sorted(counts.items()):
-        if judged < LEAST:
+        if judged < MIN_JUDGEMENTS:
             continue
         if judge in copied:
             proposed.append(Proposal(judge, judged, copies=sorted(copied[judge])))
@@ -118,7 +118,9 @@ def proposals(
     return proposed
 
 
-def accuracies(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> dict[int, float]:
+def estimate_accuracies(
+    votes: Sequence[CastVote], gold: Mapping[int, int], answers: int
+) -> dict[int, float]:
     """Estimate each judge's share of right answers.
 
     Parameters
@@ -133,8 +135,8 @@ def accuracies(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> 
     Notes
     -----
     The model of Dawid and Skene (1979) with one parameter per judge and equal priors, fitted by
-    expectation-maximisation. As smoothing, WEIGHT judgements with the crowd's accuracy are added to
-    each judge's own. Accuracies are clipped, so that none is 0 or 1.
+    expectation-maximisation. As smoothing, PRIOR_WEIGHT judgements with the crowd's accuracy
+    are added to each judge's own. Accuracies are clipped, so that none is 0 or 1.
     """
     if not votes:
         return {}
@@ -142,18 +144,18 @@ def accuracies(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> 
     judges, judge = np.unique([vote.judge for vote in votes], return_inverse=True)
     answer = np.array([vote.answer for vote in votes])
     truth = np.array([gold.get(int(number), -1) for number in items])
-    right = np.full(len(judges), START)
+    right = np.full(len(judges), START_ACCURACY)
     votes_of = np.bincount(judge)
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         # Expectation: how likely each vote is right. Maximisation: each judge's mean of it.
-        agreed = _right_by(item, answer, right[judge], truth, answers)
+        agreed = _calculate_vote_probabilities(item, answer, right[judge], truth, answers)
         crowd = float(np.mean(agreed))
-        right = (np.bincount(judge, agreed) + WEIGHT * crowd) / (votes_of + WEIGHT)
+        right = (np.bincount(judge, agreed) + PRIOR_WEIGHT * crowd) / (votes_of + PRIOR_WEIGHT)
         right = np.clip(right, 0.5 / answers, 0.99)
     return {int(number): float(share) for number, share in zip(judges, right, strict=True)}
 
 
-def _right_by(
+def _calculate_vote_probabilities(
     item: NDArray[np.intp], answer: NDArray[np.intp], right: Floats, truth: NDArray[np.intp],
     answers: int,
 ) -> Floats:  # fmt: skip
@@ -175,7 +177,9 @@ def _right_by(
     return probabilities
 
 
-def copiers(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> dict[int, set[int]]:
+def find_copiers(
+    votes: Sequence[CastVote], gold: Mapping[int, int], answers: int
+) -> dict[int, set[int]]:
     """Return the judges who seem to copy, each with the judges whose answers they repeat.
 
     Parameters
@@ -193,29 +197,29 @@ def copiers(votes: Sequence[Cast], gold: Mapping[int, int], answers: int) -> dic
     how often would two independent judges differ, with accuracies estimated from gold and from the
     votes of judges outside the group?
     """
-    by_item: dict[int, list[Cast]] = defaultdict(list)
+    by_item: dict[int, list[CastVote]] = defaultdict(list)
     for vote in votes:
         by_item[vote.item].append(vote)
     close = {
         pair: seen
         for pair, seen in _compare_pairs(by_item.values()).items()
-        if seen.shared >= LEAST_SHARED and seen.differ <= ALIKE * seen.shared
+        if seen.shared >= MIN_SHARED_ITEMS and seen.differ <= MAX_DIFFERENT_SHARE * seen.shared
     }
     copied: dict[int, set[int]] = defaultdict(set)
-    for group in _groups(close):
-        right = _accuracy_by_others(group, by_item, gold, answers)
+    for group in _group_pairs(close):
+        right = _estimate_accuracy_by_others(group, by_item, gold, answers)
         for (a, b), seen in close.items():
             if a not in group or not _is_copied(seen, right[a], right[b], answers):
                 continue
             # Who votes later copies. Where neither mostly does, both may.
-            if seen.b_later > (1 - LATER) * seen.shared:
+            if seen.b_later > (1 - LATER_SHARE) * seen.shared:
                 copied[b].add(a)
-            if seen.b_later < LATER * seen.shared:
+            if seen.b_later < LATER_SHARE * seen.shared:
                 copied[a].add(b)
     return dict(copied)
 
 
-class _Seen(NamedTuple):
+class _SharedVotes(NamedTuple):
     """Counts over the items that judges a and b share.
 
     shared: all; differ: with different answers; b_later: where b voted after a.
@@ -226,19 +230,19 @@ class _Seen(NamedTuple):
     b_later: int = 0
 
 
-def _compare_pairs(items: Iterable[Sequence[Cast]]) -> dict[tuple[int, int], _Seen]:
+def _compare_pairs(items: Iterable[Sequence[CastVote]]) -> dict[tuple[int, int], _SharedVotes]:
     """Return the counts of each pair of judges with shared items, smaller id first."""
-    pairs: dict[tuple[int, int], _Seen] = defaultdict(_Seen)
+    pairs: dict[tuple[int, int], _SharedVotes] = defaultdict(_SharedVotes)
     for votes in items:
         for a, b in combinations(sorted(votes, key=lambda vote: vote.judge), 2):
             shared, differ, b_later = pairs[a.judge, b.judge]
-            pairs[a.judge, b.judge] = _Seen(
+            pairs[a.judge, b.judge] = _SharedVotes(
                 shared + 1, differ + (a.answer != b.answer), b_later + (b.at > a.at)
             )
     return pairs
 
 
-def _groups(pairs: Iterable[tuple[int, int]]) -> list[set[int]]:
+def _group_pairs(pairs: Iterable[tuple[int, int]]) -> list[set[int]]:
     """Return the groups of judges that are connected by pairs, directly or indirectly."""
     group_of: dict[int, set[int]] = {}
     for a, b in pairs:
@@ -253,12 +257,15 @@ def _groups(pairs: Iterable[tuple[int, int]]) -> list[set[int]]:
     return groups
 
 
-def _accuracy_by_others(
-    group: set[int], by_item: Mapping[int, Sequence[Cast]], gold: Mapping[int, int], answers: int
+def _estimate_accuracy_by_others(
+    group: set[int],
+    by_item: Mapping[int, Sequence[CastVote]],
+    gold: Mapping[int, int],
+    answers: int,
 ) -> dict[int, float]:
     """Return the accuracy of each judge in a group, by gold and by others' majorities."""
     all_votes = list(chain.from_iterable(by_item.values()))
-    truths = _majorities(vote for vote in all_votes if vote.judge not in group)
+    truths = _find_majorities(vote for vote in all_votes if vote.judge not in group)
     truths.update(gold)
     right: dict[int, list[bool]] = {judge: [] for judge in group}
     right_outside: list[bool] = []
@@ -269,12 +276,12 @@ def _accuracy_by_others(
     # Where nobody else has judged, nothing is known about the crowd: it guesses.
     crowd = sum(right_outside) / len(right_outside) if right_outside else 1 / answers
     return {
-        judge: (sum(is_right) + WEIGHT * crowd) / (len(is_right) + WEIGHT)
+        judge: (sum(is_right) + PRIOR_WEIGHT * crowd) / (len(is_right) + PRIOR_WEIGHT)
         for judge, is_right in right.items()
     }
 
 
-def _majorities(votes: Iterable[Cast]) -> dict[int, int]:
+def _find_majorities(votes: Iterable[CastVote]) -> dict[int, int]:
     """Return, by item, the answer of more than half of its votes; needs at least two votes."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     for vote in votes:
@@ -288,7 +295,7 @@ def _majorities(votes: Iterable[Cast]) -> dict[int, int]:
     return majorities
 
 
-def _is_copied(seen: _Seen, a: float, b: float, answers: int) -> bool:
+def _is_copied(seen: _SharedVotes, a: float, b: float, answers: int) -> bool:
     """Return whether independent judges would very rarely agree as often as these two.
 
     a, b: their accuracies. Independent judges agree if both are right or both give the same
@@ -300,4 +307,4 @@ def _is_copied(seen: _Seen, a: float, b: float, answers: int) -> bool:
         comb(seen.shared, n) * differ**n * (1 - differ) ** (seen.shared - n)
         for n in range(seen.differ + 1)
     )
-    return probability < BY_CHANCE
+    return probability < MAX_CHANCE_PROBABILITY

@@ -9,22 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-ALIKE = 0.85
+MIN_COSINE = 0.85
 """Examples of this cosine are put into one group."""
-BLOCK = 500
+BLOCK_ROWS = 500
 """Rows that are compared at a time, so that memory stays small."""
 Rows = NDArray[np.float32]
 
 
-def closest(vectors: Mapping[int, bytes], ids: Iterable[int]) -> dict[int, float]:
+def find_closest_cosines(vectors: Mapping[int, bytes], ids: Iterable[int]) -> dict[int, float]:
     """Return each id's greatest cosine similarity to a smaller id that has a vector.
 
     Ids without a vector are left out. 0 if there is no smaller id, or none is similar.
 
-    >>> closest({1: bytes([3, 4]), 2: bytes([3, 4])}, [1, 2, 3])
+    >>> find_closest_cosines({1: bytes([3, 4]), 2: bytes([3, 4])}, [1, 2, 3])
     {1: 0.0, 2: 1.0}
     """
-    table_ids, rows, sizes = _table(vectors)
+    table_ids, rows, sizes = _build_table(vectors)
     place_of = {vector_id: place for place, vector_id in enumerate(table_ids)}
     cosine_of = {}
     for vector_id in ids:
@@ -36,20 +36,20 @@ def closest(vectors: Mapping[int, bytes], ids: Iterable[int]) -> dict[int, float
     return cosine_of
 
 
-def pairs(vectors: Mapping[int, bytes]) -> Iterator[tuple[int, int]]:
+def find_similar_pairs(vectors: Mapping[int, bytes]) -> Iterator[tuple[int, int]]:
     """Yield the pairs of ids with similar vectors, smaller id first."""
-    ids, rows, sizes = _table(vectors)
-    for start in range(0, len(ids), BLOCK):
-        block = slice(start, start + BLOCK)
+    ids, rows, sizes = _build_table(vectors)
+    for start in range(0, len(ids), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
         # A product of this size is a cosine of ALIKE; no division, so no empty vector divides by 0.
-        bounds = ALIKE * np.sqrt(sizes[block, None] * sizes[None, start:])
+        bounds = MIN_COSINE * np.sqrt(sizes[block, None] * sizes[None, start:])
         first, second = np.nonzero(rows[block] @ rows[start:].T >= bounds)
         for a, b in zip(first.tolist(), second.tolist(), strict=True):
             if a < b:
                 yield ids[start + a], ids[start + b]
 
 
-def _table(vectors: Mapping[int, bytes]) -> tuple[list[int], Rows, NDArray[np.float64]]:
+def _build_table(vectors: Mapping[int, bytes]) -> tuple[list[int], Rows, NDArray[np.float64]]:
     """Return the ids in ascending order, their vectors as rows, and the rows' squared norms."""
     ids = sorted(vectors)
     if ids:

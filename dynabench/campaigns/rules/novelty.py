@@ -3,20 +3,20 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-WORDS = (0.5, 0.9)
+WORD_BOUNDS = (0.5, 0.9)
 """The similarity in words (Jaccard's) from which on it counts, and that of a copy."""
-MEANING = (0.75, 0.95)
+MEANING_BOUNDS = (0.75, 0.95)
 """The same of a cosine of meanings."""
 
 
-def clusters(
+def cluster_examples(
     keys: Mapping[int, Iterable[int]], links: Iterable[tuple[int, int]] = ()
 ) -> list[list[int]]:
     """Return groups of examples that are connected by shared keys or links, largest first.
 
     keys: near-duplicate signatures by example (`annotation.rules.near_duplicates`).
 
-    >>> clusters({1: {7}, 2: {8, 7}, 3: {9}, 4: ()}, [(3, 4)])
+    >>> cluster_examples({1: {7}, 2: {8, 7}, 3: {9}, 4: ()}, [(3, 4)])
     [[1, 2], [3, 4]]
     """
     # A forest of disjoint sets: each example points towards its group's root.
@@ -41,19 +41,21 @@ def clusters(
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 
-def novelty(words: float, meaning: float = 0.0) -> float:
+def score_novelty(words: float, meaning: float = 0.0) -> float:
     """Return an example's novelty in tenths: from 0 for a copy to 1 if nothing is similar.
 
     words: Jaccard similarity to the most similar earlier example. meaning: the greatest
-    cosine similarity to one. Each rises linearly from 0 at its lower bound (WORDS, MEANING)
-    to 1 at its upper bound; the greater of the two determines the result.
+    cosine similarity to one. Each rises linearly from 0 at its lower bound to 1 at its upper
+    bound (WORD_BOUNDS, MEANING_BOUNDS); the greater of the two determines the result.
 
-    >>> novelty(0.4, 0.3), novelty(0.7), novelty(0.2, 0.85), novelty(1.0, 0.0)
-    (1.0, 0.5, 0.5, 0.0)
+    >>> score_novelty(0.4, 0.3), score_novelty(0.7), score_novelty(0.2, 0.85)
+    (1.0, 0.5, 0.5)
     """
-    return round(1 - max(_between(words, *WORDS), _between(meaning, *MEANING)), 1)
+    return round(
+        1 - max(_scale_between(words, *WORD_BOUNDS), _scale_between(meaning, *MEANING_BOUNDS)), 1
+    )
 
 
-def _between(value: float, least: float, most: float) -> float:
+def _scale_between(value: float, least: float, most: float) -> float:
     """Return the relative position of a value between `least` and `most`, clipped to 0 to 1."""
     return min(1.0, max(0.0, (value - least) / (most - least)))

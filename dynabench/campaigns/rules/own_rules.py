@@ -38,7 +38,7 @@ MEASURES: Mapping[str, Measure] = {
     "writing-seconds": Measure("below", False, "writers"),
 }
 """By the names of docs/campaigns.md; docs/statistics.md, “People”, defines each."""
-LINE = re.compile(
+RULE_PATTERN = re.compile(
     r"(?P<measure>[a-z-]+) (?P<side>below|above) (?P<chance>chance \+ )?"
     r"(?P<limit>\d{1,5}(\.\d{1,5})?) after (?P<least>\d{1,5})",
     re.ASCII,
@@ -69,7 +69,7 @@ class Rule:
         return f"{self.measure} {side} {chance}{self.limit:g} after {self.least}"
 
 
-class Measured(NamedTuple):
+class MeasuredValue(NamedTuple):
     """A person's value of a measure over n answers, with its interval.
 
     For seconds, the interval is the value itself.
@@ -81,7 +81,7 @@ class Measured(NamedTuple):
     n: int
 
 
-class Broken(NamedTuple):
+class BrokenRule(NamedTuple):
     """A rule that a person's work breaks, with the measured evidence."""
 
     measure: str
@@ -92,7 +92,7 @@ class Broken(NamedTuple):
     n: int
 
 
-class Wrong(NamedTuple):
+class RuleProblem(NamedTuple):
     """A problem in a line, counted from 1; `words` are the message's placeholders."""
 
     line: int
@@ -103,7 +103,7 @@ class Wrong(NamedTuple):
 class RuleError(ValueError):
     """Raised for a text with invalid rules; `problems` lists them."""
 
-    def __init__(self, problems: Sequence[Wrong]) -> None:
+    def __init__(self, problems: Sequence[RuleProblem]) -> None:
         super().__init__(problems)
         self.problems = problems
 
@@ -111,16 +111,16 @@ class RuleError(ValueError):
 def read_rules(text: str) -> tuple[Rule, ...]:
     """Parse the rules in a text, one per line; empty lines are ignored. Raises RuleError."""
     rules: dict[str, Rule] = {}
-    problems: list[Wrong] = []
+    problems: list[RuleProblem] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        match = LINE.fullmatch(" ".join(line.split()))
+        match = RULE_PATTERN.fullmatch(" ".join(line.split()))
         if not match:
-            problems.append(Wrong(number, FORM, {}))
+            problems.append(RuleProblem(number, FORM, {}))
             continue
         for message, words in _find_problems(match, rules):
-            problems.append(Wrong(number, message, words))
+            problems.append(RuleProblem(number, message, words))
         name = match["measure"]
         limit, least = float(match["limit"]), int(match["least"])
         # Also a wrong one, so that a second line with this measure is reported, too.
@@ -154,9 +154,9 @@ def _find_problems(
         yield TWICE, words
 
 
-def broken(
-    rules: Sequence[Rule], measured: Mapping[str, Measured], answers: int
-) -> tuple[Broken, ...]:
+def find_broken_rules(
+    rules: Sequence[Rule], measured: Mapping[str, MeasuredValue], answers: int
+) -> tuple[BrokenRule, ...]:
     """Return the rules that a person's work breaks.
 
     Parameters
@@ -184,5 +184,5 @@ def broken(
         is_below = MEASURES[rule.measure].side == "below"
         # By the end of the interval that is kinder to the person.
         if measure.high < limit if is_below else measure.low > limit:
-            broken_rules.append(Broken(rule.measure, limit, *measure))
+            broken_rules.append(BrokenRule(rule.measure, limit, *measure))
     return tuple(broken_rules)

@@ -80,23 +80,23 @@ class Pay:
         return max(0, budget - self.with_costs(others)) // each
 
 
-def part_of(amount: int, done: int, asked: int) -> int:
+def prorate(amount: int, done: int, asked: int) -> int:
     """Return the share of an amount for `done` of `asked` units of work, rounded up.
 
     At most the whole amount, and all of it if nothing was asked.
 
-    >>> part_of(150, 1, 2), part_of(100, 1, 3), part_of(100, 5, 3), part_of(100, 0, 0)
+    >>> prorate(150, 1, 2), prorate(100, 1, 3), prorate(100, 5, 3), prorate(100, 0, 0)
     (75, 34, 100, 100)
     """
     return ceil(amount * min(done, asked) / asked) if asked else amount
 
 
-def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
+def calculate_median_hourly_pay(earned: Iterable[tuple[int, float]]) -> int | None:
     """Return the median hourly earnings; None while nobody has earned anything.
 
     earned: amount and seconds of each person.
 
-    >>> per_hour([(300, 1800.0), (300, 3600.0), (300, 900.0)])
+    >>> calculate_median_hourly_pay([(300, 1800.0), (300, 3600.0), (300, 900.0)])
     600
     """
     # People who have not submitted yet have worked for 0 seconds.
@@ -104,7 +104,7 @@ def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
     return round(median(rates)) if rates else None
 
 
-def people_left(pay: Pay, budget: int | None, spent: int, people: int) -> int | None:
+def count_affordable_people(pay: Pay, budget: int | None, spent: int, people: int) -> int | None:
     """Return how many more people the budget pays, at the average earnings so far.
 
     Parameters
@@ -132,26 +132,28 @@ def people_left(pay: Pay, budget: int | None, spent: int, people: int) -> int | 
     return int(max(0, budget - pay.with_costs(spent)) // each)
 
 
-WHOLE = frozenset(["CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"])
+CURRENCIES_WITHOUT_DECIMALS = frozenset(
+    ["CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"]
+)
 """Currencies without a smaller unit."""
-THIRDS = frozenset(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"])
+CURRENCIES_WITH_THREE_DECIMALS = frozenset(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"])
 """Currencies of a thousand smallest units."""
 
 
-def units(amount: int, currency: str) -> str:
+def format_units(amount: int, currency: str) -> str:
     """Format an amount given in a currency's smallest unit, with ISO 4217's decimals.
 
-    >>> units(425, "EUR"), units(425, "JPY"), units(425, "KWD")
+    >>> format_units(425, "EUR"), format_units(425, "JPY"), format_units(425, "KWD")
     ('4.25', '425', '0.425')
     """
-    places = decimals(currency)
+    places = get_decimals(currency)
     return f"{amount / 10**places:.{places}f}"
 
 
-def decimals(currency: str) -> int:
+def get_decimals(currency: str) -> int:
     """Return the number of decimal places of a currency."""
-    if currency in WHOLE:
+    if currency in CURRENCIES_WITHOUT_DECIMALS:
         return 0
-    if currency in THIRDS:
+    if currency in CURRENCIES_WITH_THREE_DECIMALS:
         return 3
     return 2

@@ -9,12 +9,12 @@ from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from tasks.config.components import Component
 from tasks.config.parsing import dump_yaml
 
-CHOOSING = ("multiclass", "multilabel")
+CHOICE_KINDS = ("multiclass", "multilabel")
 """Types of questions with choices."""
-KINDS = ("text", "long_text", "number", *CHOOSING)
-KEYS = {"name", "type", "label", "required", "labels"}
+KINDS = ("text", "long_text", "number", *CHOICE_KINDS)
+QUESTION_KEYS = {"name", "type", "label", "required", "labels"}
 """What a row can say of a question."""
-LONGEST_NAME = 40
+MAX_NAME_CHARS = 40
 
 
 @dataclass(frozen=True)
@@ -30,26 +30,26 @@ class Row:
     """By which answers are kept; empty: made of the words."""
 
 
-def question_rows_of(text: str) -> list[Row] | None:
+def parse_question_rows(text: str) -> list[Row] | None:
     """Return the rows of a questionnaire in YAML.
 
     None if it uses options that rows cannot express. Raises ConfigError.
     """
     questionnaire = read_questionnaire(text)
-    maybe_rows = [_row(question, is_about=False) for question in questionnaire.questions]
-    maybe_rows += [_row(question, is_about=True) for question in questionnaire.about]
+    maybe_rows = [_build_row(question, is_about=False) for question in questionnaire.questions]
+    maybe_rows += [_build_row(question, is_about=True) for question in questionnaire.about]
     # One question that no row can say makes the whole text one for YAML.
     rows = [row for row in maybe_rows if row is not None]
     return rows if len(rows) == len(maybe_rows) else None
 
 
-def _row(question: Component, *, is_about: bool) -> Row | None:
+def _build_row(question: Component, *, is_about: bool) -> Row | None:
     """Return a question as a row; None if it uses options that a row cannot express."""
     is_plain = all(
         label.value == label.words and not (label.help or label.goal) for label in question.labels
     )
     # A key that a row has no field for would be lost when the row is saved.
-    if question.type not in KINDS or not is_plain or not question.model_fields_set <= KEYS:
+    if question.type not in KINDS or not is_plain or not question.model_fields_set <= QUESTION_KEYS:
         return None
     return Row(
         words=question.title,
@@ -61,12 +61,12 @@ def _row(question: Component, *, is_about: bool) -> Row | None:
     )
 
 
-def questionnaire_text(rows: Iterable[Row]) -> str:
+def format_questionnaire(rows: Iterable[Row]) -> str:
     """Return the YAML of a questionnaire with these rows; empty without rows."""
     parts: dict[str, list[dict[str, Any]]] = {"questions": [], "about": []}
-    for row in _named(list(rows)):
+    for row in _assign_names(list(rows)):
         field: dict[str, Any] = {"name": row.name, "type": row.kind, "label": row.words}
-        if row.kind in CHOOSING:
+        if row.kind in CHOICE_KINDS:
             field["labels"] = list(row.choices)
         if not (row.is_required or row.is_about):
             field["required"] = False
@@ -75,25 +75,25 @@ def questionnaire_text(rows: Iterable[Row]) -> str:
     return dump_yaml(filled_parts) if filled_parts else ""
 
 
-def _named(rows: Sequence[Row]) -> list[Row]:
+def _assign_names(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with unique names; existing names are kept."""
     taken = {row.name for row in rows if row.name}
     named = []
     for row in rows:
-        name = row.name or _free(_name_of(row.words), taken)
+        name = row.name or _make_unique(_derive_name(row.words), taken)
         taken.add(name)
         named.append(replace(row, name=name))
     return named
 
 
-def _name_of(words: str) -> str:
+def _derive_name(words: str) -> str:
     """Derive a name from a question's text."""
     # Names are keys of YAML and of files, so only letters, digits and underscores.
-    name = re.sub(r"[^a-z0-9]+", "_", words.lower())[:LONGEST_NAME].strip("_")
+    name = re.sub(r"[^a-z0-9]+", "_", words.lower())[:MAX_NAME_CHARS].strip("_")
     return name if name[:1].isalpha() else f"question_{name}".rstrip("_")
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _make_unique(name: str, taken: set[str]) -> str:
     """Return the name, with a number appended if it is taken."""
     number, free = 1, name
     while free in taken:

@@ -32,7 +32,7 @@ class Questionnaire(ConfigPart):
 _questionnaire: TypeAdapter[Questionnaire] = TypeAdapter(Questionnaire)
 
 
-def askable() -> list[str]:
+def list_question_types() -> list[str]:
     """Return the types of fields that a question may have, which need no context."""
     return [
         name
@@ -56,7 +56,7 @@ def read_questionnaire(text: str) -> Questionnaire:
         # It lists the fields that there are, for the message about one that is not.
         schema = _questionnaire.json_schema()
         raise ConfigError(list_problems(error, document, schema)) from None
-    findings = list(_findings(questionnaire))
+    findings = list(_find_problems(questionnaire))
     if findings:
         raise ConfigError(sort_problems(map(document.problem, findings)))
     # Nobody has to tell about themselves, whatever the text says.
@@ -64,7 +64,7 @@ def read_questionnaire(text: str) -> Questionnaire:
     return questionnaire.model_copy(update={"about": tuple(about)})
 
 
-def _findings(questionnaire: Questionnaire) -> Iterator[Finding]:
+def _find_problems(questionnaire: Questionnaire) -> Iterator[Finding]:
     """Yield the problems of a questionnaire that its schema cannot detect."""
     names: set[str] = set()
     for key in ("questions", "about"):
@@ -74,13 +74,13 @@ def _findings(questionnaire: Questionnaire) -> Iterator[Finding]:
                 fix = "give each question its own name"
                 yield Finding((*loc, "name"), f'"{component.name}" is there already', fix)
             names.add(component.name)
-            yield from _unfit(loc, key, component)
+            yield from _find_unsupported_options(loc, key, component)
             yield from check_field(loc, component)
 
 
-def _unfit(loc: Loc, key: str, component: Component) -> Iterator[Finding]:
+def _find_unsupported_options(loc: Loc, key: str, component: Component) -> Iterator[Finding]:
     """Yield the problems of options that a task's field may have but a question may not."""
-    types = askable()
+    types = list_question_types()
     if key == "about":  # groups of people need answers that are the same
         types = [name for name in types if "labels" in FIELD_TYPES[name].keys]
     if component.type not in types:

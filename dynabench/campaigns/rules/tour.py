@@ -7,45 +7,46 @@ from typing import Literal, NamedTuple
 
 from core.text.words import with_lf
 
-BREAK = re.compile(r"^---[ \t]*$", re.MULTILINE)
-UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-PLACE = re.compile(
-    rf"^\{{(?:(item)(?: ({UUID}))?|(context) (\d{{1,9}}))\}}[ \t]*$", re.MULTILINE | re.ASCII
+STEP_BREAK_PATTERN = re.compile(r"^---[ \t]*$", re.MULTILINE)
+UUID_PATTERN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+PLACEHOLDER_PATTERN = re.compile(
+    rf"^\{{(?:(item)(?: ({UUID_PATTERN}))?|(context) (\d{{1,9}}))\}}[ \t]*$",
+    re.MULTILINE | re.ASCII,
 )
 
 
-class Named(NamedTuple):
+class Placeholder(NamedTuple):
     """A placeholder for an example (by UUID; an empty name: any) or a context (by id)."""
 
     kind: Literal["item", "context"]
     name: str = ""
 
 
-Part = str | Named
+Part = str | Placeholder
 
 
-def tour_steps(tour: str) -> list[list[Part]]:
+def parse_tour(tour: str) -> list[list[Part]]:
     """Return the Markdown and placeholders of each step, in order, without empty steps."""
-    steps = (list(_parts(step)) for step in BREAK.split(with_lf(tour)))
+    steps = (list(_parse_step(step)) for step in STEP_BREAK_PATTERN.split(with_lf(tour)))
     return list(filter(None, steps))
 
 
-def _parts(step: str) -> Iterator[Part]:
+def _parse_step(step: str) -> Iterator[Part]:
     """Yield the Markdown and placeholders of a step, in order."""
     start = 0
-    for match in PLACE.finditer(step):
+    for match in PLACEHOLDER_PATTERN.finditer(step):
         if words := step[start : match.start()].strip():
             yield words
         start = match.end()
         _item, uuid, context, context_id = match.groups()
         if context:
-            yield Named("context", context_id)
+            yield Placeholder("context", context_id)
         else:
-            yield Named("item", uuid or "")
+            yield Placeholder("item", uuid or "")
     if words := step[start:].strip():
         yield words
 
 
-def named_in(steps: Sequence[Sequence[Part]]) -> list[Named]:
+def list_placeholders(steps: Sequence[Sequence[Part]]) -> list[Placeholder]:
     """Return all placeholders of a tour."""
-    return [part for part in chain.from_iterable(steps) if isinstance(part, Named)]
+    return [part for part in chain.from_iterable(steps) if isinstance(part, Placeholder)]

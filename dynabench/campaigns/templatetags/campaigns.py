@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy
 from annotation.models import Example
 from core.accounts.models import PANEL_PEOPLE, User
 from core.data.prepared import PreparedRead, Slot
-from dynabench.campaigns.models import WORKING, Place
+from dynabench.campaigns.models import WORKING_STATES, Place
 from dynabench.campaigns.rules.own_rules import MEASURES
-from dynabench.campaigns.rules.pay import units
-from dynabench.campaigns.selectors import Done, done_of
+from dynabench.campaigns.rules.pay import format_units
+from dynabench.campaigns.selectors import DoneWork, count_done_work
 from tasks.models import Task
 
 register = Library()
@@ -36,7 +36,7 @@ MEASURE_WORDS = {
 @register.simple_tag
 def money(amount: int, currency: str) -> str:
     """Format an amount, given in the smallest unit, with its currency."""
-    return f"{units(amount, currency)}\u00a0{currency}"
+    return f"{format_units(amount, currency)}\u00a0{currency}"
 
 
 @register.simple_tag
@@ -45,15 +45,15 @@ def money_or_unknown(amount: int | None, currency: str) -> str:
     return _("unknown") if amount is None else money(amount, currency)
 
 
-def _working(**where: Any) -> QuerySet[Place]:
+def _select_working_places(**where: Any) -> QuerySet[Place]:
     """Return the places of people who are working, oldest first. where: further conditions."""
-    going = Place.objects.filter(state__in=WORKING, **where)
+    going = Place.objects.filter(state__in=WORKING_STATES, **where)
     return going.select_related("campaign").order_by("pk")
 
 
 # Prepared, as the page after each written example asks for it.
-WRITING = PreparedRead(
-    lambda: _working(
+WRITING_PLACES = PreparedRead(
+    lambda: _select_working_places(
         annotator=Slot("annotator"),
         campaign__task=Slot("task"),
         campaign__kind__in=("write", "both"),
@@ -66,7 +66,7 @@ class Study:
     """A study in which a person works, with the work that they have done."""
 
     slug: str
-    done: Done
+    done: DoneWork
 
 
 @register.simple_tag
@@ -75,25 +75,25 @@ def study_written_for(example: Example) -> Study | None:
 
     One query, and a few more if the author works in a study.
     """
-    place = WRITING.first(annotator=example.annotator_id, task=example.round.task_id)
-    if place is None or (done := done_of(place)).written < place.campaign.each:
+    place = WRITING_PLACES.first(annotator=example.annotator_id, task=example.round.task_id)
+    if place is None or (done := count_done_work(place)).written < place.campaign.each:
         return None
     return Study(place.campaign.slug, done)
 
 
 @register.simple_tag
-def done_for(user: User, task: Task, slug: str, kind: str) -> Done | None:
+def done_for(user: User, task: Task, slug: str, kind: str) -> DoneWork | None:
     """Return the work that the person has done in the study.
 
     None if they do not work in it, or it does not include this kind of work.
     """
-    place = _working(
+    place = _select_working_places(
         annotator__user=user.pk,
         campaign__task=task,
         campaign__slug=slug,
         campaign__kind__in=(kind, "both"),
     ).first()
-    return done_of(place) if place else None
+    return count_done_work(place) if place else None
 
 
 @register.simple_tag

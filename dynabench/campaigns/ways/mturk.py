@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dynabench.campaigns.rules.pay import units
+from dynabench.campaigns.rules.pay import format_units
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Bonus, PanelRefused, PanelUnclear
 
-WORDS = {"Submitted": "waiting", "Approved": "approved", "Rejected": "rejected"}
-SECONDS = 20
+STATUS_WORDS = {"Submitted": "waiting", "Approved": "approved", "Rejected": "rejected"}
+TIMEOUT_SECONDS = 20
 
 
 class MechanicalTurk:
@@ -28,7 +28,7 @@ class MechanicalTurk:
         """Return the status of an assignment, as `Api.status` does."""
         answer = self._ask("get_assignment", AssignmentId=arrival.session)
         status = str(answer.get("Assignment", {}).get("AssignmentStatus", ""))
-        return WORDS.get(status, status)
+        return STATUS_WORDS.get(status, status)
 
     def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
         """Approve or reject an assignment, as `Api.decide` does."""
@@ -53,7 +53,7 @@ class MechanicalTurk:
                 "send_bonus",
                 WorkerId=bonus.arrival.id,
                 AssignmentId=bonus.arrival.session,
-                BonusAmount=units(bonus.amount, "USD"),
+                BonusAmount=format_units(bonus.amount, "USD"),
                 Reason=reason,
                 UniqueRequestToken=bonus.key,
             )
@@ -69,7 +69,9 @@ class MechanicalTurk:
 
         # No retries of boto3's own: whether a call may be sent again is the caller's to decide.
         config = Config(
-            connect_timeout=SECONDS, read_timeout=SECONDS, retries={"total_max_attempts": 1}
+            connect_timeout=TIMEOUT_SECONDS,
+            read_timeout=TIMEOUT_SECONDS,
+            retries={"total_max_attempts": 1},
         )
         client = boto3.client(
             "mturk",

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 MTURK_HOSTS = ("https://www.mturk.com", "https://workersandbox.mturk.com")
-NEVER = re.compile(r"(?!)")
-UNFILLED = re.compile(r"[{\[<(%$#].*[}\]>)%#]", re.DOTALL)
+NEVER_PATTERN = re.compile(r"(?!)")
+UNFILLED_PATTERN = re.compile(r"[{\[<(%$#].*[}\]>)%#]", re.DOTALL)
 """A placeholder in a link that was opened as it was typed: {{%PROLIFIC_PID%}}, ${id}, %id%."""
 
 
@@ -37,7 +37,7 @@ class Panel:
     session: str = ""
     study: str = ""
     done: str = ""
-    preview: re.Pattern[str] = NEVER
+    preview: re.Pattern[str] = NEVER_PATTERN
 
     def read(self, query: Mapping[str, str]) -> Arrival | None:
         """Return the arrival from a URL's query; None if its ids are missing or invalid."""
@@ -55,7 +55,7 @@ class Panel:
         ids = self._read_ids(query)
         if self.preview.fullmatch(ids.get("session", "")):
             return True
-        return any(map(UNFILLED.fullmatch, ids.values()))
+        return any(map(UNFILLED_PATTERN.fullmatch, ids.values()))
 
     def _read_ids(self, query: Mapping[str, str]) -> dict[str, str]:
         """Return the panel's ids from a query, by the field names of `Arrival`."""

@@ -4,17 +4,17 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from dynabench.campaigns.rules.pay import units
+from dynabench.campaigns.rules.pay import format_units
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Bonus, PanelRefused, PanelUnclear
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED_TRANSPORT
 from tasks.targets.endpoints.transport import Retry, parse_url
 
-SECONDS = 20.0
-ANSWER_BYTES = 2**20
+TIMEOUT_SECONDS = 20.0
+MAX_ANSWER_BYTES = 2**20
 NO_RETRY = Retry(lost=False, statuses=frozenset())
-WORDS = {"AWAITING REVIEW": "waiting", "APPROVED": "approved", "REJECTED": "rejected"}
+STATUS_WORDS = {"AWAITING REVIEW": "waiting", "APPROVED": "approved", "REJECTED": "rejected"}
 
 
 class Prolific:
@@ -33,7 +33,7 @@ class Prolific:
     def status(self, arrival: Arrival) -> str:
         """Return the status of a submission, as `Api.status` does."""
         status = str(self._submission(arrival).get("status", ""))
-        return WORDS.get(status, status)
+        return STATUS_WORDS.get(status, status)
 
     def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
         """Approve or reject a submission, as `Api.decide` does.
@@ -51,7 +51,9 @@ class Prolific:
 
     def set_up(self, bonuses: Sequence[Bonus]) -> str:
         """Prepare bonuses, one line per person, as `Api.set_up` does."""
-        lines = [f"{bonus.arrival.id},{units(bonus.amount, self._currency)}" for bonus in bonuses]
+        lines = [
+            f"{bonus.arrival.id},{format_units(bonus.amount, self._currency)}" for bonus in bonuses
+        ]
         body = {"study_id": self._study, "csv_bonuses": "\n".join(lines)}
         prepared = str(self._ask("POST", "/api/v1/submissions/bonus-payments/", body).get("id", ""))
         # It becomes a part of the address by which money moves.
@@ -74,8 +76,8 @@ class Prolific:
             reply = SHARED_TRANSPORT.request(
                 method,
                 parse_url(self._url + path),
-                seconds=SECONDS,
-                max_bytes=ANSWER_BYTES,
+                seconds=TIMEOUT_SECONDS,
+                max_bytes=MAX_ANSWER_BYTES,
                 allowed=self._hosts,
                 secret=None,
                 payload=payload,
@@ -86,7 +88,7 @@ class Prolific:
             raise PanelUnclear(f"Prolific did not answer ({error.reason}).") from None
         # Prolific has understood and refused: nothing has happened there.
         if 400 <= reply.status < 500:
-            raise PanelRefused(f"Prolific refused ({reply.status}): {_beginning(reply.body)}")
+            raise PanelRefused(f"Prolific refused ({reply.status}): {_shorten_error(reply.body)}")
         # A failure in between may come after the money has moved.
         if not 200 <= reply.status < 300:
             raise PanelUnclear(f"Prolific answered {reply.status}.")
@@ -97,6 +99,6 @@ class Prolific:
         return answer if isinstance(answer, dict) else {}
 
 
-def _beginning(body: bytes) -> str:
+def _shorten_error(body: bytes) -> str:
     """Return the beginning of an error response's text."""
     return body.decode(errors="replace")[:200]

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from core.accounts.models import LogEntry, User
 from dynabench.campaigns.models import Campaign, Invited, LedgerRow, Place
-from dynabench.campaigns.rules.pay import units
+from dynabench.campaigns.rules.pay import format_units
 from dynabench.notices.news import RECENT, is_of
 from dynabench.notices.registry import News, PersonalNews
 
@@ -93,7 +93,7 @@ class Payments(PersonalNews, name="paid"):
             made_at__gte=now - RECENT,
         )
         for row in rows.select_related("place__annotator__user", "place__campaign__task"):
-            amount = f"{units(row.amount, row.currency)} {row.currency}"
+            amount = f"{format_units(row.amount, row.currency)} {row.currency}"
             yield _of_study(self.name, row.place, row.made_at, amount=amount)
 
     def sentence(self, words: Mapping[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynabench.campaigns.rules.questionnaire import askable, read_questionnaire
-from dynabench.campaigns.rules.tour import Named, named_in, tour_steps
+from dynabench.campaigns.rules.questionnaire import list_question_types, read_questionnaire
+from dynabench.campaigns.rules.tour import Placeholder, list_placeholders, parse_tour
 from tasks.config.parsing import ConfigError
 
 ASKED = """\
@@ -26,7 +26,14 @@ def test_a_questionnaire_is_in_the_language_of_tasks():
     assert [one.name for one in told.fields] == ["years", "languages", "gender"]
     assert [one.required for one in told.fields] == [True, False, False]  # nobody must tell
     assert read_questionnaire(" \n").fields == ()
-    assert {*askable()} == {"text", "long_text", "multiclass", "multilabel", "number", "slider"}
+    assert {*list_question_types()} == {
+        "text",
+        "long_text",
+        "multiclass",
+        "multilabel",
+        "number",
+        "slider",
+    }
 
 
 @pytest.mark.parametrize(
@@ -62,10 +69,14 @@ def test_steps_hold_words_and_places_of_items():
     tour = (
         f"First **this**:\r\n{{item}}\r\n---\r\n---\n{{item {UUID}}}\n{{context 12}}\nSo {{item}}."
     )
-    steps = tour_steps(tour)
+    steps = parse_tour(tour)
     assert steps == [
-        ["First **this**:", Named("item")],
-        [Named("item", UUID), Named("context", "12"), "So {item}."],
+        ["First **this**:", Placeholder("item")],
+        [Placeholder("item", UUID), Placeholder("context", "12"), "So {item}."],
     ]
-    assert named_in(steps) == [Named("item"), Named("item", UUID), Named("context", "12")]
-    assert tour_steps(" \n---\n") == []
+    assert list_placeholders(steps) == [
+        Placeholder("item"),
+        Placeholder("item", UUID),
+        Placeholder("context", "12"),
+    ]
+    assert parse_tour(" \n---\n") == []

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from dynabench.campaigns.rules.own_rules import (
     FORM,
     MEASURES,
-    Measured,
+    MeasuredValue,
     Rule,
     RuleError,
-    broken,
+    find_broken_rules,
     read_rules,
 )
 
@@ -27,7 +27,7 @@ def rules(draw):
 @st.composite
 def measured(draw):
     low, value, high = sorted(draw(st.tuples(SHARES, SHARES, SHARES)))
-    return Measured(value, low, high, draw(st.integers(0, 60)))
+    return MeasuredValue(value, low, high, draw(st.integers(0, 60)))
 
 
 def test_a_rule_is_a_line():
@@ -77,22 +77,22 @@ def test_any_text_is_rules_or_names_a_line(text):
 @given(rules(), measured(), st.integers(2, 10))
 def test_only_what_is_surely_wrong_breaks_a_rule(rule, one, answers):
     """By the kinder end of the interval, never before enough answers, and a laxer rule less."""
-    found = broken([rule], {rule.measure: one}, answers)
+    found = find_broken_rules([rule], {rule.measure: one}, answers)
     is_below = MEASURES[rule.measure].side == "below"
     for each in found:
         assert one.n >= rule.least
         assert one.high < each.limit if is_below else one.low > each.limit
-    assert broken([rule], {}, answers) == ()
-    kinder = Measured(one.value, one.low, 1.0, one.n) if is_below else one._replace(low=0.0)
-    assert len(broken([rule], {rule.measure: kinder}, answers)) <= len(found)
+    assert find_broken_rules([rule], {}, answers) == ()
+    kinder = MeasuredValue(one.value, one.low, 1.0, one.n) if is_below else one._replace(low=0.0)
+    assert len(find_broken_rules([rule], {rule.measure: kinder}, answers)) <= len(found)
     laxer = rule.limit / 2 if is_below else rule.limit + 0.1
     lax = Rule(rule.measure, laxer, rule.least + 1, rule.over_chance)
-    assert len(broken([lax], {rule.measure: one}, answers)) <= len(found)
+    assert len(find_broken_rules([lax], {rule.measure: one}, answers)) <= len(found)
 
 
 def test_chance_is_one_of_the_answers():
     [rule] = read_rules("agreement below chance + 0.2 after 20")
-    one = Measured(0.4, 0.3, 0.52, 20)
-    assert broken([rule], {"agreement": one}, 3)[0].limit == pytest.approx(0.2 + 1 / 3)
-    assert not broken([rule], {"agreement": one}, 4)
-    assert not broken([rule], {"agreement": one._replace(n=19)}, 3)
+    one = MeasuredValue(0.4, 0.3, 0.52, 20)
+    assert find_broken_rules([rule], {"agreement": one}, 3)[0].limit == pytest.approx(0.2 + 1 / 3)
+    assert not find_broken_rules([rule], {"agreement": one}, 4)
+    assert not find_broken_rules([rule], {"agreement": one._replace(n=19)}, 3)

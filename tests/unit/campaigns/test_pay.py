@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.campaigns.rules.cost import Parts, in_the_end, of_time, rounded
-from dynabench.campaigns.rules.pay import Pay, part_of, people_left, per_hour, units
+from dynabench.campaigns.rules.cost import Parts, extrapolate_to_end, price_time, sum_rounded
+from dynabench.campaigns.rules.pay import (
+    Pay,
+    calculate_median_hourly_pay,
+    count_affordable_people,
+    format_units,
+    prorate,
+)
 from dynabench.campaigns.ways import kinds  # noqa: F401 - importing them registers them
 from dynabench.campaigns.ways.registry import WAYS
 
@@ -29,12 +35,14 @@ def test_how_many_people_a_budget_pays(budget, people):
     ("done", "asked", "amount"), [(1, 2, 75), (1, 4, 38), (0, 4, 0), (5, 4, 150), (0, 0, 150)]
 )
 def test_a_part_of_the_pay_is_rounded_up(done, asked, amount):
-    assert part_of(150, done, asked) == amount
+    assert prorate(150, done, asked) == amount
 
 
 def test_an_hour_is_that_of_the_median_person():
-    assert per_hour([(300, 1800.0), (300, 3600.0), (300, 900.0), (1, 0.0)]) == 600
-    assert per_hour([]) is None
+    assert (
+        calculate_median_hourly_pay([(300, 1800.0), (300, 3600.0), (300, 900.0), (1, 0.0)]) == 600
+    )
+    assert calculate_median_hourly_pay([]) is None
 
 
 @pytest.mark.parametrize(
@@ -42,12 +50,12 @@ def test_an_hour_is_that_of_the_median_person():
     [(None, 0, 0, None), (1000, 0, 0, 10), (1000, 400, 2, 3), (1000, 2000, 2, 0)],
 )
 def test_a_forecast_until_the_budgets_end(budget, spent, people, left):
-    assert people_left(Pay(task=100), budget, spent, people) == left
-    assert people_left(Pay(), 1000, 0, 0) is None
+    assert count_affordable_people(Pay(task=100), budget, spent, people) == left
+    assert count_affordable_people(Pay(), 1000, 0, 0) is None
 
 
 def test_amounts_have_their_currencys_decimals():
-    assert [units(425, one) for one in ("EUR", "JPY", "KWD")] == ["4.25", "425", "0.425"]
+    assert [format_units(425, one) for one in ("EUR", "JPY", "KWD")] == ["4.25", "425", "0.425"]
 
 
 def test_panels_name_people_as_they_do():
@@ -101,14 +109,16 @@ def test_no_real_id_is_a_preview(ids):
 
 
 def test_unknown_is_not_nothing():
-    parts = Parts(300, judges=rounded([40.4, 9.8]), model_calls=rounded([1.0, of_time(9, None)]))
+    parts = Parts(
+        300, judges=sum_rounded([40.4, 9.8]), model_calls=sum_rounded([1.0, price_time(9, None)])
+    )
     assert (parts.judges, parts.model_calls, parts.evaluation) == (50, None, None)
     assert (parts.known, parts.unknown) == (350, ["model_calls", "evaluation"])
-    assert (rounded([]), of_time(0, None), of_time(90, 200)) == (0, 0.0, 5.0)
+    assert (sum_rounded([]), price_time(0, None), price_time(90, 200)) == (0, 0.0, 5.0)
 
 
 @pytest.mark.parametrize(
     ("submitted", "left", "comes_to"), [(0, None, None), (3, None, 1000), (3, 2, 500), (12, 9, 300)]
 )
 def test_the_end_is_that_of_the_places_or_the_budget(submitted, left, comes_to):
-    assert in_the_end(300, submitted, 10, left) == comes_to
+    assert extrapolate_to_end(300, submitted, 10, left) == comes_to

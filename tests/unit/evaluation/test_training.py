@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from dynabench.campaigns.rules.meaning import closest
+from dynabench.campaigns.rules.meaning import find_closest_cosines
 from evaluation import seeds
 from evaluation.seeds import split_by_group
 from evaluation.training import fine_tune, sentences, shipped, starters
@@ -611,6 +611,6 @@ def test_sentences_of_like_meaning_have_vectors_of_like_direction() -> None:
     ]
     found = sentences.embed(texts)
     assert [max(map(abs, np.frombuffer(one, np.int8).tolist())) for one in found] == [127] * 3
-    near = closest(dict(enumerate(found)), [1, 2])
+    near = find_closest_cosines(dict(enumerate(found)), [1, 2])
     assert near[1] > 0.85 > 0.5 > near[2]
     assert len(sentences.encoder_digest()) == 16

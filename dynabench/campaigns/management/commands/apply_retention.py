@@ -6,7 +6,11 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from core.jobs.periodic import tidy_daily
-from dynabench.campaigns.retention_services import apply_retention, old_ids, old_pauses
+from dynabench.campaigns.retention_services import (
+    apply_retention,
+    select_expired_ids,
+    select_expired_pauses,
+)
 
 
 class Command(BaseCommand):
@@ -18,8 +22,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print what has passed its retention period, and delete it."""
-        self.stdout.write(f"panel ids: {old_ids().count()}")
-        self.stdout.write(f"pauses with their appeals: {old_pauses().count()}")
+        self.stdout.write(f"panel ids: {select_expired_ids().count()}")
+        self.stdout.write(f"pauses with their appeals: {select_expired_pauses().count()}")
         if not options["dry_run"]:
             self.stdout.write(f"{apply_retention()} rows emptied or deleted.")
             self.stdout.write(f"{tidy_daily()} rows of what the daily sweep deletes.")

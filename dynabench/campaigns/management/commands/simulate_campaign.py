@@ -7,14 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.campaigns.simulation import Plan, play
+from dynabench.campaigns.simulation import Plan, simulate
 from tasks.management.named import task_of
 from tasks.models import Round, Task
 from validation.consensus.claims import label_field
 from validation.consensus.consensus import Policy
 from validation.decisions.consensus_rows import policy_of
 
-PAY = {"example": 40, "validation": 15, "bonus": 100}
+DEFAULT_PAY_CENTS = {"example": 40, "validation": 15, "bonus": 100}
 """What a judgement and so on costs where the task's latest round pays nothing."""
 
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--careless", type=float, default=0.15, help="share of them, 0 to 1")
         parser.add_argument("--ring", type=int, default=6, help="how many of them answer alike")
         parser.add_argument("--seed", type=int, default=0, help="the same seed, the same campaign")
-        for name, pay in PAY.items():
+        for name, pay in DEFAULT_PAY_CENTS.items():
             parser.add_argument(
                 f"--pay-{name}", type=int, metavar="CENTS",
                 help=f"default: what the latest round pays, or {pay} where it pays nothing",
@@ -41,8 +41,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Simulate the campaign and print its results."""
-        plan = plan_of(task_of(options["code"]), options)
-        played = {**asdict(play(plan, options["seed"])), "currency": options["currency"]}
+        plan = build_plan(task_of(options["code"]), options)
+        played = {**asdict(simulate(plan, options["seed"])), "currency": options["currency"]}
         if options["json"]:
             self.stdout.write(json.dumps(played))
             return
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{name.replace('_', ' ')}: {text}")
 
 
-def plan_of(task: Task, options: dict[str, Any]) -> Plan:
+def build_plan(task: Task, options: dict[str, Any]) -> Plan:
     """Return the simulation plan from the options and the task's rules. Raises CommandError."""
     config = task.config
     people, ring = options["people"], options["ring"]
@@ -71,13 +71,13 @@ def plan_of(task: Task, options: dict[str, Any]) -> Plan:
         raise CommandError("The round's policy asks for no number of votes. Choose one that does.")
     field = label_field(config)
     labels = config.component(field).values if field else ()
-    pay = {f"pay_{name}": _pay(name, options, latest) for name in PAY}
+    pay = {f"pay_{name}": _get_pay_cents(name, options, latest) for name in DEFAULT_PAY_CENTS}
     return Plan(people, careless, ring, labels, policy, **pay)
 
 
-def _pay(name: str, options: dict[str, Any], latest: Round | None) -> int:
-    """Return a pay rate: from the option, else from the latest round, else from PAY."""
+def _get_pay_cents(name: str, options: dict[str, Any], latest: Round | None) -> int:
+    """Return a pay rate from the option, the latest round or DEFAULT_PAY_CENTS."""
     from_option: int | None = options[f"pay_{name}"]
     if from_option is not None:
         return from_option
-    return getattr(latest, f"pay_{name}", 0) or PAY[name]
+    return getattr(latest, f"pay_{name}", 0) or DEFAULT_PAY_CENTS[name]
