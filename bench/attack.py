@@ -49,7 +49,7 @@ from dynabench.communities.joint_services import submit_jointly  # noqa: E402
 from dynabench.communities.models import Community  # noqa: E402
 from dynabench.people.deletion.services import delete_person  # noqa: E402
 from evaluation.contract import SetRow, Usage  # noqa: E402
-from evaluation.isolation.queue.attempt_keys import sent_to  # noqa: E402
+from evaluation.isolation.queue.attempt_keys import sent_examples_of  # noqa: E402
 from evaluation.isolation.uploads.chunked import add_file  # noqa: E402
 from evaluation.jobs import evaluate_next  # noqa: E402
 from evaluation.models import EvaluationRun, OwnWorker, Submission, Team  # noqa: E402
@@ -175,7 +175,7 @@ class Site:
         leased = lease_run(workers=workers, key="dyna_attack")
         assert leased
         assert leased.lease_token
-        ids = sent_to(leased.lease_token, Path(HOME, "unused"), len(question)).ids()
+        ids = sent_examples_of(leased.lease_token, Path(HOME, "unused"), len(question)).ids()
         lines = b"".join(
             json.dumps({"id": one, "output": {"label": LABELS[value]}}).encode() + b"\n"
             for one, value in zip(ids, question, strict=True)

@@ -29,7 +29,7 @@ from evaluation.isolation.sandbox.monitor import Runner  # noqa: E402
 from evaluation.isolation.sandbox.process import ProcessRunner  # noqa: E402
 from evaluation.runs.ray_driver import Job, RunConnection  # noqa: E402
 from evaluation.runs.ray_runner import RayRunner  # noqa: E402
-from evaluation.task_shape import labels_of, runnable  # noqa: E402
+from evaluation.task_shape import labels_of, make_runnable  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.cluster import LIMITS, SECONDS, Nodes, nodes, waiting  # noqa: E402
 from tests.support.serving_models import tiny_model  # noqa: E402
@@ -80,7 +80,7 @@ def are_equal(here: Runner, there: Runner, folder: Path, size: int) -> bool:
         )
         for n in range(size)
     ]
-    model = runnable(config, folder=tiny_model(folder / "model", "pair-classification"))
+    model = make_runnable(config, folder=tiny_model(folder / "model", "pair-classification"))
     limits, found = Limits(cpus=1, memory_bytes=LIMITS.memory_bytes), []
     for name, runner in (("here", here), ("there", there)):
         (folder / name).mkdir()

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.command import parser_of, with_origin  # noqa: E402
-from evaluation.seeds import Row, held_out, seed_rows  # noqa: E402
+from evaluation.seeds import Row, seed_rows, split_held_out  # noqa: E402
 from evaluation.training.calibration import (  # noqa: E402
     ScoredRow,
     probabilities,
@@ -104,7 +104,7 @@ def scored(code: str, folder: Path, *, few: bool) -> Iterator[tuple[str, list[Sc
         yield "held_out", score_picture_rows(folder, held_out_samples(2 if few else 2000))
         return
     most = 8 if few else None
-    yield "held_out", score_rows(folder, held_out(seed_rows(code))[1][:most])
+    yield "held_out", score_rows(folder, split_held_out(seed_rows(code))[1][:most])
     others = list(OTHERS[code]())[:most]
     if others:
         yield "others", score_rows(folder, others)

@@ -28,16 +28,17 @@ sys.path.insert(0, str(ROOT))
 
 from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from evaluation.scoring.paired import compare  # noqa: E402
-from evaluation.task_shape import shape_of, training_row  # noqa: E402
+from evaluation.seeds import seed_rows, split_held_out  # noqa: E402
+from evaluation.task_shape import trainable_shape_of, training_row  # noqa: E402
 from evaluation.training.fine_tune import Reading, TrainingOptions, dev_part, text_answers, train  # noqa: E402
 from evaluation.training.shipped import encoder  # noqa: E402
-from evaluation.training.starters import STARTERS, held_out, seed_rows  # noqa: E402
+from evaluation.training.starters import STARTERS  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from validation.consensus.consensus import Policy, Vote, decide  # noqa: E402
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
 CONFIG = load_config((ROOT / "tasks" / "official" / "sentiment" / "task.yaml").read_text())
-SHAPE = shape_of(CONFIG)
+SHAPE = trainable_shape_of(CONFIG)
 MOST_VOTES = Policy("at-least", 3)
 ROUND_2_WEIGHT = 2.0
 Rows = list[dict[str, Any]]
@@ -63,7 +64,7 @@ def row_of(line: dict[str, Any]) -> dict[str, Any] | None:
 
 def seeds(options: TrainingOptions) -> tuple[Rows, Rows]:
     """The shipped rows to train on, and those to stop by."""
-    rest, _ = held_out(seed_rows("sentiment"))
+    rest, _ = split_held_out(seed_rows("sentiment"))
     return dev_part(rest, options)
 
 

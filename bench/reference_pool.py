@@ -38,7 +38,7 @@ from evaluation.scoring.worst import (  # noqa: E402
     WORST_KIND,
     WORST_KIND_DROP,
 )
-from evaluation.seeds import OFFICIAL  # noqa: E402
+from evaluation.seeds import OFFICIAL_TASKS_FOLDER  # noqa: E402
 from evaluation.training.reference import BASELINES, POOLS, build  # noqa: E402
 from evaluation.training.starters import CODES, recipe  # noqa: E402
 from leaderboard.ranking.anchored import COSTS  # noqa: E402
@@ -150,7 +150,9 @@ def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
     }
     if source:
         made["costs_of_version"] = source.version
-    made["seeds"] = recipe(code) if code in CODES else _digest(OFFICIAL / code / "control.jsonl")
+    made["seeds"] = (
+        recipe(code) if code in CODES else _digest(OFFICIAL_TASKS_FOLDER / code / "control.jsonl")
+    )
     made["packages"] = {name: version(name) for name in packages}
     made["made_by"] = f"python bench/reference_pool.py --task {code}"
     made["rows"] = rows

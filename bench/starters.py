@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.command import parser_of, with_origin  # noqa: E402
-from evaluation.seeds import held_out, seed_rows  # noqa: E402
+from evaluation.seeds import seed_rows, split_held_out  # noqa: E402
 from evaluation.training import starters  # noqa: E402
 from evaluation.training.fine_tune import Reading, text_answers  # noqa: E402
 from evaluation.training.pictures import held_out_samples, picture_answers  # noqa: E402
@@ -49,12 +49,12 @@ def few_rows(code: str) -> Iterator[None]:
     short = replace(starter, options=replace(starter.options, epochs=1))
 
     def part(rows: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        train, held = held_out(rows)
+        train, held = split_held_out(rows)
         return train[:320], held[:100]
 
     with (
         patch.dict(STARTERS, {code: short}),
-        patch.object(starters, "held_out", part),
+        patch.object(starters, "split_held_out", part),
     ):
         yield
 
@@ -101,7 +101,7 @@ def asker(code: str) -> Callable[[Path], list[str]]:
 
 
 def rows_of(code: str) -> list[dict[str, Any]]:
-    rows = [dict(row) for row in held_out(seed_rows(code))[1]]
+    rows = [dict(row) for row in split_held_out(seed_rows(code))[1]]
     sentences = DATA / "dynasent-r1-dev.jsonl.gz"
     if code == "sentiment" and sentences.exists():
         with gzip.open(sentences, "rt", encoding="utf-8") as file:

@@ -22,7 +22,7 @@ from evaluation.isolation.inference.evaluate import (
     read_predictions,
 )
 from evaluation.isolation.inference.exchange import Tell
-from evaluation.isolation.queue.attempt_keys import TEMPORARY, key_by_hand
+from evaluation.isolation.queue.attempt_keys import TEMPORARY_PREFIX, make_hand_run_key
 from evaluation.isolation.sandbox.endpoint import EndpointRunner
 from evaluation.isolation.sandbox.limits import CHAT_CALLS
 from evaluation.isolation.sandbox.monitor import Runner
@@ -33,7 +33,7 @@ from evaluation.runs.selectors import compute_cost_cents
 from evaluation.scoring.exchanged import make_exchanged_warnings
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 from evaluation.test_sets.parsing import InvalidLines, SetFile
 from evaluation.test_sets.selectors import (
     read_checked_paraphrases,
@@ -107,12 +107,12 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
     CannotEvaluate.
     """
     try:
-        return precheck.find_model(task.config, model, runner, key_by_hand())
-    except (precheck.Refused, NotNow, ServerAway) as error:
+        return precheck.find_model(task.config, model, runner, make_hand_run_key())
+    except (precheck.SubmissionRefused, NotNow, ServerAway) as error:
         raise CannotEvaluate(str(error)) from None
 
 
-def key_in(variable: str) -> str:
+def read_key(variable: str) -> str:
     """Return the key in an environment variable; "" if no variable is named.
 
     Raises CannotEvaluate.
@@ -138,7 +138,7 @@ def find_chat(
         endpoint = make_chat_endpoint(task.config, url, key, chat)
     except EndpointError as error:
         raise CannotEvaluate(f"--chat {url}: {error}") from None
-    return runnable(task.config), EndpointRunner(endpoint, CHAT_CALLS)
+    return make_runnable(task.config), EndpointRunner(endpoint, CHAT_CALLS)
 
 
 def find_paraphrase(folder: str | None) -> Paraphrase | None:
@@ -193,7 +193,7 @@ def evaluate_by_hand(
         read=partial(prepare_for_models, task.config, task),
         checked=examples.checked,
     )
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as first:
         attempt = Attempt(model, runner, machine_limits(), tell, Path(first))
         plain = evaluate_set(question, attempt)
         report = {
@@ -201,24 +201,24 @@ def evaluate_by_hand(
             "dataset": examples.name,
             "examples": examples.size,
             "runner": runner.name,
-            **_report(plain, "slices"),
+            **_make_report(plain, "slices"),
             "perturbations": {},
         }
         if plain.ending.outcome == Outcome.OK:
             assert plain.predictions
-            plain_answers = partial(_answers, plain.predictions)
+            plain_answers = partial(_read_answers, plain.predictions)
             all_suites = list(suites)
             if paraphrase:
                 all_suites.append(PARAPHRASE)
             for suite in all_suites:
-                with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
+                with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as folder:
                     suite_attempt = replace(attempt, folder=Path(folder))
                     perturbed = evaluate_suite(question, suite, plain_answers, suite_attempt)
-                report["perturbations"][suite] = _report(perturbed, "kinds")
+                report["perturbations"][suite] = _make_report(perturbed, "kinds")
     return report
 
 
-def outcome_of(report: Mapping[str, Any]) -> tuple[str, str]:
+def overall_outcome(report: Mapping[str, Any]) -> tuple[str, str]:
     """Return outcome and sentence of the report's first failed part, or `ok` and ""."""
     reports = [report]
     reports += report["perturbations"].values()
@@ -228,12 +228,12 @@ def outcome_of(report: Mapping[str, Any]) -> tuple[str, str]:
     return Outcome.OK, ""
 
 
-def _answers(predictions: Path) -> Iterator[Answer | None]:
+def _read_answers(predictions: Path) -> Iterator[Answer | None]:
     with gzip.open(predictions) as lines:
         yield from read_predictions(lines)
 
 
-def _report(evaluated: Evaluated, parts: str) -> dict[str, Any]:
+def _make_report(evaluated: Evaluated, parts: str) -> dict[str, Any]:
     """Return the outcome, the resources used, and the numbers overall and by part.
 
     parts: the report's key for the numbers by part.

@@ -70,7 +70,7 @@ class AttemptFailed(WorkStopped):
     """Raised when an attempt fails in a way that another attempt may not."""
 
 
-class CannotBeDone(WorkStopped):
+class ImpossibleJob(WorkStopped):
     """Raised when another attempt would fail, too.
 
     columns: further columns of the job's row, stored with the message.
@@ -81,7 +81,7 @@ class CannotBeDone(WorkStopped):
         self.columns = columns
 
 
-NOBODY_MEASURED = (Outcome.INFRASTRUCTURE, Outcome.AWAY)
+UNMEASURED_OUTCOMES = (Outcome.INFRASTRUCTURE, Outcome.AWAY)
 """Outcomes that say nothing about the model, and cost its person nothing."""
 
 

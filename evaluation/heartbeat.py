@@ -10,7 +10,7 @@ from typing import IO, Any, TypeVar
 from evaluation.contract import Beat
 
 BEAT_SECONDS = 1.0
-CHUNK = 2**24
+CHUNK_BYTES = 2**24
 T = TypeVar("T")
 
 
@@ -18,7 +18,7 @@ def no_beat() -> None:
     """Do nothing, as the heartbeat of work that nobody watches."""
 
 
-def during(work: Callable[[], T], beat: Beat) -> T:
+def call_with_beat(work: Callable[[], T], beat: Beat) -> T:
     """Return the result of work that cannot call `beat` itself.
 
     The work runs in a thread and must not use the database. Exceptions of `beat` are propagated

@@ -7,7 +7,7 @@ from uuid import UUID
 from core.jobs.periodic import do_sweeps, tidy_daily
 from core.periodic import each_sweep
 from evaluation.dataset_releases.build import build_version
-from evaluation.isolation.queue.leases import claim_job, ready, sweep
+from evaluation.isolation.queue.leases import claim_job, claimable, sweep
 from evaluation.isolation.queue.lifecycle import do_claimed
 from evaluation.isolation.queue.subprocess_job import carry_out
 from evaluation.judges.custom_metrics.scoring_services import run_metric
@@ -102,7 +102,7 @@ def evaluate_in_turn() -> None:
 
 def _do_longest_waiting(kind: type[Job], do: Callable[[Any], object]) -> None:
     """Do the job of this kind that has waited longest, by its id, if one is ready."""
-    due = kind._default_manager.filter(ready(kind)).order_by("queued_at")
+    due = kind._default_manager.filter(claimable(kind)).order_by("queued_at")
     job_id = due.values_list("pk", flat=True).first()
     if job_id is not None:
         do(job_id)

@@ -13,7 +13,7 @@ from core.registry import check_parts
 from tasks.config.schema import TaskConfig
 
 Words = str | Promise
-MOST_LETTERS = 11
+MAX_NAME_CHARS = 11
 """In a kind's name: the width of the column that holds it."""
 TARGET = "target"
 """The kind of a task's targets, which the site enters itself."""
@@ -75,8 +75,8 @@ class Kind:
         check_parts(cls, cls.PARTS, "kind of submission", name)
         if name in KINDS:
             raise TypeError(f"There is a kind of submission {name} already.")
-        if len(name) > MOST_LETTERS:
-            raise TypeError(f"The name {name} has more than {MOST_LETTERS} letters.")
+        if len(name) > MAX_NAME_CHARS:
+            raise TypeError(f"The name {name} has more than {MAX_NAME_CHARS} letters.")
         cls.name = name
         KINDS[name] = cls()
 

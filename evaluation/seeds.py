@@ -7,38 +7,38 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-OFFICIAL = Path(__file__).resolve().parents[1] / "tasks" / "official"
-HELD_OUT = 0.1
+OFFICIAL_TASKS_FOLDER = Path(__file__).resolve().parents[1] / "tasks" / "official"
+HELD_OUT_SHARE = 0.1
 
 Row = Mapping[str, Any]
 
 
 def has_seeds(code: str) -> bool:
     """Return whether seed rows are shipped for the task with this code."""
-    return (OFFICIAL / code / "seed.jsonl").exists()
+    return (OFFICIAL_TASKS_FOLDER / code / "seed.jsonl").exists()
 
 
 def seed_rows(code: str) -> list[dict[str, Any]]:
     """Return the rows of a task's seed.jsonl. Rows for question answering include their passage."""
-    rows = _lines(OFFICIAL / code / "seed.jsonl")
+    rows = _read_rows(OFFICIAL_TASKS_FOLDER / code / "seed.jsonl")
     if "passage_id" not in rows[0]:
         return rows
-    contexts = _lines(OFFICIAL / code / "contexts.jsonl")
+    contexts = _read_rows(OFFICIAL_TASKS_FOLDER / code / "contexts.jsonl")
     passages = {context["metadata"]["id"]: context["passage"] for context in contexts}
     return [{**row, "passage": passages[row["passage_id"]]} for row in rows]
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _read_rows(path: Path) -> list[dict[str, Any]]:
     with path.open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
-def held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+def split_held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """Split rows by group into training rows and the tenth that no training reads."""
-    return split_by_group(rows, share=HELD_OUT, salt="held-out")
+    return split_by_group(rows, share=HELD_OUT_SHARE, salt="held-out")
 
 
-def group_of(row: Row) -> str:
+def split_group_of(row: Row) -> str:
     """Return the group by which a row is split.
 
     It is the row's `group`, or else a context or text that rows may share.
@@ -52,7 +52,7 @@ def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[lis
     Whole groups are taken in the order of their hash until the share is reached, so the choice does
     not depend on the order of the rows. The first part gets at least one group.
     """
-    sizes = Counter(map(group_of, rows))
+    sizes = Counter(map(split_group_of, rows))
     order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())
     chosen: set[str] = set()
     taken = 0
@@ -63,7 +63,7 @@ def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[lis
         taken += sizes[group]
     rest, share_of_rows = [], []
     for row in rows:
-        if group_of(row) in chosen:
+        if split_group_of(row) in chosen:
             share_of_rows.append(row)
         else:
             rest.append(row)

@@ -10,7 +10,7 @@ from serving.spec import FIELDS, LOOKS, PAIR, PICTURE, SEQUENCE, SPAN
 from tasks.config.loading import dump_config
 from tasks.config.schema import TaskConfig
 
-PARTS = (
+MODEL_PARTS = (
     ("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics")
     + ("slices", "support")
 )  # fmt: skip
@@ -53,10 +53,10 @@ def runnable_shape_of(config: TaskConfig) -> Shape:
         return Shape(PICTURE, fields, answer.name, answer.values)
     if answer.type == "multiclass" and kinds == ["image"]:
         return Shape(LOOKS, fields, answer.name, answer.values)
-    return shape_of(config)
+    return trainable_shape_of(config)
 
 
-def shape_of(config: TaskConfig) -> Shape:
+def trainable_shape_of(config: TaskConfig) -> Shape:
     """Return the shape of models that can be trained for a task. Raises Untrainable."""
     answer = config.component(config.answer_field)
     fields = config.model_fields
@@ -142,7 +142,7 @@ def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None
     return {**row, "group": line["anon_uid"] or line["uid"]}
 
 
-def runnable(
+def make_runnable(
     config: TaskConfig,
     *,
     folder: Path | None = None,
@@ -162,15 +162,15 @@ def runnable(
     )
 
 
-def text_for_models(config: TaskConfig) -> str:
+def model_config_text(config: TaskConfig) -> str:
     """Return the configuration as text, without the parts that only concern people.
 
     A check with this text has the same result as one with the whole configuration.
     """
-    return dump_config(TaskConfig(**{name: getattr(config, name) for name in PARTS}))
+    return dump_config(TaskConfig(**{name: getattr(config, name) for name in MODEL_PARTS}))
 
 
-def model_for(config: TaskConfig) -> dict[str, Any]:
+def describe_model_shape(config: TaskConfig) -> dict[str, Any]:
     """Return what a model for the task must read, in order, and may answer.
 
     `kind` is the kind of weights folder, None if no folder can be run. `type` is the type of the

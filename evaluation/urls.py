@@ -14,7 +14,7 @@ from evaluation.test_sets import views as set_views
 from evaluation.training import views as training_views
 
 app_name = "evaluation"
-A_SET = "own/<slug:code>/evaluation-sets/<slug:name>/"
+SET_PATH = "own/<slug:code>/evaluation-sets/<slug:name>/"
 urlpatterns = [
     path("own/<slug:code>/rounds/<int:number>/release/", release_views.release, name="release"),
     path(
@@ -75,9 +75,9 @@ urlpatterns = [
         name="set-version",
     ),
     path("own/<slug:code>/evaluation-sets/<slug:name>/take/", set_views.set_take, name="set-take"),
-    path(f"{A_SET}paraphrases/", paraphrase_views.paraphrases, name="paraphrases"),
-    path(f"{A_SET}paraphrases/check/", paraphrase_views.check, name="paraphrases-check"),
-    path(f"{A_SET}paraphrases/take/", paraphrase_views.take, name="paraphrases-take"),
+    path(f"{SET_PATH}paraphrases/", paraphrase_views.paraphrases, name="paraphrases"),
+    path(f"{SET_PATH}paraphrases/check/", paraphrase_views.check, name="paraphrases-check"),
+    path(f"{SET_PATH}paraphrases/take/", paraphrase_views.take, name="paraphrases-take"),
     path(
         "own/<slug:code>/evaluation-sets/<slug:name>/v<int:version>/inputs/",
         set_views.version_inputs,

@@ -22,7 +22,7 @@ from bench.boards.plan import SHOTS, Entry
 from bench.boards.rows import Row, Rows
 from evaluation.runs.chat.asking import make_chat_endpoint
 from evaluation.runs.chat.settings import make_chat_settings
-from evaluation.task_shape import shape_of
+from evaluation.task_shape import trainable_shape_of
 from evaluation.training.fine_tune import Reading, TrainingOptions, text_answers, train
 from evaluation.training.shipped import ENCODER, encoder, install_starter
 from serving.spec import PAIR, ModelSpec
@@ -53,7 +53,7 @@ class Maker:
     @cached_property
     def reading(self) -> Reading:
         """How a MiniLM folder of the task is asked."""
-        shape = shape_of(self.config)
+        shape = trainable_shape_of(self.config)
         return Reading(shape.kind, shape.labels, 128 if shape.kind == PAIR else 64)
 
     @property
@@ -262,7 +262,7 @@ def _language_model(maker: Maker, entry: Entry) -> list[str]:
     The part of the prompt that all examples share is read once.
     """
     shots = examples(maker.train_rows(entry.steps[0]), maker.labels) if entry.steps else []
-    shape = shape_of(maker.config)
+    shape = trainable_shape_of(maker.config)
     told = [{**shape.inputs(row), shape.answer: row["label"]} for row in shots]
     settings = make_chat_settings(maker.config, model="SmolLM2-135M-Instruct")
     endpoint = make_chat_endpoint(maker.config, "http://127.0.0.1/v1", "", settings, told)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.seeds import group_of, seed_rows, split_by_group
+from evaluation.seeds import seed_rows, split_by_group, split_group_of
 from validation.consensus.consensus import Policy, Vote, decide
 
 DATA = Path(
@@ -210,5 +210,5 @@ TASKS = {"sentiment": sentiment, "nli": nli, "hate-speech": hate_speech}
 
 def clusters_of(rows: Sequence[Row]) -> list[str] | None:
     """What makes examples depend on each other; None where each stands alone."""
-    groups = [group_of(row) for row in rows]
+    groups = [split_group_of(row) for row in rows]
     return groups if len({*groups}) < len(groups) else None

@@ -14,7 +14,7 @@ ENUM_NAMES = {
     "ReportReasonEnum": "annotation.models.Report.Reason",
     "CheckEnum": "dynabench.manage.api.CHECKS",
     "OutcomeEnum": "annotation.models.Example.Outcome",
-    "EndingEnum": "evaluation.api.own_workers.ENDINGS",
+    "EndingEnum": "evaluation.api.own_workers.OWN_WORKER_OUTCOMES",
     "TaskRoleEnum": "tasks.models.TaskMember.Role",
     "DutyStateEnum": "validation.api.assignments.STATES",
     "DutyKindEnum": "tasks.models.Duty.Kind",

@@ -37,7 +37,7 @@ from dynabench.communities.permissions import listed_communities
 from dynabench.communities.rules import Line
 from dynabench.communities.selectors import entries_for
 from dynabench.communities.services import change_community, check_runs
-from evaluation.api.models import upload_of
+from evaluation.api.models import find_upload
 from evaluation.models import Submission
 from tasks.selectors import find_visible_tasks
 
@@ -338,7 +338,7 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
         community, owner = find(request, slug), person(request)
         fields = read(NewJointSerializer, request)
         # The upload itself, of this person, in place of its id.
-        fields["upload"] = upload_of(owner, fields.get("upload"))
+        fields["upload"] = find_upload(owner, fields.get("upload"))
         joint = submit_jointly(community=community, owner=owner, **fields)
         body = JointSerializer(_own_submissions(owner).get(pk=joint.pk)).data
         return Response(body, status.HTTP_201_CREATED)

@@ -20,7 +20,7 @@ from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.selectors import entries_for
 from evaluation.contract import GIB
 from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack_archive
-from evaluation.isolation.uploads.chunked import MOST_OPEN, add_file, assemble, discard
+from evaluation.isolation.uploads.chunked import MAX_OPEN_UPLOADS, add_file, assemble, discard
 from evaluation.isolation.uploads.model_folders import remove_macos_files
 from evaluation.kinds import KINDS, Joint, Kind, kinds_of
 from evaluation.models import EvaluationSetVersion, Submission, Upload
@@ -194,7 +194,7 @@ def _store_joint(
     """
     ready: list[JointPart] = []
     # A person may have few open uploads; these exist for a moment and belong together.
-    most_open = MOST_OPEN + len(files) + 1
+    most_open = MAX_OPEN_UPLOADS + len(files) + 1
     try:
         for part, path in files:
             if path:

@@ -23,7 +23,7 @@ from dynabench.communities.joint_services import (
 from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.permissions import can_run
 from dynabench.communities.views import find_community
-from evaluation.isolation.uploads.chunked import add_file, discard, largest_of
+from evaluation.isolation.uploads.chunked import add_file, discard, max_upload_bytes
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import with_runs
 from tasks.selectors import find_visible_tasks
@@ -31,7 +31,7 @@ from tasks.selectors import find_visible_tasks
 
 def _room(user: User) -> int:
     """Return the maximum size in bytes of a form that contains a file."""
-    return largest_of(user) + FORM_BYTES
+    return max_upload_bytes(user) + FORM_BYTES
 
 
 @takes(_room)

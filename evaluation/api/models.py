@@ -24,8 +24,8 @@ from evaluation.api.model_data import (
     ModelSerializer,
     WholeModelSerializer,
 )
-from evaluation.isolation.uploads.allowances import most_a_day
-from evaluation.isolation.uploads.chunked import largest_of
+from evaluation.isolation.uploads.allowances import max_models_a_day
+from evaluation.isolation.uploads.chunked import max_upload_bytes
 from evaluation.kinds import submitted_kinds
 from evaluation.models import EvaluationSetVersion, Submission, Team, Upload
 from evaluation.submissions import services as submissions
@@ -150,14 +150,14 @@ class TaskModels(TaskPartView, Models):
         # The service takes objects: a card, settings, an upload, a version, a team.
         fields["card"] = ModelCard(**fields.get("card", {}))
         fields["chat"] = settings_of(task.config, fields.get("chat"))
-        fields["upload"] = upload_of(owner, fields.get("upload"))
+        fields["upload"] = find_upload(owner, fields.get("upload"))
         fields["evaluation_set"] = _find_version(task, fields.get("evaluation_set"))
-        fields["team"] = team_of(owner, fields.get("team"))
+        fields["team"] = find_team(owner, fields.get("team"))
         submission = submissions.submit_model(task=task, owner=owner, **fields)
-        return Response(whole(request, submission.pk), status.HTTP_201_CREATED)
+        return Response(describe_whole_model(request, submission.pk), status.HTTP_201_CREATED)
 
 
-def upload_of(user: User, pk: UUID | None) -> Upload | None:
+def find_upload(user: User, pk: UUID | None) -> Upload | None:
     """Return the person's upload with this id; None without an id. Raises ValidationError."""
     if pk is None:
         return None
@@ -167,7 +167,7 @@ def upload_of(user: User, pk: UUID | None) -> Upload | None:
     return upload
 
 
-def team_of(user: User, name: str | None) -> Team | None:
+def find_team(user: User, name: str | None) -> Team | None:
     """Return the person's team with this name; None without a name. Raises ValidationError."""
     if not name:
         return None
@@ -195,7 +195,7 @@ def _find_version(task: Task, name: str | None) -> EvaluationSetVersion | None:
     return version
 
 
-def whole(request: Request, pk: UUID) -> Any:
+def describe_whole_model(request: Request, pk: UUID) -> Any:
     """Return all data of a model that this person may see."""
     submission, viewer = find_submission(request, pk)
     context = {"viewer": lambda _: viewer, "runs": list_runs(submission)}
@@ -228,7 +228,7 @@ class ModelView(APIView):
     @extend_schema(operation_id="models_get", responses=WholeModelSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """Get a model with its progress, problems and card."""
-        return Response(whole(request, pk))
+        return Response(describe_whole_model(request, pk))
 
     @write("models_change", ModelChangeSerializer, WholeModelSerializer)
     def patch(self, request: Request, pk: UUID) -> Response:
@@ -238,7 +238,7 @@ class ModelView(APIView):
         now = {name: getattr(submission, name) for name in vars(ModelCard())}
         card = ModelCard(**now | changes)
         submissions.update_card(submission=submission, actor=user, card=card)
-        return Response(whole(request, pk))
+        return Response(describe_whole_model(request, pk))
 
 
 def _make_action(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
@@ -255,7 +255,7 @@ def _make_action(name: str, service: Callable[..., Any], words: str) -> type[API
         def post(self, request: Request, pk: UUID) -> Response:
             submission, user = find_owned(request, pk)
             service(submission=submission, actor=user)
-            return Response(whole(request, pk))
+            return Response(describe_whole_model(request, pk))
 
     return Action
 
@@ -298,7 +298,7 @@ class AnonymousView(APIView):
         submission, user = find_owned(request, pk)
         until = read(AnonymousSerializer, request)["until"]
         submissions.set_anonymous_until(submission=submission, actor=user, until=until)
-        return Response(whole(request, pk))
+        return Response(describe_whole_model(request, pk))
 
 
 class EmbargoSerializer(serializers.Serializer[Any]):
@@ -316,7 +316,7 @@ class EmbargoView(APIView):
         submission, user = find_owned(request, pk)
         day = read(EmbargoSerializer, request)["day"]
         submissions.set_publish_on(submission=submission, actor=user, day=day)
-        return Response(whole(request, pk))
+        return Response(describe_whole_model(request, pk))
 
 
 class QuotaSerializer(serializers.Serializer[Any]):
@@ -347,13 +347,13 @@ class QuotaView(APIView):
         """Get the number of models that you may still submit to a task."""
         task = find_task(request, code, can_submit)
         user = person(request)
-        team = team_of(user, wanted(QuotaQuery, request).get("team"))
+        team = find_team(user, wanted(QuotaQuery, request).get("team"))
         quota = remaining_quota(user, task, team)
         body = {
             "left": quota.left,
-            "most": most_a_day(task, team or user),
+            "most": max_models_a_day(task, team or user),
             "most_refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
             "free_at": quota.free_at,
-            "largest_bytes": largest_of(user),
+            "largest_bytes": max_upload_bytes(user),
         }
         return Response(QuotaSerializer(body).data)

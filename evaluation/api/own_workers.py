@@ -26,13 +26,13 @@ from core.web.downloads import OCTETS, lines
 from core.web.form_fields import request_field
 from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
-from evaluation.isolation.queue.attempt_keys import sent_to
+from evaluation.isolation.queue.attempt_keys import sent_examples_of
 from evaluation.kinds import kind_choices
 from evaluation.models import EvaluationRun, OwnWorker
 from evaluation.submissions.own_workers import services
 from evaluation.submissions.own_workers.forms import OwnWorkerForm
 from evaluation.submissions.own_workers.selectors import asked_of, leased_to, workers_of
-from evaluation.task_shape import text_for_models
+from evaluation.task_shape import model_config_text
 from evaluation.test_sets.selectors import read_input_rows
 from evaluation.test_sets.services import note_taken
 from tasks.access import find_task, require_permission
@@ -41,8 +41,8 @@ from tasks.permissions import can_own, can_see
 from tasks.services import find_account_limited
 
 LEASE = OpenApiParameter("token", OpenApiTypes.UUID, "path", description="Of the lease.")
-MOST_USED = 1e15  # of anything: a petabyte, 30 million years
-ENDINGS = [
+MAX_USAGE = 1e15  # of anything: a petabyte, 30 million years
+OWN_WORKER_OUTCOMES = [
     outcome.value for outcome in Outcome if outcome not in (Outcome.CANCELLED, Outcome.OVER_BUDGET)
 ]
 """How a machine may say that a model ended; only this site cancels and counts costs."""
@@ -164,7 +164,7 @@ class LeaseSerializer(serializers.Serializer[Any]):
         return run.version.size if chosen is None else sum(chosen)
 
     def get_config_text(self, run: EvaluationRun) -> str:
-        return text_for_models(run.submission.task.config)
+        return model_config_text(run.submission.task.config)
 
     def get_memory_gib(self, run: EvaluationRun) -> int:
         return int(settings.EVALUATION_MEMORY_GIB)
@@ -198,7 +198,7 @@ class TakeLease(APIView):
 class _OfLease(APIView):
     read_scope = write_scope = ApiToken.Scope.SUBMIT
 
-    def leased(self, token: UUID) -> EvaluationRun:
+    def find_leased_run(self, token: UUID) -> EvaluationRun:
         """Return the run with this lease.
 
         Raises Http404 if this person's machine no longer has it.
@@ -221,7 +221,7 @@ class LeaseBeat(_OfLease):
     @write("leases_keep", BeatSerializer, {204: None})
     def post(self, request: Request, token: UUID) -> Response:
         """Renew the lease for two minutes. Fails with 404 or 409 if the lease is lost."""
-        run, progress = self.leased(token), read(BeatSerializer, request)["progress"]
+        run, progress = self.find_leased_run(token), read(BeatSerializer, request)["progress"]
         services.renew_lease(run=run, user=person(request), progress=progress)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -232,7 +232,7 @@ class LeaseInputs(_OfLease):
     @extend_schema(operation_id="lease_inputs_get", responses=JSON_LINES, parameters=[LEASE])
     def get(self, request: Request, token: UUID) -> HttpResponseBase:
         """Download the examples as lines `{"id", "inputs"}`, with new ids and in random order."""
-        run = self.leased(token)
+        run = self.find_leased_run(token)
         if not note_taken(run.version, person(request)):
             raise Http404
         return lines(_inputs(run), "examples.jsonl")
@@ -244,7 +244,7 @@ def _inputs(run: EvaluationRun) -> Iterator[bytes]:
     assert run.lease_token
     is_chosen = asked_of(run) or repeat(True)
     with scratch() as folder:
-        sent = sent_to(run.lease_token, folder / "examples.jsonl")
+        sent = sent_examples_of(run.lease_token, folder / "examples.jsonl")
         chosen_rows = compress(read_input_rows(run.version), is_chosen)
         rows = (prepare_for_models(config, task, row["inputs"]) for row in chosen_rows)
         sent.write(rows, config.model_fields, lambda progress, message: None)
@@ -262,7 +262,7 @@ class LeaseModel(_OfLease):
     )
     def get(self, request: Request, token: UUID) -> HttpResponseBase:
         """Download the checked model: a tar archive of its folder, or a `docker save` archive."""
-        file = self.leased(token).submission.file.open("rb")
+        file = self.find_leased_run(token).submission.file.open("rb")
         return FileResponse(file, as_attachment=True, filename="model.tar", content_type=OCTETS)
 
 
@@ -278,7 +278,7 @@ class OwnUsageSerializer(UsageSerializer):
 class EndingSerializer(serializers.Serializer[Any]):
     """The end of the model's run."""
 
-    outcome = serializers.ChoiceField(ENDINGS)
+    outcome = serializers.ChoiceField(OWN_WORKER_OUTCOMES)
     sentence = serializers.CharField(allow_blank=True, max_length=500, default="")
     usage = OwnUsageSerializer()
 
@@ -289,10 +289,10 @@ class EndingSerializer(serializers.Serializer[Any]):
         """
         wrong = []
         for name, value in usage.items():
-            if value is not None and not 0 <= value <= MOST_USED:
+            if value is not None and not 0 <= value <= MAX_USAGE:
                 wrong.append(name)
         if wrong:
-            messages = [f"Give a number from 0 to {MOST_USED:.0e}."]
+            messages = [f"Give a number from 0 to {MAX_USAGE:.0e}."]
             raise serializers.ValidationError(dict.fromkeys(wrong, messages))
         return usage
 
@@ -311,6 +311,6 @@ class LeaseAnswers(_OfLease):
     @write("leases_end", HandedSerializer, {204: None})
     def post(self, request: Request, token: UUID) -> Response:
         """Submit the model's answers, which are scored here. This ends the lease."""
-        run = self.leased(token)
+        run = self.find_leased_run(token)
         services.hand_in(run=run, user=person(request), **read(HandedSerializer, request))
         return Response(status=status.HTTP_204_NO_CONTENT)

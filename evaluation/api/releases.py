@@ -36,7 +36,7 @@ from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_own
 
-LARGEST = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
 
 
 class SizesSerializer(serializers.Serializer[Any]):
@@ -64,8 +64,8 @@ class SizesSerializer(serializers.Serializer[Any]):
     )
 
 
-def _counts(help_text: str, *, required: bool = True) -> serializers.DictField:
-    count = serializers.IntegerField(min_value=0, max_value=LARGEST)
+def _counts_field(help_text: str, *, required: bool = True) -> serializers.DictField:
+    count = serializers.IntegerField(min_value=0, max_value=MAX_INTEGER)
     return serializers.DictField(child=count, required=required, help_text=help_text)
 
 
@@ -79,7 +79,7 @@ class NewReleaseSerializer(SizesSerializer):
         "private_test",
         help_text="Only the task's members get the labels of the test split.",
     )
-    confirmed = _counts(
+    confirmed = _counts_field(
         "The `rows` of a preview. A release that would hold other rows is refused (`changed`).",
         required=False,
     )
@@ -90,15 +90,15 @@ class ProposalSerializer(serializers.Serializer[Any]):
 
     dev = serializers.IntegerField()
     test = serializers.IntegerField()
-    rows = _counts("By split.")
+    rows = _counts_field("By split.")
     lost = serializers.IntegerField(help_text="Rows without a place in these splits.")
 
 
 class ReleasePreviewSerializer(serializers.Serializer[Any]):
     """The rows that a release with these sizes would contain and leave out."""
 
-    rows = _counts("By split; `program` and `held` only where they have rows.")
-    left_out = _counts("All other examples of the round, by reason.")
+    rows = _counts_field("By split; `program` and `held` only where they have rows.")
+    left_out = _counts_field("All other examples of the round, by reason.")
     reasons = serializers.DictField(
         child=serializers.CharField(), help_text="Each reason of `left_out` in words."
     )

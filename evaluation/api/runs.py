@@ -324,10 +324,10 @@ class Predictions(APIView):
         run = plain.order_by("-version__version").first()
         if run is None or not (viewer.is_task_owner or run.version.evaluation_set.may_leave):
             raise Http404
-        return lines(as_answers(run), f"{pk}-{name}-v{run.version.version}.jsonl")
+        return lines(convert_predictions(run), f"{pk}-{name}-v{run.version.version}.jsonl")
 
 
-def as_answers(run: EvaluationRun) -> Iterator[bytes]:
+def convert_predictions(run: EvaluationRun) -> Iterator[bytes]:
     """Yield the predictions of a run in the submission format."""
     field = run.submission.task.config.answer_field
     with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:

@@ -24,12 +24,12 @@ from core.errors import Refused
 from core.web.api import JSON_LINES, read
 from core.web.downloads import lines
 from core.web.form_fields import request_field
-from evaluation.isolation.inference.precheck import FIVE
+from evaluation.isolation.inference.precheck import EXAMPLE_COUNT
 from evaluation.isolation.sandbox.limits import CHECK_SECONDS
 from evaluation.isolation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.submissions.selectors import shown_inputs
-from evaluation.task_shape import model_for, text_for_models
+from evaluation.task_shape import describe_model_shape, model_config_text
 from evaluation.test_sets.forms import MAX_FILE_BYTES, AboutForm, NewSetForm
 from evaluation.test_sets.parsing import InvalidLines, SetFile
 from evaluation.test_sets.selectors import (
@@ -309,11 +309,11 @@ class CheckInputs(APIView):
         """
         task = find_task(request, code, can_take)
         # These five are inputs of open sets, so their first leaving is noted.
-        note_shown(task, FIVE)
+        note_shown(task, EXAMPLE_COUNT)
         body = {
             "inputs": shown_inputs(task),
-            "model": model_for(task.config),
-            "config_text": text_for_models(task.config),
+            "model": describe_model_shape(task.config),
+            "config_text": model_config_text(task.config),
             "memory_gib": settings.EVALUATION_MEMORY_GIB,
             "cpus": settings.EVALUATION_CPUS,
             "seconds": CHECK_SECONDS,

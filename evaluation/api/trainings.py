@@ -29,8 +29,8 @@ from tasks.access import find_task_and_editor
 from tasks.models import Task
 from validation.api.statistics import RateSerializer
 
-SOURCE = re.compile(r"seed|(round|rows)[0-9]{1,9}")
-LARGEST = 2**31 - 1
+SOURCE_PATTERN = re.compile(r"seed|(round|rows)[0-9]{1,9}")
+MAX_INTEGER = 2**31 - 1
 
 
 class Weights(serializers.DictField):
@@ -39,7 +39,7 @@ class Weights(serializers.DictField):
     child = serializers.FloatField(min_value=0, max_value=MOST_WEIGHT)
 
     def to_internal_value(self, data: Any) -> dict[str, float]:
-        if isinstance(data, dict) and not all(map(SOURCE.fullmatch, map(str, data))):
+        if isinstance(data, dict) and not all(map(SOURCE_PATTERN.fullmatch, map(str, data))):
             raise serializers.ValidationError(
                 "A source is seed, round1, round2 …, or rows and a training's number."
             )
@@ -224,7 +224,7 @@ class NewTargetSerializer(serializers.Serializer[Any]):
 
     round = serializers.IntegerField(
         min_value=0,
-        max_value=LARGEST,
+        max_value=MAX_INTEGER,
         help_text="One that has not been opened, or the next number, for a new draft.",
     )
     name = serializers.SlugField(

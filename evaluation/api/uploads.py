@@ -32,15 +32,15 @@ from evaluation.isolation.uploads.chunked import (
     UploadRefused,
     WrongOffset,
     add_piece,
-    are_handed_in,
+    are_waiting_answers,
     begin_upload,
     discard,
     open_uploads,
 )
 from evaluation.models import Upload
 
-LARGEST = 2**63 - 1
-A_FORM = (
+MAX_INTEGER = 2**63 - 1
+FORM_REFUSAL = (
     "A form around a file is no piece of it. Send only its bytes: `curl -X PUT --data-binary @FILE`"
     ", or `data=` of requests, not `-F` or `files=`."
 )
@@ -58,7 +58,7 @@ class Octets(BaseParser):
     def parse(self, stream: IO[Any], media_type: str | None = None, *_: Any, **__: Any) -> Any:
         """Return the stream itself. Raises UnsupportedMediaType for multipart forms."""
         if (media_type or "").lower().startswith("multipart/"):
-            raise UnsupportedMediaType(media_type or "", A_FORM)
+            raise UnsupportedMediaType(media_type or "", FORM_REFUSAL)
         return stream
 
 
@@ -77,10 +77,10 @@ class NewUploadSerializer(serializers.Serializer[Any]):
     """A file to upload."""
 
     file_name = serializers.CharField(max_length=1000)
-    size = serializers.IntegerField(min_value=1, max_value=LARGEST, help_text="Bytes.")
+    size = serializers.IntegerField(min_value=1, max_value=MAX_INTEGER, help_text="Bytes.")
 
 
-def with_received(uploads: QuerySet[Upload]) -> QuerySet[Any]:
+def annotate_received(uploads: QuerySet[Upload]) -> QuerySet[Any]:
     """Annotate uploads with the number of bytes received, which their serializer shows."""
     here = Coalesce(Sum("pieces__size"), Value(0))
     return uploads.annotate(received=here, piece_bytes=Value(PIECE_BYTES))
@@ -95,19 +95,19 @@ class Uploads(generics.ListAPIView[Upload]):
     queryset = Upload.objects.none()
 
     def get_queryset(self) -> QuerySet[Any]:
-        return with_received(open_uploads(person(self.request)))
+        return annotate_received(open_uploads(person(self.request)))
 
     @write("uploads_create", NewUploadSerializer, {201: UploadSerializer})
     def post(self, request: Request) -> Response:
         """Begin an upload of `size` bytes. Then PUT its pieces."""
         fields = read(NewUploadSerializer, request)
-        with _blaming("size"):
+        with _attribute_refusals("size"):
             upload = begin_upload(person(request), **fields)
         return Response(upload_body(upload.pk), status.HTTP_201_CREATED)
 
 
 @contextmanager
-def _blaming(field: str) -> Iterator[None]:
+def _attribute_refusals(field: str) -> Iterator[None]:
     """Attribute refusals within the block to a field of this request; "" for its body."""
     try:
         yield
@@ -119,10 +119,10 @@ def _blaming(field: str) -> Iterator[None]:
 
 def upload_body(pk: UUID) -> Any:
     """Return the serialized upload as it is now."""
-    return UploadSerializer(with_received(Upload.objects.filter(pk=pk)).get()).data
+    return UploadSerializer(annotate_received(Upload.objects.filter(pk=pk)).get()).data
 
 
-def announced_bytes(request: Request) -> int | None:
+def content_length_of(request: Request) -> int | None:
     """Return the length of the body according to its header; None if the header is missing."""
     text = request.META.get("CONTENT_LENGTH") or ""
     if not text.isdigit():
@@ -133,7 +133,7 @@ def announced_bytes(request: Request) -> int | None:
 class PieceSerializer(serializers.Serializer[Any]):
     """The offset of a piece."""
 
-    offset = serializers.IntegerField(min_value=0, max_value=LARGEST)
+    offset = serializers.IntegerField(min_value=0, max_value=MAX_INTEGER)
 
 
 @takes(PIECE_BYTES)
@@ -167,14 +167,14 @@ class UploadView(APIView):
         offset = wanted(PieceSerializer, request)["offset"]
         # A request without a body has no stream.
         stream = request.data if hasattr(request.data, "read") else BytesIO()
-        with _blaming(""):
-            add_piece(upload, offset, stream, announced_bytes(request))
+        with _attribute_refusals(""):
+            add_piece(upload, offset, stream, content_length_of(request))
         return Response(upload_body(upload.pk))
 
     @write("uploads_delete", None, {204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
         """Discard an upload."""
         # A submitted file belongs to its model.
-        free = Upload.objects.exclude(are_handed_in())
+        free = Upload.objects.exclude(are_waiting_answers())
         discard(get_object_or_404(free, pk=pk, owner=request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)

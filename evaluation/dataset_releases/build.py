@@ -19,7 +19,7 @@ from core.accounts.services import log
 from core.days import today
 from core.errors import Refused
 from core.files.storage.stored import files_in
-from evaluation.contract import AttemptFailed, CannotBeDone
+from evaluation.contract import AttemptFailed, ImpossibleJob
 from evaluation.dataset_releases.cards import write_cards
 from evaluation.dataset_releases.census import take_census
 from evaluation.dataset_releases.columns import FEATURES
@@ -361,7 +361,7 @@ def _build(dataset: Dataset, show: ShowProgress | None) -> None:
     try:
         Build(dataset, show).run()
     except (RoundError, RoundChanged) as error:
-        raise CannotBeDone(str(error)) from None
+        raise ImpossibleJob(str(error)) from None
     except leases.LeaseLost:
         raise
     except leases.DATABASE_AWAY as error:
@@ -371,7 +371,7 @@ def _build(dataset: Dataset, show: ShowProgress | None) -> None:
         # Not tried again by itself: the same rows would fail again, and the owner can ask.
         logger.exception("%s cannot be made", dataset)
         why = f"{type(error).__name__}. The worker's log says more; ask again."
-        raise CannotBeDone(why) from error
+        raise ImpossibleJob(why) from error
 
 
 def strip_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.contract import NOBODY_MEASURED, Outcome
+from evaluation.contract import UNMEASURED_OUTCOMES, Outcome
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import UNFINISHED, Job
 from evaluation.models.submissions import Submission
@@ -17,7 +17,7 @@ def predictions_path(run: "EvaluationRun", name: str) -> str:
     return f"predictions/{run.pk}-{run.lease_token}.jsonl.gz"
 
 
-REPEATABLE = (*NOBODY_MEASURED, Outcome.OVER_BUDGET)
+REPEATABLE_OUTCOMES = (*UNMEASURED_OUTCOMES, Outcome.OVER_BUDGET)
 
 
 class EvaluationRun(Job):
@@ -91,7 +91,7 @@ class EvaluationRun(Job):
 
         It may if it failed because of the platform, another server or its cost cap.
         """
-        return self.is_over and self.outcome in REPEATABLE
+        return self.is_over and self.outcome in REPEATABLE_OUTCOMES
 
     def __str__(self) -> str:
         return f"run of {self.submission.name} on {self.version}, {self.suite}"

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import CountedPerson
 from core.days import today
-from evaluation.kinds import MOST_LETTERS, kind_choices
+from evaluation.kinds import MAX_NAME_CHARS, kind_choices
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
 from evaluation.models.teams import Team
@@ -94,7 +94,7 @@ class Submission(Job):
         Team, on_delete=models.SET_NULL, null=True, blank=True, related_name="submissions"
     )
     # A new kind needs no migration: the choices are read when they are needed.
-    kind = models.CharField(max_length=MOST_LETTERS, choices=kind_choices)
+    kind = models.CharField(max_length=MAX_NAME_CHARS, choices=kind_choices)
     adapter = models.CharField(max_length=10, choices=Adapter, default=Adapter.JSONL)
     name = models.CharField(max_length=100)
     upload = models.OneToOneField(Upload, on_delete=models.SET_NULL, null=True, blank=True)

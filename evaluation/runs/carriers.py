@@ -14,7 +14,7 @@ from django.conf import settings
 
 from evaluation.contract import GIB, Beat, Runnable
 from evaluation.isolation.queue.attempt_keys import container_key
-from evaluation.isolation.sandbox.choose import runner_for
+from evaluation.isolation.sandbox.choose import choose_runner
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
 from evaluation.training.trainer import Here, Trainer
@@ -39,7 +39,7 @@ def choose_sandbox(
     shard: the number of examples in one shard; 0 for the site's setting.
     """
     if not has_cluster():
-        return runner_for(model, container_key(job))
+        return choose_runner(model, container_key(job))
     from evaluation.runs.ray_runner import RayRunner  # only sites with a cluster have Ray
 
     return RayRunner(settings.RAY_ADDRESS, shard or settings.RAY_SHARD_EXAMPLES, container_key(job))
@@ -53,7 +53,7 @@ def choose_practice_sandbox(
     The cluster is not used, because people wait for each answer.
     more: returns further questions as whole lines, or empty bytes.
     """
-    return runner_for(model, container_key(run), "docker", more)
+    return choose_runner(model, container_key(run), "docker", more)
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from django.utils.translation import gettext_noop
 from evaluation.contract import (
     Answer,
     AttemptFailed,
-    CannotBeDone,
     Evaluated,
+    ImpossibleJob,
     Number,
     Outcome,
     ServerAway,
@@ -34,7 +34,7 @@ from evaluation.isolation.inference.evaluate import (
 )
 from evaluation.isolation.inference.exchange import Tell
 from evaluation.isolation.queue import leases
-from evaluation.isolation.queue.attempt_keys import TEMPORARY
+from evaluation.isolation.queue.attempt_keys import TEMPORARY_PREFIX
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox import images
@@ -74,12 +74,12 @@ def execute(run: EvaluationRun) -> None:
 
 def _evaluate_and_store(run: EvaluationRun, heartbeat: Heartbeat) -> None:
     try:
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as folder:
             evaluated = evaluate_run(run, Path(folder), heartbeat.tell)
             heartbeat.patiently(lambda: store_outcome(run, evaluated))
     except leases.Overdue:  # the deadline came while it worked; `end_overdue` ends the others
         columns = make_overdue_columns()
-        raise CannotBeDone(columns.pop("error"), **columns) from None
+        raise ImpossibleJob(columns.pop("error"), **columns) from None
     except (EndpointError, images.ImageRefused) as error:
         raise AttemptFailed(str(error)) from error
 
@@ -157,13 +157,13 @@ def _open_attempt(run: EvaluationRun, folder: Path, tell: Tell) -> Iterator[Atte
 
 
 def _check_consent(run: EvaluationRun) -> None:
-    """Raise CannotBeDone if the owners have withdrawn their consent to send inputs off the site.
+    """Raise ImpossibleJob if the owners have withdrawn their consent to send inputs off the site.
 
     They may withdraw it while the run waits. The run costs no quota and may be repeated if the
     owners consent again.
     """
     if not EvaluationSet.objects.filter(versions=run.version, may_leave=True).exists():
-        raise CannotBeDone(
+        raise ImpossibleJob(
             gettext_noop("The set's inputs may not leave this site any more, so nobody was asked."),
             outcome=Outcome.INFRASTRUCTURE,
         )
@@ -172,7 +172,7 @@ def _check_consent(run: EvaluationRun) -> None:
 def _find_plain_run(run: EvaluationRun) -> EvaluationRun:
     """Return the plain run with which a perturbed run is compared.
 
-    Raises CannotBeDone if there is none or it failed; its outcome is then the perturbed run's too.
+    Raises ImpossibleJob if there is none or it failed; its outcome is then the perturbed run's too.
     """
     same = EvaluationRun.objects.filter(
         submission=run.submission, version=run.version, suite=Suite.PLAIN
@@ -182,10 +182,10 @@ def _find_plain_run(run: EvaluationRun) -> EvaluationRun:
         return counting_run
     last = same.order_by("-number").first()
     if last is None:
-        raise CannotBeDone(NO_RESULT_YET, outcome=Outcome.INFRASTRUCTURE)
+        raise ImpossibleJob(NO_RESULT_YET, outcome=Outcome.INFRASTRUCTURE)
     if last.may_repeat:
-        raise CannotBeDone(NO_RESULT_YET, outcome=last.outcome)
-    raise CannotBeDone(NO_RESULT, outcome=last.outcome)
+        raise ImpossibleJob(NO_RESULT_YET, outcome=last.outcome)
+    raise ImpossibleJob(NO_RESULT, outcome=last.outcome)
 
 
 def _read_answers(run: EvaluationRun) -> Iterator[Answer | None]:

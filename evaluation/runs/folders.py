@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from evaluation.contract import Beat, Runnable
-from evaluation.heartbeat import during
+from evaluation.heartbeat import call_with_beat
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.uploads.model_folders import MOST_BYTES, check_base, digest_folder
 from evaluation.models import Submission
@@ -105,7 +105,7 @@ def _open_base(submission: Submission, beat: Beat) -> AbstractContextManager[Pat
             # Beside the folder, so that the checked files are moved into their place at once.
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 spec = ModelSpec("The adapter's base", source, revision)
-                during(lambda: fetch_public(spec, Path(scratch, "base"), MOST_BYTES), beat)
+                call_with_beat(lambda: fetch_public(spec, Path(scratch, "base"), MOST_BYTES), beat)
                 check_base(Path(scratch, "base")).replace(folder)
         except MisconfiguredError as error:
             raise CannotFetch(str(error)) from None

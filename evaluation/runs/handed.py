@@ -19,8 +19,8 @@ from evaluation.contract import (
 )
 from evaluation.isolation.inference.elsewhere import read_lines
 from evaluation.isolation.inference.evaluate import Attempt, Question, ask_model, score_answers
-from evaluation.isolation.inference.exchange import EVERY, CollectedAnswers, Tell
-from evaluation.isolation.queue.attempt_keys import sent_to, tenth_of
+from evaluation.isolation.inference.exchange import ITEMS_PER_REPORT, CollectedAnswers, Tell
+from evaluation.isolation.queue.attempt_keys import choose_tenth, sent_examples_of
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.uploads.chunked import assemble, discard
 from evaluation.models import EvaluationRun, HandedAnswers, Second
@@ -55,7 +55,7 @@ class OwnWorkerRunner:
         try:
             with assemble(self._handed.upload, beat) as path:
                 for number, line in enumerate(read_lines(path)):
-                    if number % EVERY == 0:
+                    if number % ITEMS_PER_REPORT == 0:
                         beat()
                     take(line.rstrip(b"\n"))
         except InvalidOutput as error:
@@ -65,7 +65,7 @@ class OwnWorkerRunner:
     def attempt(self, size: int, tell: Tell, folder: Path) -> Attempt:
         """Return the machine's attempt at `size` examples."""
         # The ids that this machine got, made again from its lease: no file of them was kept.
-        sent = sent_to(self._handed.lease_token, folder / "unused", size)
+        sent = sent_examples_of(self._handed.lease_token, folder / "unused", size)
         return Attempt(Runnable(), self, Limits(), tell, folder, sent)
 
 
@@ -88,7 +88,7 @@ def score_handed(
     evaluated = Evaluated(ending, runners[0].name)
     # Somebody's own machine can make up answers, so a second one repeats a tenth of them.
     if ending.outcome == Outcome.OK and first.second != Second.NOBODY:
-        chosen = tenth_of(first.lease_token, size)
+        chosen = choose_tenth(first.lease_token, size)
         tenth = replace(question, rows=lambda: compress(question.rows(), chosen))
         if len(runners) > 1:
             opened: AbstractContextManager[Attempt]

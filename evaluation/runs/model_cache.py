@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from evaluation.contract import Beat
-from evaluation.heartbeat import CHUNK, BeatingFile
+from evaluation.heartbeat import CHUNK_BYTES, BeatingFile
 from evaluation.isolation.uploads.model_folders import files
 from evaluation.training.folders import atomic_folder
 
@@ -88,7 +88,7 @@ def pack_folder(folder: Path, target: IO[bytes], beat: Beat) -> None:
         return member
 
     stream: Any = BeatingFile(target, beat)  # tarfile only writes to it
-    with tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK, dereference=True) as archive:
+    with tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK_BYTES, dereference=True) as archive:
         for path in files(folder):
             archive.add(path, path.relative_to(folder).as_posix(), filter=public)
 
@@ -99,7 +99,7 @@ def unpack_folder(source: IO[bytes], folder: Path, beat: Beat) -> None:
     Without the filters of `extractall`, which are newer than Debian 12's Python 3.11.2.
     """
     stream: Any = BeatingFile(source, beat)  # tarfile only reads it
-    with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK) as archive:
+    with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK_BYTES) as archive:
         for member in archive:
             path = folder / member.name
             content = None
@@ -110,5 +110,5 @@ def unpack_folder(source: IO[bytes], folder: Path, beat: Beat) -> None:
                 raise tarfile.TarError(f"{member.name} is no file of a model.")
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file:
-                shutil.copyfileobj(content, file, CHUNK)
+                shutil.copyfileobj(content, file, CHUNK_BYTES)
             path.chmod(0o644)

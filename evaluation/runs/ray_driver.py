@@ -20,8 +20,8 @@ from typing import Any, Self, cast
 
 from evaluation.contract import BASE_IMAGE, GIB, PLAN, REST, Ending, NotNow, Outcome, Runnable
 from evaluation.heartbeat import no_beat
-from evaluation.isolation.sandbox.choose import is_required, runner_for
-from evaluation.isolation.sandbox.limits import Exceeded, Limits
+from evaluation.isolation.sandbox.choose import choose_runner, is_required
+from evaluation.isolation.sandbox.limits import LimitExceeded, Limits
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.runs.model_cache import pack_folder
 from evaluation.runs.ray_node import (
@@ -65,7 +65,7 @@ class Job:
     model: Runnable
     inputs: Path
     limits: Limits
-    make_runner: MakeRunner = runner_for
+    make_runner: MakeRunner = choose_runner
 
 
 @dataclass(frozen=True)
@@ -325,7 +325,7 @@ class RunConnection(Cluster):
                     return done.ending
                 together.add(number, done.ending, done.answers)
                 tell(done.answers)
-        except Exceeded as over:
+        except LimitExceeded as over:
             return over.ending
         except self.ray.exceptions.RayError as error:
             print(error, file=sys.stderr)
@@ -386,7 +386,7 @@ class RunConnection(Cluster):
                 yield replace(whole, key=key, model=model, inputs=inputs)
 
     def _plan(self, whole: ShardWork) -> Sequence[bytes]:
-        """Return the batches of the whole set, as the harness divides it. Raises Exceeded."""
+        """Return the batches of the whole set, as the harness divides it. Raises LimitExceeded."""
         work = replace(
             whole,
             key=f"{whole.key}-plan",
@@ -396,7 +396,7 @@ class RunConnection(Cluster):
         self._pending[self._begin(work)] = -1
         done = self._next()[1]
         if done.ending.outcome != Outcome.OK:
-            raise Exceeded(done.ending)
+            raise LimitExceeded(done.ending)
         return done.answers
 
     def _begin(self, work: ShardWork, *, measures: bool = False) -> Any:

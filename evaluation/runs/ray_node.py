@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import GIB, Ending, Runnable
-from evaluation.heartbeat import CHUNK, no_beat
-from evaluation.isolation.sandbox.choose import runner_for
+from evaluation.heartbeat import CHUNK_BYTES, no_beat
+from evaluation.isolation.sandbox.choose import choose_runner
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.uploads.model_folders import digest_folder
@@ -108,7 +108,7 @@ ITEM, RAISED = "item", "raised"
 MakeRunner = Callable[[Runnable, str, str | None], Runner]
 
 
-def run_shard(work: ShardWork, make_runner: MakeRunner = runner_for) -> ShardResult:
+def run_shard(work: ShardWork, make_runner: MakeRunner = choose_runner) -> ShardResult:
     """Run a shard to its end and return its result. If the node dies, Ray calls this on another.
 
     Raises OtherRelease, and ValueError if the files that arrived differ from those sent.
@@ -212,7 +212,7 @@ class _Pieces:
     def __init__(self, parcel: Parcel, get: GetPiece) -> None:
         self._rest, self._get, self._buffer = list(parcel.pieces), get, memoryview(b"")
 
-    def read(self, size: int = CHUNK) -> bytes:
+    def read(self, size: int = CHUNK_BYTES) -> bytes:
         if not self._buffer and self._rest:
             self._buffer = memoryview(self._get(self._rest.pop(0)))
         data, self._buffer = self._buffer[:size], self._buffer[size:]

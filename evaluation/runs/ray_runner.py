@@ -14,7 +14,7 @@ from typing import IO, Any, Self, cast
 
 from evaluation.contract import AttemptFailed, Beat, Ending, InvalidOutput, Outcome, Runnable, Take
 from evaluation.heartbeat import BEAT_SECONDS
-from evaluation.isolation.sandbox.choose import NoEngine, runner_for
+from evaluation.isolation.sandbox.choose import NoEngine, choose_runner
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.runs import ray_driver, ray_node
 
@@ -88,7 +88,7 @@ class RayRunner:
     address: str
     shard: int
     key: str
-    make_runner: ray_node.MakeRunner = runner_for
+    make_runner: ray_node.MakeRunner = choose_runner
     name: str = field(default="ray", init=False)
 
     def run(

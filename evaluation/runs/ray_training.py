@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from evaluation.contract import Beat
-from evaluation.heartbeat import CHUNK, no_beat
+from evaluation.heartbeat import CHUNK_BYTES, no_beat
 from evaluation.runs.model_cache import pack_folder, unpack_folder
 from evaluation.runs.ray_runner import NodeClient
 from evaluation.seeds import Row
@@ -142,7 +142,7 @@ def _run_work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
         with packed.open("wb") as file:
             pack_folder(folder, file, no_beat)
         with packed.open("rb") as file:
-            while piece := file.read(CHUNK):
+            while piece := file.read(CHUNK_BYTES):
                 yield piece
         yield RETURNED, result
 

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from core.files.storage.disk import scratch
 from evaluation.contract import Beat, Runnable
-from evaluation.heartbeat import CHUNK, BeatingFile
+from evaluation.heartbeat import CHUNK_BYTES, BeatingFile
 from evaluation.isolation.sandbox import images
 from evaluation.isolation.sandbox.endpoint import EndpointRunner
 from evaluation.isolation.sandbox.limits import CHAT_CALLS, Limits
@@ -27,7 +27,7 @@ from evaluation.runs.endpoints import (
 )
 from evaluation.runs.folders import equip_model, open_model_folder
 from evaluation.runs.selectors import is_remote, is_served_here
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 from serving.errors import MisconfiguredError
 from serving.spec import find_weights
 from tasks.models import TargetModel
@@ -52,7 +52,7 @@ def open_model(
     """
     # Neither needs files: the one is asked elsewhere, the other by our own model server.
     if is_remote(submission) or is_served_here(submission):
-        yield runnable(submission.task.config), choose_remote_runner(submission)
+        yield make_runnable(submission.task.config), choose_remote_runner(submission)
         return
     with fetch_model(submission, beat, is_elsewhere=has_cluster()) as model:
         yield model, choose_local_runner(submission, model, job)
@@ -95,16 +95,18 @@ def fetch_model(
     """
     config = submission.task.config
     if KINDS[submission.kind].is_image:
-        image = runnable(config, image=_load_image(submission, beat), adapter=submission.adapter)
+        image = make_runnable(
+            config, image=_load_image(submission, beat), adapter=submission.adapter
+        )
         with equip_model(submission, image, beat, is_elsewhere=is_elsewhere) as model:
             yield model
     elif submission.target:
-        model = runnable(config, folder=_target_folder(submission.target))
+        model = make_runnable(config, folder=_target_folder(submission.target))
         with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
             yield whole
     else:
         with open_model_folder(submission, beat) as folder:
-            model = runnable(config, folder=folder, writing=read_writing(submission))
+            model = make_runnable(config, folder=folder, writing=read_writing(submission))
             with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
                 yield whole
 
@@ -128,7 +130,7 @@ def _load_image(submission: Submission, beat: Beat) -> str:
         with scratch() as folder:
             archive = folder / "image.tar"
             with submission.file.open("rb") as stored, archive.open("wb") as copy:
-                shutil.copyfileobj(BeatingFile(stored, beat), copy, CHUNK)
+                shutil.copyfileobj(BeatingFile(stored, beat), copy, CHUNK_BYTES)
             image = images.load_image(archive)
     else:
         image = images.pull_image(submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat)

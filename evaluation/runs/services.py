@@ -25,7 +25,7 @@ from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
 from evaluation.kinds import KINDS, TARGET
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
-from evaluation.models.runs import REPEATABLE
+from evaluation.models.runs import REPEATABLE_OUTCOMES
 from evaluation.runs.selectors import find_accepted_models, is_remote
 from evaluation.test_sets.selectors import select_newest_versions
 from tasks.models import RoundTarget, Task
@@ -179,7 +179,7 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     log(actor, "run.again", next_run)
     enqueue(next_run.function, next_run.pk)
     if last.suite == Suite.PLAIN:
-        lacking = _find_last_runs(last).filter(outcome__in=REPEATABLE)
+        lacking = _find_last_runs(last).filter(outcome__in=REPEATABLE_OUTCOMES)
         again = [_make_next_run(other, actor) for other in lacking.exclude(suite=Suite.PLAIN)]
         EvaluationRun.objects.bulk_create(again, ignore_conflicts=True)  # the plain one's end rings
     return next_run
@@ -251,7 +251,7 @@ def claim_next() -> EvaluationRun | None:
     If another worker claims it first, the order is computed again, because that run now counts.
     """
     seconds = timedelta(seconds=settings.EVALUATION_SECONDS)
-    while turn := _order_runs(EvaluationRun.objects.filter(leases.ready(EvaluationRun))):
+    while turn := _order_runs(EvaluationRun.objects.filter(leases.claimable(EvaluationRun))):
         run = leases.claim_job(
             EvaluationRun,
             turn[0].pk,

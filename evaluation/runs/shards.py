@@ -103,7 +103,10 @@ class MergedEnding:
         self._bytes = self._lines = 0
 
     def add(self, shard: int, ending: Ending, answers: Sequence[bytes]) -> None:
-        """Add a shard that succeeded. Raises Exceeded if all shards together exceed a limit."""
+        """Add a shard that succeeded.
+
+        Raises LimitExceeded if all shards together exceed a limit.
+        """
         self._endings[shard] = ending
         self._lines += len(answers)
         self._bytes += sum(len(line) + 1 for line in answers)

@@ -20,8 +20,8 @@ from core.files.storage.disk import scratch
 from evaluation.contract import NotNow, Outcome, Runnable, WorkStopped
 from evaluation.heartbeat import BeatingFile
 from evaluation.isolation.inference.precheck import (
-    FIVE,
-    Refused,
+    EXAMPLE_COUNT,
+    SubmissionRefused,
     answer_five,
 )
 from evaluation.isolation.queue import leases
@@ -29,7 +29,7 @@ from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox import images as sandbox_images
 from evaluation.isolation.sandbox.choose import NO_ENGINE, has_engine
-from evaluation.isolation.sandbox.logs import redacted
+from evaluation.isolation.sandbox.logs import redact_log
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.uploads import archives
 from evaluation.isolation.uploads.chunked import (
@@ -53,7 +53,7 @@ from serving.hub import HubAwayError
 from tasks.targets.endpoints.base import EndpointError
 
 REFUSALS = (
-    Refused,
+    SubmissionRefused,
     OutOfBounds,
     UploadRefused,
     archives.ArchiveRefused,
@@ -91,7 +91,7 @@ def _check(submission: Submission, heartbeat: Heartbeat) -> None:
     except REFUSALS as refusal:
         _refuse(submission, refusal)
     except EndpointError as error:
-        _refuse(submission, Refused(str(error)))
+        _refuse(submission, SubmissionRefused(str(error)))
     except STOPPED:
         raise
     except Exception as error:
@@ -122,7 +122,7 @@ def _refuse(submission: Submission, refusal: Exception) -> None:
     outcome = getattr(refusal, "outcome", Outcome.REJECTED)
     # An endpoint's words in the log may repeat the token that was sent to it.
     secrets = [decrypt(submission.secret)] if submission.secret else []
-    log = redacted(getattr(refusal, "log", ""), texts=(), secrets=secrets)
+    log = redact_log(getattr(refusal, "log", ""), texts=(), secrets=secrets)
     leases.fail(submission, str(refusal), outcome=outcome, log=log)
     if submission.upload:
         discard(submission.upload)
@@ -157,10 +157,10 @@ def _answer_five(
 ) -> Sequence[str]:
     """Have the model answer five public examples, and return the warnings.
 
-    Raises Refused, NotNow and ServerAway.
+    Raises SubmissionRefused, NotNow and ServerAway.
     """
     if is_remote(submission):
-        note_shown(submission.task, FIVE)
+        note_shown(submission.task, EXAMPLE_COUNT)
     ending, _answers = answer_five(
         submission.task.config,
         model,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from evaluation.contract import NOBODY_MEASURED, Outcome
+from evaluation.contract import UNMEASURED_OUTCOMES, Outcome
 
 WINDOW = timedelta(days=1)
-OTHERS_FAILED = ("lost",) + NOBODY_MEASURED
+OTHERS_FAILED = ("lost",) + UNMEASURED_OUTCOMES
 """The state or outcome of what failed through the platform's fault, or another server's."""
 
 

@@ -13,12 +13,12 @@ from django.utils.translation import gettext_noop
 
 from core.files.bounded import Bounds, bounded
 from evaluation.contract import GIB, MIB, Runnable
-from evaluation.heartbeat import during
-from evaluation.isolation.inference.precheck import Refused
+from evaluation.heartbeat import call_with_beat
+from evaluation.isolation.inference.precheck import SubmissionRefused
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.uploads.adapters import check_adapter, check_whole
 from evaluation.isolation.uploads.archives import unpack_archive
-from evaluation.isolation.uploads.chunked import assemble, bytes_left
+from evaluation.isolation.uploads.chunked import assemble, remaining_bytes
 from evaluation.isolation.uploads.model_folders import (
     MOST_BYTES,
     check_folder,
@@ -29,7 +29,7 @@ from evaluation.models import Submission, Upload
 from evaluation.runs.endpoints import compute_identity, read_writing
 from evaluation.runs.hub import fetch_public
 from evaluation.runs.model_cache import pack_folder
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 from serving.spec import ModelSpec
 
 # Strangers' files are read in a separate process that is bound to these.
@@ -54,9 +54,9 @@ class ReceivedModel:
 
 
 def uploaded_file_of(submission: Submission) -> Upload:
-    """Return the uploaded file. Raises Refused if it was discarded."""
+    """Return the uploaded file. Raises SubmissionRefused if it was discarded."""
     if submission.upload is None:
-        raise Refused(gettext_noop("The file is gone. Submit it again."))
+        raise SubmissionRefused(gettext_noop("The file is gone. Submit it again."))
     return submission.upload
 
 
@@ -72,9 +72,9 @@ def receive_archive(submission: Submission, folder: Path, heartbeat: Heartbeat) 
 def receive_from_hub(submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
     """Download a model from the hub and check it."""
     spec = ModelSpec(submission.name, submission.source, submission.revision)
-    left = bytes_left(submission.owner) if submission.owner else 0
+    left = remaining_bytes(submission.owner) if submission.owner else 0
     most = min(MOST_BYTES, left)
-    model = during(lambda: fetch_public(spec, folder / "model", most), heartbeat.beat)
+    model = call_with_beat(lambda: fetch_public(spec, folder / "model", most), heartbeat.beat)
     return receive_weights(submission, model, folder, heartbeat)
 
 
@@ -95,5 +95,5 @@ def receive_weights(
     with archive.open("wb") as file:
         pack_folder(model, file, heartbeat.beat)
     digest = compute_identity(submission, digest_folder(model, heartbeat.beat))
-    model_to_ask = runnable(config, folder=model, writing=writing)
+    model_to_ask = make_runnable(config, folder=model, writing=writing)
     return ReceivedModel(digest, archive.stat().st_size, archive, model_to_ask)

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Greatest
 
 from core.accounts.models import User
 from evaluation.contract import Outcome
-from evaluation.isolation.inference.precheck import FIVE
+from evaluation.isolation.inference.precheck import EXAMPLE_COUNT
 from evaluation.kinds import TARGET
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.models.jobs import UNFINISHED
@@ -110,9 +110,9 @@ def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
     # `_of_contexts` always has one, so there is at least one example.
     sources = chain(_of_sets(task), _of_config(task), _of_contexts(task))
     examples: list[Mapping[str, Any]] = []
-    for values in islice(sources, FIVE):
+    for values in islice(sources, EXAMPLE_COUNT):
         examples.append(prepare_for_models(task.config, task, values))
-    while len(examples) < FIVE:
+    while len(examples) < EXAMPLE_COUNT:
         examples.append(examples[-1])
     return examples
 
@@ -142,7 +142,7 @@ def _of_contexts(task: Task) -> Iterator[Mapping[str, Any]]:
     Those texts are not public.
     """
     contexts = Context.objects.filter(round__task=task).order_by("pk")
-    fields: Iterable[Mapping[str, Any]] = contexts.values_list("fields", flat=True)[:FIVE]
+    fields: Iterable[Mapping[str, Any]] = contexts.values_list("fields", flat=True)[:EXAMPLE_COUNT]
     placeholders = dict.fromkeys(task.config.model_fields, "An example.")
     for name, kind in task.config.media_fields.items():
         if kind == "image":

@@ -25,8 +25,8 @@ from core.periodic import each_sweep
 from core.text.taken_names import checked_name
 from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
-from evaluation.isolation.uploads.allowances import most_a_day
-from evaluation.isolation.uploads.chunked import are_handed_in, check_complete, discard
+from evaluation.isolation.uploads.allowances import max_models_a_day
+from evaluation.isolation.uploads.chunked import are_waiting_answers, check_complete, discard
 from evaluation.kinds import KINDS, TARGET, kind_names
 from evaluation.models import (
     EvaluationRun,
@@ -131,7 +131,9 @@ def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
     """
     if earlier := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
         return earlier
-    is_free = Upload.objects.exclude(are_handed_in()).filter(pk=upload.pk, owner=owner).exists()
+    is_free = (
+        Upload.objects.exclude(are_waiting_answers()).filter(pk=upload.pk, owner=owner).exists()
+    )
     if not is_free or Submission.objects.filter(upload=upload).exists():
         raise Invalid(_("Upload the file again."), field="upload")
     check_complete(upload)
@@ -207,14 +209,14 @@ def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
     sentence = _(
         "You have reached today's %(most)d models for this task, or %(refused)d that were refused."
     )
-    most = {"most": most_a_day(task, owner), "refused": refused}
+    most = {"most": max_models_a_day(task, owner), "refused": refused}
     quotas = [(remaining_quota(owner, task), sentence % most)]
     if team:
         sentence = _(
             "Your team has reached today's %(most)d models for this task, or %(refused)d that were "
             "refused."
         )
-        most = {"most": most_a_day(task, team), "refused": refused}
+        most = {"most": max_models_a_day(task, team), "refused": refused}
         quotas.append((_quota_of(team, task), sentence % most))
     for quota, message in quotas:
         if quota.left:
@@ -251,7 +253,7 @@ def _quota_of(whose: User | Team, task: Task) -> Quota:
     else:
         submitters = build_person_filter(whose)
     rows = Submission.objects.filter(submitters, task=task, queued_at__gt=now - WINDOW)
-    caps = Caps(most_a_day(task, whose), settings.REFUSED_SUBMISSIONS_PER_DAY)
+    caps = Caps(max_models_a_day(task, whose), settings.REFUSED_SUBMISSIONS_PER_DAY)
     return quota_of(_entries(rows.prefetch_related("runs")), caps, now)
 
 

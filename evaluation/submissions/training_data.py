@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.dataset_releases.reading import decode_row, find_latest_datasets
-from evaluation.isolation.inference.precheck import Refused
+from evaluation.isolation.inference.precheck import SubmissionRefused
 from evaluation.models import DatasetItem
 from evaluation.seeds import Row as TrainingRow
 from evaluation.task_shape import Shape, released_row, runnable_shape_of, training_row
@@ -29,7 +29,7 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     """Return the rows of a submission: its own rows, and released rows that it names by uid.
 
     Picture rows contain the stored file. At least two labels are needed.
-    Raises Refused, which names the first ten wrong lines.
+    Raises SubmissionRefused, which names the first ten wrong lines.
     """
     shape = runnable_shape_of(task.config)
     uids = [str(row["uid"]) for _, row in numbered if not isinstance(row, str) and "uid" in row]
@@ -45,9 +45,9 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     if len(problems) > SHOWN:
         problems[SHOWN:] = [f"Wrong lines in all: {len(problems)}."]
     if problems:
-        raise Refused("\n".join(problems))
+        raise SubmissionRefused("\n".join(problems))
     if len({row["label"] for row in rows}) < 2:
-        raise Refused("All rows have the same label. A model learns from at least two.")
+        raise SubmissionRefused("All rows have the same label. A model learns from at least two.")
     return rows
 
 

@@ -19,8 +19,8 @@ from core.web.htmx import render_page
 from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.contract import GIB
-from evaluation.isolation.uploads.allowances import most_a_day
-from evaluation.isolation.uploads.chunked import add_file, discard, largest_of
+from evaluation.isolation.uploads.allowances import max_models_a_day
+from evaluation.isolation.uploads.chunked import add_file, discard, max_upload_bytes
 from evaluation.kinds import kinds_of
 from evaluation.models import Upload
 from evaluation.submissions.forms import SubmitForm, answer_line
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 def _room(user: User) -> int:
     """Return the maximum size of a form with a whole file, in bytes."""
-    return largest_of(user) + FORM_BYTES  # the file, and what a form sends around it
+    return max_upload_bytes(user) + FORM_BYTES  # the file, and what a form sends around it
 
 
 @takes(_room)
@@ -107,11 +107,11 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
         "open_versions": select_open_versions(task),
         "answer_line": answer_line(task.config),
         "quota": remaining_quota(user, task),
-        "most": most_a_day(task, user),
+        "most": max_models_a_day(task, user),
         "minutes": settings.EVALUATION_SECONDS // 60,
         "memory_gib": settings.EVALUATION_MEMORY_GIB,
         "cpus": settings.EVALUATION_CPUS,
-        "largest_gib": largest_of(user) / GIB,
+        "largest_gib": max_upload_bytes(user) / GIB,
     }
 
 

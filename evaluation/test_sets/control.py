@@ -13,8 +13,8 @@ from typing import Any
 
 from annotation.attempts.conversation_services import opening_of
 from evaluation.contract import SetRow
-from evaluation.seeds import OFFICIAL, has_seeds, held_out, seed_rows
-from evaluation.task_shape import shape_of
+from evaluation.seeds import OFFICIAL_TASKS_FOLDER, has_seeds, seed_rows, split_held_out
+from evaluation.task_shape import trainable_shape_of
 from evaluation.test_sets.harmless import add_harmless_questions
 from evaluation.test_sets.parsing import RowMaker
 from tasks.config.schema import TaskConfig
@@ -30,7 +30,7 @@ SCENES, TALKS = "scenes.json", "control.jsonl"
 
 def has_control(code: str) -> bool:
     """Return whether the official task with this code comes with rows of a control set."""
-    folder = OFFICIAL / code
+    folder = OFFICIAL_TASKS_FOLDER / code
     return has_seeds(code) or (folder / SCENES).exists() or (folder / TALKS).exists()
 
 
@@ -39,7 +39,7 @@ def read_control_rows(task: Task) -> Iterable[SetRow]:
 
     Raises BadRow if a row does not fit the task's configuration.
     """
-    folder, config = OFFICIAL / task.code, task.config
+    folder, config = OFFICIAL_TASKS_FOLDER / task.code, task.config
     if has_seeds(task.code):
         return _read_held_out(task.code, config)
     if (folder / SCENES).exists():
@@ -48,9 +48,9 @@ def read_control_rows(task: Task) -> Iterable[SetRow]:
 
 
 def _read_held_out(code: str, config: TaskConfig) -> Iterator[SetRow]:
-    shape, maker = shape_of(config), RowMaker(config)
+    shape, maker = trainable_shape_of(config), RowMaker(config)
     answer = "label" if shape.labels else "answer"
-    for row in held_out(seed_rows(code))[1]:
+    for row in split_held_out(seed_rows(code))[1]:
         yield maker.make(shape.inputs(row), answer=row[answer])
 
 

@@ -15,8 +15,8 @@ from evaluation.models import (
     TrainedRows,
     TrainingRun,
 )
-from evaluation.seeds import has_seeds, held_out, seed_rows
-from evaluation.task_shape import shape_of
+from evaluation.seeds import has_seeds, seed_rows, split_held_out
+from evaluation.task_shape import trainable_shape_of
 from evaluation.test_sets.overlap import (
     SEED,
     count_overlaps,
@@ -83,8 +83,8 @@ def _find_sources(task: Task) -> dict[str, int]:
 def _read_source(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
     """Yield the model inputs of each row of a source. pk: the release's id, 0 for seeds."""
     if name == SEED:
-        trained_rows, _ = held_out(seed_rows(task.code))
-        yield from map(shape_of(task.config).inputs, trained_rows)
+        trained_rows, _ = split_held_out(seed_rows(task.code))
+        yield from map(trainable_shape_of(task.config).inputs, trained_rows)
         return
     dataset = Dataset.objects.select_related("round__task").get(pk=pk)
     for split in TRAINING_SPLITS:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokenizers import Encoding
 
-from evaluation.seeds import Row, group_of, split_by_group
+from evaluation.seeds import Row, split_by_group, split_group_of
 from evaluation.training.calibration import fit_temperature
 from evaluation.training.confidence import score_windows
 from evaluation.training.data import (
@@ -176,9 +176,9 @@ def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], 
     Raises TrainingError.
     """
     # The dev part must not share a group with the training part.
-    if len(set(map(group_of, rows))) < 2:  # one author: their texts can still be kept apart
+    if len(set(map(split_group_of, rows))) < 2:  # one author: their texts can still be kept apart
         rows = list(map(_without_group, rows))
-    if len(set(map(group_of, rows))) < 2:
+    if len(set(map(split_group_of, rows))) < 2:
         raise TrainingError(
             "All rows are about one text. Add rows about another one, which shows when to stop."
         )

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.errors import Refused
 from evaluation.models import TrainingRun
-from evaluation.task_shape import Untrainable, shape_of, training_row
+from evaluation.task_shape import Untrainable, trainable_shape_of, training_row
 from evaluation.training.services import ROWS, default_base, request_training
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
@@ -28,7 +28,7 @@ def labelled_fields(config: TaskConfig) -> OtherFields:
     Raises Refused if no model for the task can be trained on this site.
     """
     try:
-        shape = shape_of(config)
+        shape = trainable_shape_of(config)
     except Untrainable as error:
         raise Refused(str(error), code="training") from None
     answer = config.component(shape.answer)
@@ -58,7 +58,7 @@ def train_on(
 
     terms: ignored.
     """
-    shape = shape_of(round.task.config)
+    shape = trainable_shape_of(round.task.config)
     # A line is a group of its own: nobody knows who wrote these rows.
     rows: list[Mapping[str, Any]] = []
     for good_row in found.rows:

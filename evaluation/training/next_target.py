@@ -21,8 +21,8 @@ from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.dataset_releases.splits import SPLITS
 from evaluation.models import Dataset, TrainingRun
 from evaluation.scoring.paired import compare
-from evaluation.seeds import held_out, seed_rows
-from evaluation.task_shape import Shape, Untrainable, released_row, shape_of, training_row
+from evaluation.seeds import seed_rows, split_held_out
+from evaluation.task_shape import Shape, Untrainable, released_row, trainable_shape_of, training_row
 from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import Reading, TrainingOptions, dev_part, fitting
 from evaluation.training.services import file_of
@@ -78,7 +78,7 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
     Raises one of FAILURES, and the trainer's exceptions.
     """
     task, options = run.task, {**run.options, "rows": run.rows}
-    shape = shape_of(task.config)
+    shape = trainable_shape_of(task.config)
     tell(0.0, "collecting the rows")
     how = training_options(task, shape, options)
     sources = list(collect(task, shape, options, how))
@@ -236,7 +236,7 @@ def _split_own_rows(
             source.left_out += 1
         else:
             good.append(row)
-    rest, source.test = held_out(good)  # type: ignore[assignment]
+    rest, source.test = split_held_out(good)  # type: ignore[assignment]
     if weight:
         source.train, source.dev = dev_part(rest, how)  # type: ignore[assignment]
     return source

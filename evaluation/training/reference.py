@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from evaluation.seeds import held_out, seed_rows
+from evaluation.seeds import seed_rows, split_held_out
 from evaluation.training import reference_pictures
 from evaluation.training.fine_tune import Progress, train
 from evaluation.training.shipped import TOKENIZER, encoder, shipped_folder, unpack
@@ -96,7 +96,7 @@ def _write_baseline(code: str, name: str, folder: Path) -> None:
     # The usual small weights would give nearly the same answer to every text.
     wide = {"initializer_range": SPREAD} if name == "random" else {}
     config = AutoConfig.from_pretrained(shipped_folder(code), **SMALL, **wide)
-    model, rows = _class_of(code)(config).eval(), held_out(seed_rows(code))[0]
+    model, rows = _class_of(code)(config).eval(), split_held_out(seed_rows(code))[0]
     labels = STARTERS[code].options.labels
     head = model.classifier if labels else model.qa_outputs
     with torch.no_grad():
@@ -145,7 +145,7 @@ def _train_layers(
             shutil.copyfile(encoder() / name, base / name)
         if is_trained:
             train(
-                held_out(seed_rows(code))[0],
+                split_held_out(seed_rows(code))[0],
                 kind=starter.kind,
                 base=base,
                 output_dir=folder,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.isolation.inference.precheck import Refused
+from evaluation.isolation.inference.precheck import SubmissionRefused
 from tasks.line_files import FileError, LineError, iter_unpacked_lines, read_jsonl
 
 LONGEST_LINE = 100_000  # bytes
@@ -17,7 +17,7 @@ def read_rows(path: Path, most: int) -> NumberedRows:
     """Return the rows of a JSONL file, plain or gzip, with their line numbers.
 
     A wrong line is returned as a message: it is no object, or equal to an earlier line.
-    Raises Refused if there are no rows or too many.
+    Raises SubmissionRefused if there are no rows or too many.
     """
     rows: NumberedRows = []
     line_by_row: dict[str, int] = {}
@@ -25,7 +25,7 @@ def read_rows(path: Path, most: int) -> NumberedRows:
         with path.open("rb") as file:
             for row in read_jsonl(iter_unpacked_lines(file, LONGEST_LINE)):
                 if len(rows) == most:
-                    raise Refused(f"The file has more than {most} rows. Choose the best.")
+                    raise SubmissionRefused(f"The file has more than {most} rows. Choose the best.")
                 if isinstance(row, LineError):
                     rows.append((row.line, row.message))
                     continue
@@ -36,7 +36,7 @@ def read_rows(path: Path, most: int) -> NumberedRows:
                 else:
                     rows.append((row.line, f"the same row stands in line {first}"))
     except FileError as error:
-        raise Refused(str(error)) from None
+        raise SubmissionRefused(str(error)) from None
     if not rows:
-        raise Refused("The file has no rows.")
+        raise SubmissionRefused("The file has no rows.")
     return rows

@@ -17,7 +17,7 @@ from evaluation.dataset_releases.reading import find_latest_datasets
 from evaluation.models import TrainingRun
 from evaluation.models.jobs import UNFINISHED
 from evaluation.seeds import has_seeds
-from evaluation.task_shape import Untrainable, shape_of
+from evaluation.task_shape import Untrainable, trainable_shape_of
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.services import plan_round
@@ -124,7 +124,7 @@ def request_training(
     if task.training_runs.filter(state__in=UNFINISHED).exists():
         raise TrainingRefused(_("A training of this task is under way. Wait for its end."))
     try:
-        shape_of(task.config)
+        trainable_shape_of(task.config)
     except Untrainable as error:
         raise TrainingRefused(str(error)) from None
     # Noted now, so that a retry trains on the same rows and is compared with the same target.

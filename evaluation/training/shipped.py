@@ -52,7 +52,7 @@ def encoder_weights(base: Path) -> Weights:
 
 def shipped_folder(code: str) -> Path:
     """Return the repository's folder with the starter of a task."""
-    return seeds.OFFICIAL / code / "starter"
+    return seeds.OFFICIAL_TASKS_FOLDER / code / "starter"
 
 
 def read_report(folder: Path) -> dict[str, Any]:

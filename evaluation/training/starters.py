@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from evaluation.seeds import HELD_OUT, held_out, seed_rows
+from evaluation.seeds import HELD_OUT_SHARE, seed_rows, split_held_out
 from evaluation.training.calibration import (
     ScoredRow,
     expected_calibration_error,
@@ -110,7 +110,13 @@ def recipe(code: str) -> str:
         ingredients += [asdict(PICTURE_STARTERS[code]), digest_of_samples()]
     else:
         starter = STARTERS[code]
-        ingredients = [seed_rows(code), CODE_VERSION, asdict(starter), version(ENCODER), HELD_OUT]
+        ingredients = [
+            seed_rows(code),
+            CODE_VERSION,
+            asdict(starter),
+            version(ENCODER),
+            HELD_OUT_SHARE,
+        ]
     return hashlib.sha256(json.dumps(ingredients, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -143,7 +149,7 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
             return ship_pictures(code, full, target, report)
         starter = STARTERS[code]
         found = train(
-            held_out(seed_rows(code))[0],
+            split_held_out(seed_rows(code))[0],
             kind=starter.kind,
             base=encoder(),
             output_dir=full,
@@ -271,7 +277,7 @@ def _scored(code: str, folder: Path) -> tuple[list[ScoredRow], list[ScoredRow]]:
         return fit_rows, score_picture_rows(folder, held_samples)
     from evaluation.training.confidence import score_rows
 
-    rest, held_rows = held_out(seed_rows(code))
+    rest, held_rows = split_held_out(seed_rows(code))
     dev = dev_part(rest, STARTERS[code].options)[1]
     return score_rows(folder, dev), score_rows(folder, held_rows)
 
@@ -281,7 +287,7 @@ def _held_out_scores(code: str, folder: Path) -> dict[str, Any]:
     if code in PICTURE_STARTERS:
         samples = held_out_samples(HELD_OUT_QUESTIONS)
         return {"held_out_rows": len(samples), "held_out": score_pictures(folder, samples)}
-    rows = held_out(seed_rows(code))[1]
+    rows = split_held_out(seed_rows(code))[1]
     return {"held_out_rows": len(rows), "held_out": evaluate(folder, rows)}
 
 

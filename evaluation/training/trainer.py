@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evaluation.contract import Beat
-from evaluation.heartbeat import during
+from evaluation.heartbeat import call_with_beat
 from evaluation.seeds import Row
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ class Here:
         """Train a model as `fine_tune.train` does."""
         from evaluation.training.fine_tune import train
 
-        return during(lambda: train(rows, **how), self._beat)
+        return call_with_beat(lambda: train(rows, **how), self._beat)
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: "Reading") -> "list[Answer]":
         """Return a model's answers as `fine_tune.text_answers` does."""
         from evaluation.training.fine_tune import text_answers
 
-        return during(lambda: text_answers(folder, rows, reading), self._beat)
+        return call_with_beat(lambda: text_answers(folder, rows, reading), self._beat)
 
     def learn_pictures(
         self, rows: "Sequence[tuple[Stored, str]]", labels: Sequence[str], folder: Path
@@ -66,4 +66,4 @@ class Here:
         """Train a picture model as `looking.learn_pictures` does."""
         from evaluation.training.looking import learn_pictures
 
-        during(lambda: learn_pictures(rows, labels, folder), self._beat)
+        call_with_beat(lambda: learn_pictures(rows, labels, folder), self._beat)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from evaluation.seeds import OFFICIAL
+from evaluation.seeds import OFFICIAL_TASKS_FOLDER
 from leaderboard.ranking.anchored import COSTS
 from leaderboard.ranking.dynascore import Table
 
@@ -40,7 +40,7 @@ class Pool:
 
 def path_of(code: str) -> Path:
     """Return the path of the file with an official task's pool."""
-    return OFFICIAL / code / "reference.json"
+    return OFFICIAL_TASKS_FOLDER / code / "reference.json"
 
 
 @lru_cache

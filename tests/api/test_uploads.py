@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.api import uploads as views
 from evaluation.isolation.uploads import chunked as rules
-from evaluation.isolation.uploads.chunked import MOST_OPEN, assemble
+from evaluation.isolation.uploads.chunked import MAX_OPEN_UPLOADS, assemble
 from evaluation.models import Upload
 from tests.support.api_errors import error
 
@@ -130,9 +130,9 @@ def test_too_large_or_too_many_files_are_refused_with_words(api, settings):
     reply = begin(api, 2**31)
     assert (reply.status_code, error(reply)["code"]) == (422, "upload")
     assert "1 byte to 1 GiB" in error(reply)["message"]
-    for _ in range(MOST_OPEN):
+    for _ in range(MAX_OPEN_UPLOADS):
         begin(api)
-    assert (begin(api).status_code, Upload.objects.count()) == (422, MOST_OPEN)
+    assert (begin(api).status_code, Upload.objects.count()) == (422, MAX_OPEN_UPLOADS)
 
 
 def test_others_files_are_not_there(api, bobs, anybody):

@@ -8,13 +8,13 @@ from django.core.files.storage import default_storage
 from core.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.isolation.uploads.chunked import (
-    MOST_OPEN,
+    MAX_OPEN_UPLOADS,
     UploadRefused,
     add_piece,
     assemble,
     begin_upload,
-    held_bytes,
     open_uploads,
+    stored_bytes,
 )
 from evaluation.judges.paraphrases.services import take_paraphrases
 from evaluation.models import EvaluationSetVersion, UploadPiece
@@ -54,7 +54,7 @@ def test_nobody_gets_more_uploads_than_the_cap(at_once):
             return None
 
     made = at_once(begin, range(THREADS))
-    assert len(list(filter(None, made))) == open_uploads(owner).count() == MOST_OPEN
+    assert len(list(filter(None, made))) == open_uploads(owner).count() == MAX_OPEN_UPLOADS
 
 
 def test_nobody_gets_more_bytes_than_the_quota(at_once, settings):
@@ -68,7 +68,7 @@ def test_nobody_gets_more_bytes_than_the_quota(at_once, settings):
             return None
 
     at_once(begin, range(THREADS))
-    assert held_bytes(owner) == 20
+    assert stored_bytes(owner) == 20
 
 
 def test_the_same_rows_at_once_make_one_version(at_once):

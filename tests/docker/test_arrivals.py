@@ -7,7 +7,7 @@ import pytest
 from django.core.files.base import ContentFile
 
 from evaluation.heartbeat import no_beat
-from evaluation.isolation.queue.attempt_keys import installation
+from evaluation.isolation.queue.attempt_keys import installation_key
 from evaluation.isolation.queue.cleanup import tidy
 from evaluation.isolation.sandbox.containers import list_ours
 from evaluation.isolation.sandbox.engine import connect
@@ -45,7 +45,7 @@ def hand_in(bench, settings, tmp_path):
         )
         check_submission(submission.pk)
         submission.refresh_from_db()
-        assert not list_ours(installation())
+        assert not list_ours(installation_key())
         return submission
 
     return hand_in

@@ -19,7 +19,7 @@ from evaluation.isolation.sandbox.containers import (
     list_ours,
     remove_container,
 )
-from evaluation.isolation.sandbox.engine import connect, engine
+from evaluation.isolation.sandbox.engine import connect, find_engine
 from evaluation.isolation.sandbox.images import has_image
 
 SLEEP = "import time\ntime.sleep(60)"
@@ -37,7 +37,7 @@ def once_running(key: str, act: Callable[[], None]) -> Beat:
 
 
 def test_the_engine_says_what_it_is():
-    found = engine()
+    found = find_engine()
     assert found.version
     assert found.cgroup in ("1", "2")
     assert found.cpus >= 1
@@ -252,7 +252,7 @@ def test_the_engine_starts_again_in_the_middle(bench: Bench, wire):
 
 def test_no_engine_is_no_error(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    assert engine() is None
+    assert find_engine() is None
 
 
 def test_an_image_is_there_or_not(bench: Bench):

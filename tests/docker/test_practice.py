@@ -13,7 +13,7 @@ from django.test import Client
 
 from annotation.models import Example
 from evaluation.heartbeat import no_beat
-from evaluation.isolation.queue.attempt_keys import installation
+from evaluation.isolation.queue.attempt_keys import installation_key
 from evaluation.isolation.sandbox.containers import list_ours
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.jobs import serve_practice
@@ -134,5 +134,5 @@ def test_a_model_is_tried_in_the_sandbox(
         assert len(person.result()) == 2
     run.refresh_from_db()
     assert (run.state, run.error, run.question, run.answer) == ("done", "", "", "")
-    assert not list_ours(installation())
+    assert not list_ours(installation_key())
     assert not Example.objects.exists()

@@ -17,7 +17,7 @@ from dynabench import DynabenchClient
 from dynabench import client as errors
 from dynabench.client import as_dataset, as_pandas
 from dynabench.client.archive import digest_in, packed
-from evaluation.isolation.uploads.chunked import PIECE_BYTES, received
+from evaluation.isolation.uploads.chunked import PIECE_BYTES, received_bytes
 from evaluation.models import EvaluationSet, Submission, Upload
 from evaluation.test_sets.services import make_version
 from tests.support.boards import ranks_any
@@ -151,7 +151,7 @@ def test_a_killed_upload_goes_on(home, nli, key, large, live_server):
     )  # fmt: skip
     assert dead.returncode == -signal.SIGKILL
     (upload,) = Upload.objects.all()
-    here = received(upload)
+    here = received_bytes(upload)
     assert 0 < here < upload.size
     told: list[int] = []
     client = DynabenchClient(key, live_server.url, progress=False)
@@ -166,7 +166,7 @@ def test_a_killed_upload_goes_on(home, nli, key, large, live_server):
     assert sum(told) == upload.size - here
     with packed(large) as archive:
         assert digest_in(archive) in upload.file_name
-        assert received(upload) == archive.seek(0, os.SEEK_END)
+        assert received_bytes(upload) == archive.seek(0, os.SEEK_END)
 
 
 @pytest.fixture

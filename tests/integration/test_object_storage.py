@@ -40,7 +40,7 @@ from dynabench.operations.backups.stores import (
 )
 from dynabench.operations.soundness import health
 from evaluation.dataset_releases.stored_files import find_damages
-from evaluation.isolation.queue.cleanup import _set_files
+from evaluation.isolation.queue.cleanup import _remove_set_files
 from evaluation.isolation.uploads import chunked
 from evaluation.isolation.uploads.chunked import (
     add_file,
@@ -121,7 +121,7 @@ def test_media_and_sets_and_their_janitors(site, settings):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timezone, "now", lambda: datetime.now(UTC) + timedelta(days=2))
         assert tidy_orphans(10) == 1
-        assert _set_files() == 1
+        assert _remove_set_files() == 1
     assert not list(find_damages())
     default_storage.delete(str(media.file))
     (damage,) = find_damages()

@@ -16,7 +16,7 @@ from evaluation.contract import MIB, Ending, InvalidOutput, Outcome, Runnable
 from evaluation.isolation.sandbox import limits as sandbox_limits
 from evaluation.isolation.sandbox import process as process_runner
 from evaluation.isolation.sandbox.limits import Limits
-from evaluation.isolation.sandbox.process import ProcessRunner, sample
+from evaluation.isolation.sandbox.process import ProcessRunner, sample_process
 from tests.support.serving_models import tiny_model
 
 KIND = "sequence-classification"
@@ -122,13 +122,13 @@ def test_no_process_is_left_when_the_heartbeat_fails(
 
     def noted(pid: int) -> Any:
         pids.append(pid)
-        return sample(pid)
+        return sample_process(pid)
 
     def beat() -> None:
         if pids:
             raise RuntimeError("the lease is lost")
 
-    monkeypatch.setattr(process_runner, "sample", noted)
+    monkeypatch.setattr(process_runner, "sample_process", noted)
     with pytest.raises(RuntimeError, match="the lease is lost"):
         run(model, inputs, beat=beat)
     assert not Path(f"/proc/{pids[0]}").exists()
@@ -146,11 +146,11 @@ def test_it_sees_nothing_of_our_environment_and_killed_from_outside_it_has_no_fa
                 os.kill(pid, signal.SIGKILL)
 
     monkeypatch.setenv("SECRET_KEY", "of the site")
-    monkeypatch.setattr(process_runner, "sample", kill_once_started)
+    monkeypatch.setattr(process_runner, "sample_process", kill_once_started)
     assert run(model, inputs)[0].outcome == Outcome.INFRASTRUCTURE
     assert any("PYTHONPATH" in text for text in found)
     assert not any("of the site" in text for text in found)
 
 
 def test_what_is_gone_cannot_be_sampled() -> None:
-    assert sample(2**22 + 1) is None
+    assert sample_process(2**22 + 1) is None

@@ -25,7 +25,7 @@ from django.utils import timezone
 
 from core.jobs.queue import enqueue
 from evaluation import jobs
-from evaluation.isolation.queue.attempt_keys import installation
+from evaluation.isolation.queue.attempt_keys import installation_key
 from evaluation.isolation.sandbox import containers
 from evaluation.isolation.sandbox.choose import NO_ENGINE, has_engine
 from evaluation.models import EvaluationRun
@@ -316,7 +316,7 @@ def engine(monkeypatch) -> Iterator[Engine]:
 def check_containers_go():
     """The janitor leaves none; a worker that has just written a score may still remove its own."""
     jobs.sweep_all()
-    wait_until(lambda: not containers.list_ours(installation()))
+    wait_until(lambda: not containers.list_ours(installation_key()))
 
 
 @pytest.mark.docker
@@ -334,7 +334,7 @@ def test_the_engine_is_killed_and_then_the_worker_of_a_container(home, engine, c
     wait_for_the_middle(run, choose)
     assert run.attempts == 1
     os.kill(cluster.worker(), signal.SIGKILL)
-    assert len(containers.list_ours(installation())) == 1
+    assert len(containers.list_ours(installation_key())) == 1
     cluster.supervise(run, holder_died=True)
     check_ended_once(run, FEW)
     assert (run.attempts, run.runner) == (2, "docker")

@@ -120,7 +120,7 @@ def test_a_download_names_no_gold_item_and_no_single_vote_of_others(as_alice, al
 def options(monkeypatch, tmp_path):
     """What the engine is asked for: the options of a stranger's image."""
     engine = Engine("28", "2", "amd64", has_runsc=False, has_seccomp=True, cpus=8, root="/x")
-    monkeypatch.setattr(containers, "engine", lambda: engine)
+    monkeypatch.setattr(containers, "find_engine", lambda: engine)
     image = SimpleNamespace(attrs={"Config": {"Volumes": {"/data": {}}}})
     model = Runnable(image="sha256:1")
     return DockerRunner("a")._options(image, model, tmp_path / "examples.jsonl", Limits())

@@ -142,5 +142,5 @@ class WaitingRunner:
 
 
 def waiting(model: Runnable, key: str, name: str | None) -> WaitingRunner:
-    """As `runner_for`."""
+    """As `choose_runner`."""
     return WaitingRunner()

@@ -130,10 +130,10 @@ ENGINE = Engine(
 
 @pytest.fixture(autouse=True)
 def _sound_engine(monkeypatch):
-    monkeypatch.setattr(doctor, "engine", lambda: ENGINE)
+    monkeypatch.setattr(doctor, "find_engine", lambda: ENGINE)
     monkeypatch.setattr(doctor, "has_image", lambda name: True)
     monkeypatch.setattr(doctor, "IMAGE_SCRIPT", "true")
-    monkeypatch.setattr(command, "engine", lambda: ENGINE)
+    monkeypatch.setattr(command, "find_engine", lambda: ENGINE)
 
 
 def told(**options) -> tuple[str, bool]:

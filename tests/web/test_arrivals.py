@@ -16,9 +16,9 @@ from django.core.files.storage import FileSystemStorage, default_storage
 from core.files import bounded
 from core.files.bounded import Bounds
 from evaluation import jobs
-from evaluation.api.runs import as_answers
+from evaluation.api.runs import convert_predictions
 from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
-from evaluation.heartbeat import CHUNK, BeatingFile, no_beat
+from evaluation.heartbeat import CHUNK_BYTES, BeatingFile, no_beat
 from evaluation.isolation.inference import precheck
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file
@@ -51,7 +51,7 @@ def _places(settings, tmp_path, monkeypatch):
     """Files below the test's folder; no engine, so that folders run in a process of ours."""
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
     monkeypatch.setattr("evaluation.submissions.kinds.image.has_engine", lambda: False)
-    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: None)
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ def test_a_storage_may_measure_the_file_and_read_it_at_once(
 
 def test_a_file_with_a_heartbeat_is_read_whole():
     beats = []
-    file = BeatingFile(io.BytesIO(bytes(CHUNK + 1)), lambda: beats.append(1))
-    assert len(file.read()) == CHUNK + 1
+    file = BeatingFile(io.BytesIO(bytes(CHUNK_BYTES + 1)), lambda: beats.append(1))
+    assert len(file.read()) == CHUNK_BYTES + 1
     file.seek(0)
-    assert len(file.read(CHUNK)) == CHUNK
+    assert len(file.read(CHUNK_BYTES)) == CHUNK_BYTES
     assert len(beats) == 2
 
 
@@ -452,10 +452,10 @@ def test_what_another_evaluator_wrote_is_scored_and_comes_back_as_it_was_taken(t
     assert (one.state, one.error) == (State.DONE, "")
     run = evaluated(one)
     assert run.scores.get(metric="accuracy", slice="").value == pytest.approx(1 / 3)
-    back = b"".join(as_answers(run))
+    back = b"".join(convert_predictions(run))
     withdraw_model(submission=one, actor=alice)
     again = checked(hand_in(task, alice, "predictions", back, evaluation_set=version))
-    assert b"".join(as_answers(evaluated(again))) == back
+    assert b"".join(convert_predictions(evaluated(again))) == back
 
 
 def evaluated(submission):

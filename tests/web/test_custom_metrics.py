@@ -42,7 +42,7 @@ SLIPS = SAFE.replace("1 if", "0 if").replace("else 0", "else 1")
 @pytest.fixture
 def task(db, settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path
-    monkeypatch.setattr(carriers, "runner_for", lambda model, key: InProcess())
+    monkeypatch.setattr(carriers, "choose_runner", lambda model, key: InProcess())
     task = RoundFactory(task=TaskFactory(code="nli")).task
     without_deltas(task)
     return task
@@ -312,7 +312,7 @@ def test_without_an_engine_it_waits(task, owner, runs, monkeypatch):
     def none(model, key):
         raise NoEngine("It waits.")
 
-    monkeypatch.setattr(carriers, "runner_for", none)
+    monkeypatch.setattr(carriers, "choose_runner", none)
     metric = proposed(signed_in(owner))
     assert (metric.state, metric.message, metric.trial) == ("queued", "It waits.", {})
 

@@ -41,8 +41,8 @@ def test_as_json():
 
 def test_without_an_engine_it_says_what_follows(monkeypatch):
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    monkeypatch.setattr(doctor, "engine", lambda: None)
-    monkeypatch.setattr(command, "engine", lambda: None)
+    monkeypatch.setattr(doctor, "find_engine", lambda: None)
+    monkeypatch.setattr(command, "find_engine", lambda: None)
     text, is_well = told()
     assert is_well
     assert "submitted images wait" in text
@@ -138,7 +138,7 @@ def test_a_home_that_cannot_be_written_to(settings):
 
 def test_an_engine_without_seccomp(monkeypatch):
     weak = ENGINE._replace(has_seccomp=False, has_runsc=False)
-    monkeypatch.setattr(doctor, "engine", lambda: weak)
+    monkeypatch.setattr(doctor, "find_engine", lambda: weak)
     monkeypatch.setattr(doctor, "has_image", lambda name: False)
     found = {one.what: one.state for one in doctor.check_engine()}
     assert found == {"engine": "ok", "seccomp": "bad", "runsc": "note", "runtime image": "note"}

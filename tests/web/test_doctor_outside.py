@@ -192,6 +192,6 @@ def test_migrations_of_a_newer_release():
 
 @pytest.mark.parametrize(("host", "state"), [("", "note"), ("tcp://127.0.0.1:1", "bad")])
 def test_an_engine_that_the_operator_named(monkeypatch, host, state):
-    monkeypatch.setattr(doctor, "engine", lambda: None)
+    monkeypatch.setattr(doctor, "find_engine", lambda: None)
     monkeypatch.setenv("DOCKER_HOST", host)
     assert states(doctor.check_engine()) == {"engine": state}

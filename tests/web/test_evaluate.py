@@ -166,7 +166,7 @@ def test_errors_about_the_model_name_what_to_mend(no_engine, tmp_path, monkeypat
 
 
 def test_images_are_looked_at_before_they_are_run(monkeypatch):
-    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: "one")
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: "one")
     monkeypatch.setattr(images, "inspect_image", lambda name: "facts")
     monkeypatch.setattr(images, "check_image", lambda facts: ["No ENTRYPOINT.", "A VOLUME."])
     assert refusal(model="an-image") == "No ENTRYPOINT.\nA VOLUME."

@@ -17,7 +17,7 @@ from evaluation.isolation.queue import leases
 from evaluation.isolation.sandbox import choose as runners
 from evaluation.isolation.sandbox import containers, images
 from evaluation.models import EvaluationRun, Score, Submission, TrainingRun
-from evaluation.models.runs import REPEATABLE
+from evaluation.models.runs import REPEATABLE_OUTCOMES
 from evaluation.runs.endpoints import CannotFetch
 from evaluation.runs.execute import execute
 from evaluation.runs.selectors import compute_cost_cents, filter_counting_runs
@@ -133,7 +133,7 @@ def test_without_a_plain_result_a_perturbed_run_says_what_to_do(task, version, r
         run_again(run=perturbed, actor=None)
 
 
-@pytest.mark.parametrize("outcome", REPEATABLE)
+@pytest.mark.parametrize("outcome", REPEATABLE_OUTCOMES)
 def test_a_perturbed_run_comes_back_with_its_plain_one(task, version, runner, outcome):
     model = accepted_model(task)
     plain = queued_run(model, version, state=State.FAILED, outcome=outcome)
@@ -158,13 +158,13 @@ def test_a_predictions_file_needs_no_runner(task, version):
 
 
 def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypatch):
-    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: None)
     with pytest.raises(runners.NoEngine) as refused:
-        runners.runner_for(Runnable(image="sha256:1"), "key")
-    assert runners.runner_for(Runnable(), "key").name == "process"
+        runners.choose_runner(Runnable(image="sha256:1"), "key")
+    assert runners.choose_runner(Runnable(), "key").name == "process"
     monkeypatch.setenv("SANDBOX_REQUIRED", "1")
     with pytest.raises(runners.NoEngine):
-        runners.runner_for(Runnable(), "key")
+        runners.choose_runner(Runnable(), "key")
     runner.trouble = refused.value
     work(run)
     assert (run.state, run.attempts) == (State.QUEUED, 0)
@@ -173,20 +173,20 @@ def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypat
 
 
 def test_folders_run_in_a_process_where_their_image_was_not_built(monkeypatch):
-    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: "an engine")
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: "an engine")
     monkeypatch.setattr(images, "has_image", lambda name: False)
     monkeypatch.setattr(containers, "DockerRunner", lambda key, more: f"docker {key}")
-    assert runners.runner_for(Runnable(), "key").name == "process"
+    assert runners.choose_runner(Runnable(), "key").name == "process"
     monkeypatch.setenv("SANDBOX_REQUIRED", "1")
     with pytest.raises(runners.NoEngine):
-        runners.runner_for(Runnable(), "key")
-    assert runners.runner_for(Runnable(image="sha256:1"), "key") == "docker key"
+        runners.choose_runner(Runnable(), "key")
+    assert runners.choose_runner(Runnable(image="sha256:1"), "key") == "docker key"
     monkeypatch.setattr(images, "has_image", lambda name: True)
-    assert runners.runner_for(Runnable(), "key") == "docker key"
+    assert runners.choose_runner(Runnable(), "key") == "docker key"
 
 
 def test_an_engine_that_dies_does_not_count_against_the_run(run, runner, monkeypatch):
-    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: None)
     runner.name = "docker"
     runner.ending = Ending(Outcome.INFRASTRUCTURE, Usage(1.0), "The engine failed.")
     work(run)

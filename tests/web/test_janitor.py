@@ -24,7 +24,7 @@ def _here(settings, tmp_path, monkeypatch):
 
 def old(name):
     """A file of two days ago."""
-    then = time.time() - 2 * cleanup.LONG.total_seconds()
+    then = time.time() - 2 * cleanup.MAX_RUN_TIME.total_seconds()
     os.utime(default_storage.path(name), (then, then))
     return name
 

@@ -10,7 +10,7 @@ from django_q.models import OrmQ
 
 from core.errors import Unavailable
 from dynabench.operations.demo.models import DemoRun
-from evaluation.contract import AttemptFailed, CannotBeDone, NotNow, Outcome, ServerAway
+from evaluation.contract import AttemptFailed, ImpossibleJob, NotNow, Outcome, ServerAway
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import queue_again
 from evaluation.isolation.sandbox.choose import NoEngine
@@ -60,7 +60,7 @@ ENDS = [
     (HubAwayError("Away."), "queued", 0, MINUTE),
     (AttemptFailed("Failed."), "queued", 1, MINUTE),
     (KeyError("a secret"), "queued", 1, MINUTE),
-    (CannotBeDone("Never."), "failed", 1, None),
+    (ImpossibleJob("Never."), "failed", 1, None),
 ]
 
 
@@ -111,7 +111,7 @@ def test_what_fails_again_and_again_has_failed_in_the_end(works, monkeypatch):
             rows.update(not_before=None)
         assert (job.state, bool(job.error)) == ("failed", True)
         assert getattr(job, "outcome", Outcome.INFRASTRUCTURE) == Outcome.INFRASTRUCTURE
-        a_day_ago = timezone.now() - leases.GIVE_UP
+        a_day_ago = timezone.now() - leases.MAX_AWAY_TIME
         rows.update(state="queued", attempts=0, away_since=a_day_ago)
         worked(job, ServerAway("Away."), monkeypatch, place)
         assert job.state == "failed"

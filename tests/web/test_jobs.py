@@ -156,7 +156,7 @@ def test_a_message_is_undone_with_its_transaction(run):
 
 
 def test_every_kind_of_job_has_its_function():
-    functions = {kind: kind.function for kind in leases.kinds()}
+    functions = {kind: kind.function for kind in leases.job_models()}
     assert {EvaluationRun, Submission} < functions.keys()
     assert len(set(functions.values())) == len(functions)
     assert all(map(callable, map(import_string, functions.values())))
@@ -194,7 +194,7 @@ def test_long_jobs_wait_until_no_other_message_does(db):
 
 
 def test_every_long_job_is_known():
-    assert {kind.function for kind in leases.kinds()} > settings.LONG_JOBS
+    assert {kind.function for kind in leases.job_models()} > settings.LONG_JOBS
 
 
 @pytest.mark.django_db(transaction=True)

@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def said(monkeypatch):
     runner = Said(lambda n: "Neutral.")
-    monkeypatch.setattr("evaluation.runs.carriers.runner_for", lambda *_: runner)
+    monkeypatch.setattr("evaluation.runs.carriers.choose_runner", lambda *_: runner)
     return runner
 
 

@@ -269,7 +269,7 @@ def test_a_run_waits_for_what_is_away(run, monkeypatch, error):
 
 
 def test_a_run_that_others_failed_for_a_day_costs_nothing_and_may_be_repeated(run, monkeypatch):
-    EvaluationRun.objects.update(away_since=timezone.now() - leases.GIVE_UP)
+    EvaluationRun.objects.update(away_since=timezone.now() - leases.MAX_AWAY_TIME)
     run = worked(run, monkeypatch)
     assert (run.state, run.outcome) == (State.FAILED, Outcome.AWAY)
     assert run.may_repeat

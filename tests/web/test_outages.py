@@ -213,7 +213,7 @@ def test_new_code_answers_nobody_before_its_static_files_are_collected(settings,
 
 def test_without_a_database_the_others_are_told(client, settings, monkeypatch):
     monkeypatch.setattr(health.connection, "cursor", fails)
-    monkeypatch.setattr(health, "stuck", fails)
+    monkeypatch.setattr(health, "find_stuck_jobs", fails)
     monkeypatch.setitem(health.PARTS, "model server", fails)
     parts = client.get("/readyz/").json()["parts"]
     unknown = dict.fromkeys(("schema", "model server", "queue"), "unknown")

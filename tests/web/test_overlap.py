@@ -5,7 +5,7 @@ from rest_framework.test import APIClient
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, TrainingRun
-from evaluation.seeds import held_out, seed_rows
+from evaluation.seeds import seed_rows, split_held_out
 from evaluation.test_sets.seen_in_training import compare_sets, find_training_sources
 from evaluation.test_sets.source_services import make_control_version
 from leaderboard.board.matrix import score_matrix
@@ -27,7 +27,7 @@ def task(db):
 @pytest.fixture
 def seen(task):
     """A set of four seeds that models are trained on, and a sentence that is none."""
-    rows = held_out(seed_rows("nli"))[0][:4]
+    rows = split_held_out(seed_rows("nli"))[0][:4]
     told = [(row["premise"].upper(), row["hypothesis"]) for row in rows] + [("New.", "It is.")]
     return set_version(
         task, "seen", rows=[

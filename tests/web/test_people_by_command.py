@@ -18,7 +18,7 @@ from dynabench.campaigns.place_services import find_known_place
 from dynabench.campaigns.selectors import decrypt_panel_ids
 from dynabench.notices.tokens import remind_of_tokens
 from dynabench.webhooks.models import Webhook
-from evaluation.isolation.uploads.chunked import bytes_left
+from evaluation.isolation.uploads.chunked import remaining_bytes
 from evaluation.models import Team
 from evaluation.submissions.services import remaining_quota
 from tasks.models import TaskMember
@@ -164,8 +164,8 @@ def test_a_person_a_task_and_a_team_may_have_quotas_of_their_own(nli, alice, bob
     assert remaining_quota(bob, task, team).left == 7
     assert "5" in quota("--team", "fools", "--models-a-day", "2")
     assert remaining_quota(bob, task, team).left == 2
-    assert bytes_left(alice) == 5 * 2**30
-    assert bytes_left(bob) != 5 * 2**30
+    assert remaining_bytes(alice) == 5 * 2**30
+    assert remaining_bytes(bob) != 5 * 2**30
     quota("--task", "nli", "--clear")
     assert remaining_quota(bob, task).left == site
     assert LogEntry.objects.filter(action="allowance.changed").count() == 4

@@ -313,15 +313,15 @@ def test_what_waits_for_another_or_for_its_time_is_not_stuck(task, version):
     model = accepted_model(task)
     plain, perturbed = (queued_run(model, version, suite) for suite in ("plain", "fairness"))
     EvaluationRun.objects.update(queued_at=timezone.now() - HOUR)
-    (told,) = leases.stuck(HOUR / 2)
+    (told,) = leases.find_stuck_jobs(HOUR / 2)
     assert str(plain) in told
     leases.put_back(claim_next(), timezone.now(), "It waits for an engine.")
-    assert leases.stuck(HOUR / 2) == []
+    assert leases.find_stuck_jobs(HOUR / 2) == []
     end(claim_next())
-    assert str(perturbed) in leases.stuck(HOUR / 2)[0]
+    assert str(perturbed) in leases.find_stuck_jobs(HOUR / 2)[0]
 
 
 def test_submissions_are_watched_too(task):
     long_ago = timezone.now() - HOUR
     Submission.objects.create(task=task, name="mine", kind="hub", queued_at=long_ago)
-    assert "submission mine" in leases.stuck(HOUR / 2)[0]
+    assert "submission mine" in leases.find_stuck_jobs(HOUR / 2)[0]

@@ -14,8 +14,8 @@ from evaluation.isolation.queue import subprocess_job
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.management.commands import train_target as command
 from evaluation.models import TrainingRun
-from evaluation.seeds import held_out, seed_rows
-from evaluation.task_shape import shape_of
+from evaluation.seeds import seed_rows, split_held_out
+from evaluation.task_shape import trainable_shape_of
 from evaluation.training import services as trainings
 from evaluation.training.fine_tune import TrainingOptions
 from evaluation.training.next_target import collect, open_base, training_options
@@ -72,7 +72,7 @@ def test_a_training_reports_its_rows_epochs_and_tests(task, settings):
     run = ask(task, {"round1": 2}, base=default_base(task)[0], epochs=2)
     report = worked(run)[-1]["report"]
     seed, one = report["sources"]
-    held = len(held_out(seed_rows("nli"))[1])
+    held = len(split_held_out(seed_rows("nli"))[1])
     assert (seed["name"], seed["weight"], seed["train"], seed["test"]) == ("seed", None, 0, held)
     assert one == {
         "name": "round1", "dataset": "nli-round1-v1", "weight": 2.0, "train": 40, "dev": 12,
@@ -119,7 +119,7 @@ def test_withdrawn_rows_and_older_versions_are_not_used(task):
 
 
 def sources(run, *names):
-    shape = shape_of(run.task.config)
+    shape = trainable_shape_of(run.task.config)
     how = training_options(run.task, shape, run.options)
     return [s for s in collect(run.task, shape, run.options, how) if s.name in names]
 
@@ -215,7 +215,7 @@ def test_pickled_weights_are_no_base(task, tmp_path):
 
 def test_a_hub_base_needs_a_commit(task):
     run = ask(task, base="org/model", revision="main")
-    shape = shape_of(task.config)
+    shape = trainable_shape_of(task.config)
     with pytest.raises(MisconfiguredError, match="full commit"):
         open_base(run.options, shape, training_options(task, shape, run.options))
 
@@ -228,7 +228,7 @@ def test_ten_labels_and_more_are_in_the_order_of_their_numbers(task, tmp_path):
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(b"weights")
     (folder / "config.json").write_text(json.dumps({"id2label": named}, sort_keys=True))
-    shape = replace(shape_of(task.config), labels=labels)
+    shape = replace(trainable_shape_of(task.config), labels=labels)
     options = {"base": str(folder), "revision": ""}
     assert open_base(options, shape, TrainingOptions())[1].labels == labels
 
@@ -239,7 +239,7 @@ def test_labels_stay_in_the_order_of_the_base(task, tmp_path):
     settings["labels"].reverse()
     (folder / "dynabench.json").write_text(json.dumps(settings))
     run = ask(task, base=str(folder))
-    shape = shape_of(task.config)
+    shape = trainable_shape_of(task.config)
     how = training_options(task, shape, run.options)
     assert open_base(run.options, shape, how)[1].labels == tuple(settings["labels"])
     assert how.labels == shape.labels
@@ -497,12 +497,12 @@ def test_uploaded_rows_are_tested_on_where_they_are_not_trained_on(task):
     release(task.rounds.get(number=1))
     third = ask(task, {"round1": 1})
     assert third.options["files"] == [first.pk]
-    shape, options = shape_of(task.config), {**third.options, "rows": None}
+    shape, options = trainable_shape_of(task.config), {**third.options, "rows": None}
     options["has_seed"] = False
     how = training_options(task, shape, options)
     kept, _ = collect(task, shape, options, how)
     assert (kept.name, kept.dataset, kept.weight) == (f"rows{first.pk}", "mine.csv", None)
-    assert (len(kept.train), len(kept.test)) == (0, len(held_out(rows)[1]))
+    assert (len(kept.train), len(kept.test)) == (0, len(split_held_out(rows)[1]))
     TrainingRun.objects.filter(pk=third.pk).update(state=State.DONE, report=report)
     third.refresh_from_db()
     TrainingRun.objects.filter(pk=third.pk).update(

@@ -68,7 +68,7 @@ def submitted(task, owner, rows, name="Mine"):
 
 @pytest.mark.own_process
 def test_a_model_learns_from_the_rows_and_is_evaluated(task, alice, monkeypatch):
-    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: None)
     with monkeypatch.context() as patch:  # one that answers five is enough
         patch.setattr(intake, "_answer_five", lambda *_: [])
         before = submitted(task, alice, GOOD[:2], name="Before there was a set")

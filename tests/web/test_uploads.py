@@ -12,19 +12,19 @@ from django.utils import timezone
 
 from evaluation.isolation.uploads import chunked
 from evaluation.isolation.uploads.chunked import (
-    MOST_OPEN,
+    MAX_OPEN_UPLOADS,
     UploadRefused,
     WrongOffset,
     add_file,
     add_piece,
     assemble,
     begin_upload,
-    bytes_left,
     check_stored,
     discard,
     open_uploads,
     purge_old_uploads,
-    received,
+    received_bytes,
+    remaining_bytes,
 )
 from evaluation.models import Submission, Upload, UploadPiece
 from evaluation.submissions.services import withdraw_model
@@ -88,7 +88,7 @@ def test_more_than_a_piece_or_the_file_holds_is_refused(offset, data, upload):
         piece(upload, before, b"abcd")
     with pytest.raises(UploadRefused, match="too large"):
         piece(upload, offset, data)
-    assert received(upload) == offset
+    assert received_bytes(upload) == offset
 
 
 def test_a_piece_that_broke_off_is_not_kept(upload):
@@ -96,32 +96,32 @@ def test_a_piece_that_broke_off_is_not_kept(upload):
         piece(upload, 0, b"01", size=4)
     with pytest.raises(UploadRefused, match="0 bytes of 1 came"):
         piece(upload, 0, b"")
-    assert (received(upload), files()) == (0, [])
+    assert (received_bytes(upload), files()) == (0, [])
 
 
 def test_of_two_pieces_at_the_same_place_the_first_counts(upload, monkeypatch):
     """The other one came while this one was being stored."""
-    store = chunked._stored
+    store = chunked._store_piece
 
     def late(made):
         with transaction.atomic():
-            monkeypatch.setattr(chunked, "_stored", store)
+            monkeypatch.setattr(chunked, "_store_piece", store)
             piece(upload, 0, b"0123")
         return store(made)
 
-    monkeypatch.setattr(chunked, "_stored", late)
+    monkeypatch.setattr(chunked, "_store_piece", late)
     assert piece(upload, 0, b"abcd") == 4
     assert UploadPiece.objects.count() == len(files()) == 1
 
 
 def test_a_piece_of_an_upload_that_is_gone_leaves_nothing(upload, monkeypatch):
-    store = chunked._stored
+    store = chunked._store_piece
 
     def late(made):
         discard(upload)
         return store(made)
 
-    monkeypatch.setattr(chunked, "_stored", late)
+    monkeypatch.setattr(chunked, "_store_piece", late)
     with pytest.raises(UploadRefused, match="discarded"):
         piece(Upload.objects.get(), 0, b"0123")
     assert files() == []
@@ -154,7 +154,7 @@ def test_a_name_is_only_a_name(given, kept, alice):
 
 
 def test_a_person_has_few_open_uploads(alice, bob):
-    made = [begin_upload(alice, "a", 1) for _ in range(MOST_OPEN)]
+    made = [begin_upload(alice, "a", 1) for _ in range(MAX_OPEN_UPLOADS)]
     with pytest.raises(UploadRefused, match="discard one"):
         begin_upload(alice, "a", 1)
     begin_upload(bob, "a", 1)
@@ -164,7 +164,7 @@ def test_a_person_has_few_open_uploads(alice, bob):
 
 
 def test_what_is_handed_in_is_open_no_more(alice):
-    for number in range(MOST_OPEN + 1):
+    for number in range(MAX_OPEN_UPLOADS + 1):
         upload = begin_upload(alice, "a", 1)
         task = TaskFactory(code=f"t{number}", config_text=TaskFactory.build().config_text)
         Submission.objects.create(task=task, owner=alice, kind="directory", upload=upload)
@@ -189,7 +189,7 @@ def test_a_person_holds_so_many_bytes(alice, bob, settings):
     begin_upload(alice, "a", 100)
     withdraw_model(submission=withdrawn, actor=alice)
     begin_upload(alice, "a", 400)
-    assert bytes_left(alice) == 0
+    assert remaining_bytes(alice) == 0
 
 
 def test_who_confirmed_an_address_may_hold_more(alice, settings):
@@ -300,4 +300,4 @@ def test_uploads_need_the_forms_token(alice):
     assert begin(client).status_code == 403
     upload = begin_upload(alice, "m", 4)
     assert send(client, f"/uploads/{upload.pk}/", 0, b"0123").status_code == 403
-    assert received(upload) == 0
+    assert received_bytes(upload) == 0

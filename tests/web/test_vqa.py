@@ -85,7 +85,7 @@ def test_the_pictures_are_drawn_stored_and_told_in_words(task):
 
 
 def test_its_control_set_asks_by_the_grammar_on_its_pictures(task, monkeypatch, tmp_path):
-    monkeypatch.setattr(control, "OFFICIAL", tmp_path)
+    monkeypatch.setattr(control, "OFFICIAL_TASKS_FOLDER", tmp_path)
     version = make_control_version(task)
     rows = [*read_set_rows(version)]
     assert version.evaluation_set.name == "control"

@@ -17,7 +17,7 @@ from core.web.htmx import form_status
 from core.web.refusals import as_form_error
 from dynabench.manage.access import owned_task
 from dynabench.manage.setup.targets import TargetSettings, show_registered
-from evaluation.task_shape import Untrainable, shape_of
+from evaluation.task_shape import Untrainable, trainable_shape_of
 from serving.spec import PACKAGE
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel, Task
@@ -220,7 +220,7 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
 def _untrainable(config: TaskConfig) -> str:
     """Return why no model can be trained here for the task; empty if one can."""
     try:
-        shape_of(config)
+        trainable_shape_of(config)
     except Untrainable as error:
         return str(error)
     return ""

@@ -20,8 +20,14 @@ from django.template import Context, Engine
 
 from dynabench.operations.attacks.bench import LIMITS, Bench, Breach, Seen, expect_that
 from evaluation.contract import MIB, Answer, Outcome, Usage
-from evaluation.isolation.inference.exchange import DIGITS, Sent
-from evaluation.isolation.sandbox.containers import LABEL, PREFIX, Ours, list_ours, remove_container
+from evaluation.isolation.inference.exchange import DIGITS, SentExamples
+from evaluation.isolation.sandbox.containers import (
+    LABEL,
+    PREFIX,
+    OwnContainer,
+    list_ours,
+    remove_container,
+)
 from evaluation.isolation.sandbox.engine import connect
 from evaluation.isolation.sandbox.images import (
     ImageRefused,
@@ -30,7 +36,7 @@ from evaluation.isolation.sandbox.images import (
     load_image,
     pull_image,
 )
-from evaluation.isolation.sandbox.logs import MARK, redacted
+from evaluation.isolation.sandbox.logs import REMOVED_LINE_TEXT, redact_log
 from evaluation.isolation.sandbox.usage import Pace, Sample
 from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, check_archive
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
@@ -55,9 +61,9 @@ def log_is_cut(seen: Seen) -> None:
 
 def log_is_redacted(seen: Seen) -> None:
     """Check that the owners' log contains the examples and the submitter's log does not."""
-    redacted_log = redacted(seen.ending.log, texts=seen.texts)
+    redacted_log = redact_log(seen.ending.log, texts=seen.texts)
     expect_that(seen.texts[-1] in seen.ending.log, seen.ending.log)
-    expect_that(MARK in redacted_log, redacted_log)
+    expect_that(REMOVED_LINE_TEXT in redacted_log, redacted_log)
     expect_that(not any(text in redacted_log for text in seen.texts), redacted_log)
 
 
@@ -96,7 +102,7 @@ def volume(bench: Bench) -> str:
 def ids_are_fresh(bench: Bench) -> str:
     """Check that two runs of one set share no id and have different orders."""
     rows = [{"text": str(number)} for number in range(1000)]
-    runs = [Sent(bench.folder / f"sent-{number}") for number in range(2)]
+    runs = [SentExamples(bench.folder / f"sent-{number}") for number in range(2)]
     for run in runs:
         run.write(rows, ["text"], lambda share, message: None)
     first, second = _rows_of(runs[0]), _rows_of(runs[1])
@@ -107,7 +113,7 @@ def ids_are_fresh(bench: Bench) -> str:
     return f"no id twice; {same} of 1000 at the same place"
 
 
-def _rows_of(run: Sent) -> list[dict[str, Any]]:
+def _rows_of(run: SentExamples) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run.path.open()]
 
 
@@ -218,7 +224,7 @@ def spoofed(bench: Bench) -> str:
             expect_that(not list_ours(stolen), list_ours(stolen))
         finally:
             stranger.remove()
-    seen: list[Ours] = []
+    seen: list[OwnContainer] = []
     script = f"import time\ntime.sleep(1.5)\n{GOOD}"
     bench.run(script, image=image, key=own, beat=lambda: seen.extend(list_ours(own)))
     expect_that(seen, "our own container was not found")

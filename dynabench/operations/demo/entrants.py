@@ -18,7 +18,7 @@ from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Dataset, EvaluationSetVersion, Submission
 from evaluation.submissions.cards import ModelCard
 from evaluation.submissions.services import publish, submit_model
-from evaluation.task_shape import released_row, shape_of
+from evaluation.task_shape import released_row, trainable_shape_of
 from evaluation.test_sets.selectors import read_input_rows, select_open_versions
 from tasks.models import Task
 
@@ -65,7 +65,7 @@ def submit_entrants(task: Task) -> list[Submission]:
 
     `publish_entrants` publishes them once they have scores.
     """
-    shape = shape_of(task.config)
+    shape = trainable_shape_of(task.config)
     rows = []
     for dataset in Dataset.objects.filter(round__task=task):
         for line in read_split_rows(dataset, "train"):

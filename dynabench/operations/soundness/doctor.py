@@ -22,7 +22,7 @@ from dynabench.operations.soundness.health import Finding, State
 from evaluation.contract import GIB
 from evaluation.dataset_releases.stored_files import find_damages
 from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE
-from evaluation.isolation.sandbox.engine import engine
+from evaluation.isolation.sandbox.engine import find_engine
 from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.sandbox.limits import SPARE_BYTES
 from evaluation.isolation.uploads.chunked import site_bytes
@@ -180,7 +180,7 @@ def check_disk() -> Iterator[Finding]:
         yield home
     else:
         places["home"] = settings.HOME
-    docker = engine()
+    docker = find_engine()
     if docker:
         places["engine's disk"] = Path(docker.root)
     for what, place in places.items():
@@ -201,7 +201,7 @@ def check_media() -> Iterator[Finding]:
 
 def check_engine() -> Iterator[Finding]:
     """Check that the container engine responds and has the required features."""
-    docker = engine()
+    docker = find_engine()
     if not docker:
         named = os.environ.get("DOCKER_HOST")
         if named:  # somebody wants one

@@ -16,7 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from core.errors import Unavailable
 from core.outside import Hanging, Places
-from evaluation.isolation.queue.leases import stuck
+from evaluation.isolation.queue.leases import find_stuck_jobs
 from tasks.models import Round, TargetModel
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED_TRANSPORT
@@ -157,7 +157,7 @@ def check_model_server() -> Finding:
 
 def check_queue() -> Finding:
     """Check that no job is stuck, as `manage.py check_queue` does."""
-    problems = stuck(STUCK)
+    problems = find_stuck_jobs(STUCK)
     if problems:
         return Finding("queue", "bad", "\n".join(problems))
     return Finding("queue", "ok", "no job is stuck")

@@ -13,7 +13,7 @@ from core.data.adaptive_cache import read_or_count
 from core.jobs.models import Incident, LastSuccess
 from core.versions import version
 from dynabench.operations.soundness.health import check_model_server
-from evaluation.isolation.queue.leases import kinds, ready
+from evaluation.isolation.queue.leases import claimable, job_models
 from evaluation.models import EvaluationRun, Job
 from tasks.models import Round, TargetModel
 from tasks.targets.circuit_breaker.breaker import find_open_breakers
@@ -102,7 +102,7 @@ def _count() -> Facts:
     )
     return Facts(
         counted_at=timezone.now(),
-        jobs={kind._meta.model_name or "": _jobs(kind) for kind in kinds()},
+        jobs={kind._meta.model_name or "": _jobs(kind) for kind in job_models()},
         ended=dict(recent.order_by().values_list("outcome").annotate(Count("pk"))),
         to_judge=dict(to_judge.values_list("round__task__code").annotate(Count("pk"))),
         targets=[TargetFacts(*row) for row in of_target.order_by("task__name", "name")],
@@ -113,7 +113,7 @@ def _count() -> Facts:
 
 
 def _jobs(kind: type[Job]) -> JobFacts:
-    waiting, state = ready(kind), Job.State
+    waiting, state = claimable(kind), Job.State
     unfinished = kind._default_manager.filter(state__in=[state.QUEUED, state.RUNNING])
     counts = unfinished.aggregate(
         waiting=Count("pk", filter=waiting),

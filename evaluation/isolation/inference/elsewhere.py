@@ -34,9 +34,9 @@ def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
     or sample and how to correct it, and ArchiveRefused.
     """
     if eval_logs.is_zip(path):
-        yield from _of_inspect(config, path)
-    elif is_of_harness(path):
-        yield from _of_harness(config, path)
+        yield from _convert_inspect_log(config, path)
+    elif is_harness_log(path):
+        yield from _convert_harness_log(config, path)
     else:
         yield from read_lines(path)
 
@@ -56,7 +56,7 @@ def read_lines(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
             raise InvalidOutput(str(error)) from None
 
 
-def is_of_harness(path: Path) -> bool:
+def is_harness_log(path: Path) -> bool:
     """Return whether the first non-empty line is a sample logged by lm-evaluation-harness."""
     try:
         first_line = next(filter(bytes.strip, read_lines(path, HARNESS_BYTES)), b"")
@@ -67,13 +67,13 @@ def is_of_harness(path: Path) -> bool:
     return isinstance(first, dict) and {"doc", "filtered_resps"} <= first.keys()
 
 
-def _of_harness(config: TaskConfig, path: Path) -> Iterator[bytes]:
+def _convert_harness_log(config: TaskConfig, path: Path) -> Iterator[bytes]:
     filters = set()  # the harness logs each sample once for each of its filters
     for number, line in enumerate(read_lines(path, HARNESS_BYTES), 1):
         if not line.strip():
             continue
         where = f"Line {number}"
-        row = _object(line, where)
+        row = _parse_object(line, where)
         doc, responses = row.get("doc"), row.get("filtered_resps")
         if not isinstance(doc, Mapping) or not isinstance(responses, list) or not responses:
             raise InvalidOutput(f'{where}: a logged sample has "doc" and "filtered_resps".')
@@ -86,10 +86,10 @@ def _of_harness(config: TaskConfig, path: Path) -> Iterator[bytes]:
             raise InvalidOutput(
                 f'{where}: "doc" has no "uid". Evaluate with the task that comes with the release.'
             )
-        yield _line(config, uid, *_chosen(config, doc, responses, where))
+        yield _make_line(config, uid, *_read_chosen_answer(config, doc, responses, where))
 
 
-def _chosen(
+def _read_chosen_answer(
     config: TaskConfig, doc: Mapping[str, Any], responses: Sequence[Any], where: str
 ) -> tuple[str | None, dict[str, float] | None, float | None]:
     """Return the answer that the harness scored, its probabilities and its log-likelihood.
@@ -100,7 +100,7 @@ def _chosen(
     if choices is None:
         if not isinstance(responses[0], str):
             raise InvalidOutput(f'{where}: "filtered_resps" should hold the text that was written.')
-        return _of_text(config, responses[0]), None, None
+        return _find_answer(config, responses[0]), None, None
     labels = labels_of(config) or ()
     names = None
     if isinstance(choices, list):
@@ -122,7 +122,7 @@ def _chosen(
     return names[best], chances, min(max(logs[best], LEAST_LOGPROB), 0.0)
 
 
-def _of_text(config: TaskConfig, text: str) -> str | None:
+def _find_answer(config: TaskConfig, text: str) -> str | None:
     """Return the answer in a generated text; None if it contains no label of the task."""
     labels, written = labels_of(config), without_thoughts(text).text
     if labels is None:
@@ -133,10 +133,10 @@ def _of_text(config: TaskConfig, text: str) -> str | None:
     return reading.label
 
 
-def _of_inspect(config: TaskConfig, path: Path) -> Iterator[bytes]:
+def _convert_inspect_log(config: TaskConfig, path: Path) -> Iterator[bytes]:
     for name, data in eval_logs.read_samples(path):
         where = f"Sample {name}"
-        row = _object(data, where)
+        row = _parse_object(data, where)
         if row.get("epoch", 1) != 1:  # a set has one answer to each example
             raise InvalidOutput(f"{where}: it is of a further epoch. Run with --epochs 1.")
         if row.get("error"):
@@ -149,11 +149,11 @@ def _of_inspect(config: TaskConfig, path: Path) -> Iterator[bytes]:
         score = next(iter(scores.values()))  # the release's own task has only one scorer
         answer = None
         if isinstance(score, Mapping) and isinstance(text := score.get("answer"), str):
-            answer = _of_text(config, text)
-        yield _line(config, str(row.get("id")), answer)
+            answer = _find_answer(config, text)
+        yield _make_line(config, str(row.get("id")), answer)
 
 
-def _object(data: bytes, where: str) -> dict[str, Any]:
+def _parse_object(data: bytes, where: str) -> dict[str, Any]:
     # A line that is too long comes in parts; samples of an archive have a limit of their own.
     if len(data) > HARNESS_BYTES and where.startswith("Line"):
         raise InvalidOutput(f"{where}: it is longer than {HARNESS_BYTES // MIB} MiB.")
@@ -166,7 +166,7 @@ def _object(data: bytes, where: str) -> dict[str, Any]:
     return value
 
 
-def _line(
+def _make_line(
     config: TaskConfig,
     uid: str,
     answer: str | None,

@@ -25,13 +25,13 @@ from evaluation.contract import (
 )
 from evaluation.isolation.inference.exchange import (
     CollectedAnswers,
-    Sent,
+    SentExamples,
     Tell,
     answers_for,
-    ticking,
+    report_while_iterating,
 )
 from evaluation.isolation.sandbox.limits import Limits
-from evaluation.isolation.sandbox.logs import redacted
+from evaluation.isolation.sandbox.logs import redact_log
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.scoring.bootstrap import score
 from evaluation.scoring.exchanged import LabelCounts
@@ -44,7 +44,7 @@ from evaluation.task_shape import labels_of
 from tasks.config.schema import TaskConfig
 
 SCORING = gettext_noop("scoring")
-ANSWERED = 0.95  # progress when only the scores are missing
+PROGRESS_WHEN_ANSWERED = 0.95  # progress when only the scores are missing
 T = TypeVar("T")
 
 
@@ -78,9 +78,9 @@ class Attempt:
     limits: Limits
     tell: Tell
     folder: Path
-    sent: Sent | None = None
+    sent: SentExamples | None = None
 
-    def run(self, sent: Sent, answers: CollectedAnswers) -> Ending:
+    def run(self, sent: SentExamples, answers: CollectedAnswers) -> Ending:
         """Run the model and return how it ended, with the rule about missing answers applied.
 
         The log is redacted, so it does not repeat the texts that the model read.
@@ -88,15 +88,17 @@ class Attempt:
 
         def beat() -> None:
             share = answers.answered / max(1, sent.size)
-            self.tell(ANSWERED * share, f"{answers.answered:,} of {sent.size:,} answers")
+            self.tell(
+                PROGRESS_WHEN_ANSWERED * share, f"{answers.answered:,} of {sent.size:,} answers"
+            )
 
         if not sent.size:
             return Ending(Outcome.OK)
         take = answers.take
         ending = self.runner.run(self.model, sent.path, self.limits, take=take, beat=beat)
         if ending.log:
-            ending = replace(ending, log=redacted(ending.log, texts=sent.texts()))
-        return _completed(ending, answers)
+            ending = replace(ending, log=redact_log(ending.log, texts=sent.texts()))
+        return _add_missing_answers(ending, answers)
 
 
 def evaluate_set(question: Question, attempt: Attempt) -> Evaluated:
@@ -114,7 +116,7 @@ def ask_model(question: Question, attempt: Attempt) -> tuple[CollectedAnswers, E
     """Return a model's answers to a set and how its run ended, without scoring them."""
     sent = attempt.sent
     if sent is None:
-        sent = Sent(attempt.folder / "inputs.jsonl")
+        sent = SentExamples(attempt.folder / "inputs.jsonl")
         # Only the inputs go on, so that no right answer and no uid can reach the model.
         inputs = (question.read(row.inputs) for row in question.rows())
         sent.write(inputs, question.config.model_fields, attempt.tell)
@@ -142,14 +144,14 @@ def read_answers(
     Its outcome or warnings change if answers are invalid or missing.
     """
     try:
-        for line in ticking(lines, tell, gettext_noop("reading the predictions")):
+        for line in report_while_iterating(lines, tell, gettext_noop("reading the predictions")):
             answers.take(line.rstrip(b"\n"))
     except InvalidOutput as error:
         return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
-    return _completed(ending, answers)
+    return _add_missing_answers(ending, answers)
 
 
-def _completed(ending: Ending, answers: CollectedAnswers) -> Ending:
+def _add_missing_answers(ending: Ending, answers: CollectedAnswers) -> Ending:
     """Return the ending after the rule about missing answers, which is the same for every model."""
     if answers.unanswered:
         usage = replace(ending.usage, unanswered=dict(answers.unanswered))
@@ -160,10 +162,10 @@ def _completed(ending: Ending, answers: CollectedAnswers) -> Ending:
         warning = answers.end()
     except InvalidOutput as error:
         return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
-    return _with_warning(ending, warning)
+    return _add_warning(ending, warning)
 
 
-def _with_warning(ending: Ending, warning: str) -> Ending:
+def _add_warning(ending: Ending, warning: str) -> Ending:
     """Return the ending with a further warning; unchanged if the warning is empty."""
     if not warning:
         return ending
@@ -183,11 +185,14 @@ def score_answers(
     config = question.config
     groups, metrics = read_groups(config), config.metrics.computed
     counts = LabelCounts(labels_of(config) or ())
-    rows = map(groups.add_mentions, ticking(question.rows(), tell, SCORING, ANSWERED))
+    rows = map(
+        groups.add_mentions,
+        report_while_iterating(question.rows(), tell, SCORING, PROGRESS_WHEN_ANSWERED),
+    )
     slices = list(dict.fromkeys(config.slices + groups.fields))
     with gzip.open(predictions, "wb", compresslevel=6) as file:
         numbers = score(
-            _kept(zip(rows, answers.in_order(), strict=True), file, counts),
+            _store_answers(zip(rows, answers.in_order(), strict=True), file, counts),
             metrics=metrics,
             labels=labels_of(config),
             slices=slices,
@@ -200,7 +205,7 @@ def score_answers(
     return replace(evaluated, numbers=numbers, predictions=predictions, exchanged=exchanged)
 
 
-def _kept(
+def _store_answers(
     pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile, counts: LabelCounts
 ) -> Iterator[tuple[SetRow, Answer | None]]:
     """Yield the pairs unchanged, after writing each answer to the file and counting it."""
@@ -225,25 +230,25 @@ def evaluate_suite(
     """
     tell, folder = attempt.tell, attempt.folder
     message = gettext_noop("counting the examples")
-    size = sum(1 for _ in ticking(question.rows(), tell, message))
+    size = sum(1 for _ in report_while_iterating(question.rows(), tell, message))
     step = max(1, -(-size // MOST_BASES))  # rounded up
-    question = replace(question, rows=partial(_each, question.rows, step))
-    sent, variants_file = Sent(folder / "inputs.jsonl"), folder / "variants.jsonl"
+    question = replace(question, rows=partial(_take_every, question.rows, step))
+    sent, variants_file = SentExamples(folder / "inputs.jsonl"), folder / "variants.jsonl"
     with variants_file.open("wb") as file:
-        sent.write(_perturbed(question, suite, tell, file), question.config.model_fields, tell)
+        sent.write(_write_variants(question, suite, tell, file), question.config.model_fields, tell)
     answers = answers_for(question.config, sent.ids())
     ending = attempt.run(sent, answers)
     if step > 1:
-        ending = _with_warning(ending, f"Of {size:,} examples one in {step} was perturbed.")
+        ending = _add_warning(ending, f"Of {size:,} examples one in {step} was perturbed.")
     evaluated = Evaluated(ending, attempt.runner.name)
     if ending.outcome != Outcome.OK:
         return evaluated
     predictions = folder / "predictions.jsonl.gz"
     with gzip.open(predictions, "wb", compresslevel=6) as file, variants_file.open("rb") as lines:
-        rows = ticking(question.rows(), tell, SCORING, ANSWERED)
-        bases = zip(rows, _each(plain, step), lines, strict=True)
+        rows = report_while_iterating(question.rows(), tell, SCORING, PROGRESS_WHEN_ANSWERED)
+        bases = zip(rows, _take_every(plain, step), lines, strict=True)
         numbers = compute_delta_numbers(
-            _pairs(bases, answers.in_order(), file),
+            _pair_with_variants(bases, answers.in_order(), file),
             metric=question.config.metrics.main,
             labels=labels_of(question.config),
             seed=question.seed,
@@ -253,27 +258,29 @@ def evaluate_suite(
     return replace(evaluated, numbers=numbers, predictions=predictions)
 
 
-def _each(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:
+def _take_every(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:
     """Return an iterator over the first item and every `step`th item after it."""
     return islice(items(), 0, None, step)
 
 
-def _perturbed(
+def _write_variants(
     question: Question, suite: str, tell: Tell, file: IO[bytes]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the inputs of each variant.
 
     Writes each example's kinds and right answers to the file.
     """
-    for row in ticking(question.rows(), tell, gettext_noop("perturbing the examples")):
-        row_variants = _variants(question, suite, row)
+    for row in report_while_iterating(
+        question.rows(), tell, gettext_noop("perturbing the examples")
+    ):
+        row_variants = _make_row_variants(question, suite, row)
         kinds = [(variant.kind, variant.row.gold) for variant in row_variants]
         file.write(orjson.dumps(kinds) + b"\n")
         for variant in row_variants:
             yield question.read(variant.row.inputs)
 
 
-def reading_of(config: TaskConfig) -> PerturbationScope:
+def perturbation_scope_of(config: TaskConfig) -> PerturbationScope:
     """Return the facts about a task's examples that perturbations need."""
     answer = config.component(config.answer_field)
     passage_field = None
@@ -289,9 +296,9 @@ def reading_of(config: TaskConfig) -> PerturbationScope:
     )
 
 
-def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
+def _make_row_variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
     """Return the variants of an example in a suite."""
-    seed, reading = question.seed, reading_of(question.config)
+    seed, reading = question.seed, perturbation_scope_of(question.config)
     if suite == PARAPHRASE:
         assert question.paraphrase  # `evaluate_by_hand` runs this suite only with a model for it
         paraphrase = make_paraphrase(question.paraphrase, row, reading, seed=seed)
@@ -302,7 +309,7 @@ def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
     return row_variants
 
 
-def _pairs(
+def _pair_with_variants(
     bases: Iterable[tuple[SetRow, Answer | None, bytes]],
     answers: Iterator[Answer | None],
     file: gzip.GzipFile,

@@ -32,13 +32,13 @@ from tasks.targets.endpoints.base import UNANSWERED_REASONS
 MISSING_SHARE = 0.01  # fewer than this may be missing; they count as wrong
 SUM_TOLERANCE = 1e-3  # of probabilities, as docs/targets.md
 DIGITS = 4  # of a probability; more could carry a hidden message out
-KEYS = ("id", "output", "prob", "logprob", "tokens", "unanswered")
-NEEDED = {"id", "output"}
+ANSWER_KEYS = ("id", "output", "prob", "logprob", "tokens", "unanswered")
+REQUIRED_KEYS = {"id", "output"}
 MOST_TOKENS = 10_000_000
-SHOWN = 40  # characters of what the model wrote that a message repeats
-EVERY = 500  # examples between two looks at the clock
+MAX_QUOTED_CHARS = 40  # characters of what the model wrote that a message repeats
+ITEMS_PER_REPORT = 500  # examples between two looks at the clock
 _NO_ANSWER, _NO_USE = -1, -2  # in the place of an answer
-FILES = ("data:image/", "data:audio/")
+FILE_PREFIXES = ("data:image/", "data:audio/")
 T = TypeVar("T")
 
 Check = Callable[[Any], Sequence[str]]
@@ -54,7 +54,7 @@ class UnknownId(InvalidOutput):
         return str(self.args[0])
 
 
-class Sent:
+class SentExamples:
     """The examples of one run as its model reads them: with fresh ids and in random order.
 
     Ids and order reveal nothing about the set. Keeps eight bytes per example in memory. key: 16
@@ -75,7 +75,7 @@ class Sent:
         # First in the order of the set, then copied in random order: lines stay on disk.
         scratch = self.path.with_suffix(".set")
         with scratch.open("wb") as file:
-            for each in ticking(inputs, tell, "writing the examples"):
+            for each in report_while_iterating(inputs, tell, "writing the examples"):
                 line = orjson.dumps(
                     {name: strip_secrets(each[name]) for name in names if name in each}
                 )
@@ -85,7 +85,7 @@ class Sent:
         # A seed that nobody can guess: the order of the set would tell a model what it is asked.
         random.Random(secrets.randbits(128)).shuffle(places)
         with scratch.open("rb") as source, self.path.open("wb") as target:
-            for place in ticking(places, tell, "writing the examples"):
+            for place in report_while_iterating(places, tell, "writing the examples"):
                 line = os.pread(source.fileno(), starts[place + 1] - starts[place], starts[place])
                 id = self._id(place).encode()
                 target.write(b'{"id":"' + id + b'","inputs":' + line + b"}\n")
@@ -107,7 +107,7 @@ class Sent:
         with self.path.open("rb") as lines:
             for line in lines:
                 texts = _texts(orjson.loads(line)["inputs"])
-                yield from (text for text in texts if not text.startswith(FILES))
+                yield from (text for text in texts if not text.startswith(FILE_PREFIXES))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -119,10 +119,12 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
-    """Yield the items, calling `tell` every EVERY items so that long work reports progress."""
+def report_while_iterating(
+    items: Iterable[T], tell: Tell, message: str, progress: float = 0.0
+) -> Iterator[T]:
+    """Yield the items, and call `tell` every ITEMS_PER_REPORT items to report progress."""
     for number, item in enumerate(items):
-        if number % EVERY == 0:
+        if number % ITEMS_PER_REPORT == 0:
             tell(progress, message)
         yield item
 
@@ -169,7 +171,7 @@ class CollectedAnswers:
             line = line.removeprefix(BOM_UTF8)
         if not line.strip():
             return
-        position, answer = self._read(line)
+        position, answer = self._parse_answer(line)
         if answer is None:
             self._starts[position] = _NO_USE
             return
@@ -195,11 +197,13 @@ class CollectedAnswers:
         unanswered = self.unanswered.total()
         missing, size = self.missing() - unanswered, len(self._position)
         if unanswered and not self.answered:
-            raise InvalidOutput(f"No example has an answer: {_counted(self.unanswered)}.")
+            raise InvalidOutput(
+                f"No example has an answer: {_describe_unanswered(self.unanswered)}."
+            )
         if unanswered and missing < MISSING_SHARE * size:
             return (
                 f"{unanswered} of {size} examples have no answer and count as wrong: "
-                f"{_counted(self.unanswered)}."
+                f"{_describe_unanswered(self.unanswered)}."
             )
         if not missing:
             return ""
@@ -220,13 +224,13 @@ class CollectedAnswers:
             else:
                 yield Answer(*orjson.loads(os.pread(self._file.fileno(), length, start)))
 
-    def _read(self, line: bytes) -> tuple[int, Answer | None]:
+    def _parse_answer(self, line: bytes) -> tuple[int, Answer | None]:
         """Return the example's position and the answer; None for an answer with a null output."""
         # Cheap checks first: a stranger's line is parsed only once its length is known.
         if len(line) > self.line_bytes:
             self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
-        answer = self._object(self._json(line), KEYS, "the line", NEEDED)
-        position = self._example(answer.get("id"))
+        answer = self._check_object(self._parse_json(line), ANSWER_KEYS, "the line", REQUIRED_KEYS)
+        position = self._find_position(answer.get("id"))
         reason = answer.get("unanswered")
         if reason is not None and reason not in UNANSWERED_REASONS:
             self._refuse(f'"unanswered" must be one of {", ".join(UNANSWERED_REASONS)}.')
@@ -238,28 +242,33 @@ class CollectedAnswers:
         allowed = [self.output]
         if not self.labels:  # a text may be a span with its place
             allowed += ["start", "end"]
-        output = self._object(answer.get("output"), allowed, '"output"', {self.output})
+        output = self._check_object(answer.get("output"), allowed, '"output"', {self.output})
         if self.output not in output:
             self._refuse(f'"output" lacks the field "{self.output}". {self._shape}')
-        value = self._value(output[self.output])
-        self._span(value, output.get("start"), output.get("end"))
+        value = self._check_value(output[self.output])
+        self._check_span(value, output.get("start"), output.get("end"))
         if isinstance(value, str):
             value = composed(value)
-        prob, logprob = self._prob(answer.get("prob")), self._logprob(answer.get("logprob"))
-        return position, Answer(value, prob, logprob, self._tokens(answer.get("tokens")))
+        prob, logprob = (
+            self._check_prob(answer.get("prob")),
+            self._check_logprob(answer.get("logprob")),
+        )
+        return position, Answer(value, prob, logprob, self._check_tokens(answer.get("tokens")))
 
-    def _json(self, line: bytes) -> Any:
+    def _parse_json(self, line: bytes) -> Any:
         """Parse one JSON line. Uses the fast parser if duplicate keys are impossible."""
         try:
             value = orjson.loads(line)
             # As many keys as colons: no key was there twice, of which orjson keeps only the last.
-            if _keys(value) == line.count(b":"):
+            if _count_keys(value) == line.count(b":"):
                 return value
         except orjson.JSONDecodeError:
             pass  # the slow parser says what is wrong, in words for the submitter
         try:
             return json.loads(
-                line.decode(), parse_constant=_no_constant, object_pairs_hook=_no_repeats
+                line.decode(),
+                parse_constant=_refuse_constant,
+                object_pairs_hook=_refuse_repeated_keys,
             )
         except UnicodeDecodeError as error:
             self._refuse(f"it is not UTF-8 (byte {error.start + 1}). Write UTF-8.")
@@ -273,7 +282,7 @@ class CollectedAnswers:
         except ValueError as error:
             self._refuse(f"{error}.")
 
-    def _object(
+    def _check_object(
         self, value: Any, fields: Sequence[str], what: str, needed: AbstractSet[str]
     ) -> dict[str, Any]:
         """Return the value if it is an object without unknown fields. Raises InvalidOutput.
@@ -282,22 +291,22 @@ class CollectedAnswers:
         otherwise it shows the expected shape.
         """
         if not isinstance(value, dict):
-            self._refuse(f"{what} must be a JSON object, not {_kind(value)}. {self._shape}")
+            self._refuse(f"{what} must be a JSON object, not {_json_type_of(value)}. {self._shape}")
         for key in value:
             if key not in fields:
                 cure = self._shape
                 if needed <= value.keys():
                     cure = "Leave it out."
-                self._refuse(f"{what} has the unknown field {_shown(key)}. {cure}")
+                self._refuse(f"{what} has the unknown field {_quote(key)}. {cure}")
         return value
 
-    def _example(self, id: Any) -> int:
+    def _find_position(self, id: Any) -> int:
         """Return the position of the answered example. Raises InvalidOutput.
 
         Refuses ids outside the set (UnknownId) and a second answer to the same example.
         """
         if not isinstance(id, str):
-            self._refuse(f'"id" must be the example\'s id, a text, not {_kind(id)}.')
+            self._refuse(f'"id" must be the example\'s id, a text, not {_json_type_of(id)}.')
         position = self._position.get(id, _NO_ANSWER)
         if position == _NO_ANSWER:
             message = f'Line {self.lines}: no example has this "id". Copy the ids as they are.'
@@ -306,7 +315,7 @@ class CollectedAnswers:
             self._refuse('this "id" was answered before. Answer each example once.')
         return position
 
-    def _value(self, value: Any) -> Any:
+    def _check_value(self, value: Any) -> Any:
         if self._check:
             for problem in self._check(value):
                 self._refuse(f'"{self.output}": {problem}.')
@@ -314,14 +323,14 @@ class CollectedAnswers:
         if self.labels and (label := label_of(value, self.labels)) is not None:
             return label
         if not isinstance(value, str):
-            self._refuse(f'"{self.output}" must be a text, not {_kind(value)}.')
+            self._refuse(f'"{self.output}" must be a text, not {_json_type_of(value)}.')
         if self.labels:
-            self._refuse(f"{_shown(value)} is not one of the labels: {', '.join(self.labels)}.")
+            self._refuse(f"{_quote(value)} is not one of the labels: {', '.join(self.labels)}.")
         if "\0" in value:
             self._refuse(f'"{self.output}" holds a NUL.')
         return value
 
-    def _span(self, value: Any, start: Any, end: Any) -> None:
+    def _check_span(self, value: Any, start: Any, end: Any) -> None:
         """Check that the offsets, if given, match the length of the answer.
 
         Raises InvalidOutput.
@@ -337,7 +346,7 @@ class CollectedAnswers:
                 f'"end" − "start" is {end - start}, but the answer has {len(value)} characters.'
             )
 
-    def _prob(self, prob: Any) -> dict[str, float] | None:
+    def _check_prob(self, prob: Any) -> dict[str, float] | None:
         """Return the checked and rounded probabilities. Raises InvalidOutput.
 
         They are keyed by label, or for free answers by text. In the latter case they are
@@ -346,12 +355,12 @@ class CollectedAnswers:
         if prob is None:
             return None
         if not isinstance(prob, Mapping):
-            self._refuse(f'"prob" must be an object of numbers or null, not {_kind(prob)}.')
+            self._refuse(f'"prob" must be an object of numbers or null, not {_json_type_of(prob)}.')
         if self.labels:
             prob = {label_of(key, self.labels) or key: p for key, p in prob.items()}
         for key, p in prob.items():
             if self.labels and key not in self._label_set:
-                self._refuse(f'"prob" names {_shown(key)}, which is not one of the labels.')
+                self._refuse(f'"prob" names {_quote(key)}, which is not one of the labels.')
             if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
                 self._refuse('every number of "prob" must lie in 0 to 1.')
         total = math.fsum(prob.values())
@@ -360,7 +369,7 @@ class CollectedAnswers:
         # Rounded, because the last digits could carry the examples out of a sealed set.
         return {key: round(float(p), DIGITS) for key, p in prob.items()}
 
-    def _logprob(self, logprob: Any) -> float | None:
+    def _check_logprob(self, logprob: Any) -> float | None:
         """Return the checked log-probability, rounded like probabilities. Raises InvalidOutput."""
         if logprob is None:
             return None
@@ -369,7 +378,7 @@ class CollectedAnswers:
             self._refuse(f'"logprob" must be a number from {LEAST_LOGPROB} to 0, or null.')
         return round(float(logprob), DIGITS)
 
-    def _tokens(self, tokens: Any) -> tuple[int, int] | None:
+    def _check_tokens(self, tokens: Any) -> tuple[int, int] | None:
         if tokens is None:
             return None
         if not isinstance(tokens, list) or [type(n) for n in tokens] != [int, int]:
@@ -395,33 +404,33 @@ def _check_of(config: TaskConfig) -> Check | None:
     return lambda value: check_answer(component, value)
 
 
-def _keys(value: Any) -> int:
+def _count_keys(value: Any) -> int:
     """Count the keys in a value, at any depth."""
     if isinstance(value, dict):
-        return len(value) + sum(map(_keys, value.values()))
+        return len(value) + sum(map(_count_keys, value.values()))
     if isinstance(value, list):
-        return sum(map(_keys, value))
+        return sum(map(_count_keys, value))
     return 0
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) != len(pairs):
         raise ValueError("a key stands twice in one object")
     return values
 
 
-def _counted(unanswered: Counter[str]) -> str:
+def _describe_unanswered(unanswered: Counter[str]) -> str:
     """Return a phrase that says how many examples have no answer, by reason."""
     words = {str(reason): phrase for reason, phrase in UNANSWERED_REASONS.items()}
     return ", ".join(f"{count} {words[reason]}" for reason, count in sorted(unanswered.items()))
 
 
-def _kind(value: Any) -> str:
+def _json_type_of(value: Any) -> str:
     """Return JSON's name for the type of a value, for messages."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
     if value is None:
@@ -429,8 +438,8 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     """Return the model's text for use in a message: shortened and on one line."""
-    if len(text) > SHOWN:
-        text = text[:SHOWN] + "…"
+    if len(text) > MAX_QUOTED_CHARS:
+        text = text[:MAX_QUOTED_CHARS] + "…"
     return json.dumps(text)

@@ -16,16 +16,16 @@ from typing import Any
 
 from evaluation.contract import Ending, Outcome, Runnable
 from evaluation.heartbeat import no_beat
-from evaluation.isolation.sandbox.choose import NoEngine, runner_for
+from evaluation.isolation.sandbox.choose import NoEngine, choose_runner
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.uploads import archives
 from evaluation.isolation.uploads.model_folders import digest_folder
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 
 
-class OtherModel(Exception):
+class WrongModel(Exception):
     """Raised when the model that arrived is not the one that was checked."""
 
 
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     config = load_config(options.config.read_text())
     try:
         model = _unpack_model(config, options)
-        runner = runner_for(model, options.key, options.runner)
-    except (NoEngine, OtherModel, archives.ArchiveRefused) as error:
+        runner = choose_runner(model, options.key, options.runner)
+    except (NoEngine, WrongModel, archives.ArchiveRefused) as error:
         ending, name = Ending(Outcome.INFRASTRUCTURE, sentence=str(error)), "none"
     else:
         limits = Limits.of_machine(options.memory_gib, options.cpus, options.seconds)
@@ -86,20 +86,20 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _unpack_model(config: TaskConfig, options: argparse.Namespace) -> Runnable:
     """Unpack the model of the lease and return it.
 
-    Raises NoEngine, OtherModel and ArchiveRefused.
+    Raises NoEngine, WrongModel and ArchiveRefused.
     """
     archive = options.folder / "model.tar"
     if not options.image:
         folder = options.folder / "model"
         archives.unpack_archive(archive, folder)
         if digest_folder(folder, no_beat) != options.digest:
-            raise OtherModel("What came is not the folder that was checked.")
-        return runnable(config, folder=folder)
+            raise WrongModel("What came is not the folder that was checked.")
+        return make_runnable(config, folder=folder)
     from evaluation.isolation.sandbox import images
 
     if not images.has_image(options.digest) and images.load_image(archive) != options.digest:
-        raise OtherModel("What came is not the image that was checked.")
-    return runnable(config, image=options.digest, adapter=options.adapter)
+        raise WrongModel("What came is not the image that was checked.")
+    return make_runnable(config, image=options.digest, adapter=options.adapter)
 
 
 if __name__ == "__main__":

@@ -34,36 +34,41 @@ from evaluation.contract import (
     ServerAway,
 )
 from evaluation.isolation.inference.elsewhere import answer_lines, read_lines
-from evaluation.isolation.inference.exchange import CollectedAnswers, Sent, UnknownId, answers_for
-from evaluation.isolation.sandbox.choose import has_engine, runner_for
-from evaluation.isolation.sandbox.cures import LOG, cure_of_log
+from evaluation.isolation.inference.exchange import (
+    CollectedAnswers,
+    SentExamples,
+    UnknownId,
+    answers_for,
+)
+from evaluation.isolation.sandbox.choose import choose_runner, has_engine
+from evaluation.isolation.sandbox.cures import LOG_CURE, cure_of_log
 from evaluation.isolation.sandbox.limits import Limits
-from evaluation.isolation.sandbox.logs import visible
+from evaluation.isolation.sandbox.logs import show_control_characters
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.uploads.archives import ArchiveRefused
 from evaluation.isolation.uploads.model_folders import check_folder
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 from serving.errors import MisconfiguredError
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.config.schema import TaskConfig
 
-FIVE = 5
+EXAMPLE_COUNT = 5
 MOST_PROBLEMS = 20
-SHOWN = 200  # characters of a line that does not fit
+MAX_QUOTED_CHARS = 200  # characters of a line that does not fit
 NO_ENGINE = (
     "No container engine answers. Start Docker or set DOCKER_HOST. Folders of weights also run "
     "with --runner process."
 )
 
 
-ENDED_EARLY = (
+ENDED_EARLY_CURE = (
     "It ended with exit code 0 before that: read every line of the examples, write a line for each "
     "to standard output, and flush it."
 )
 
 
-class Refused(Exception):
+class SubmissionRefused(Exception):
     """Raised when a submission cannot be accepted. The message says why and how to correct it."""
 
     def __init__(self, message: str, outcome: Outcome = Outcome.REJECTED, log: str = "") -> None:
@@ -71,7 +76,7 @@ class Refused(Exception):
         self.outcome, self.log = outcome, log
 
 
-class OtherIds(Refused):
+class ForeignIds(SubmissionRefused):
     """Raised when no line of a file answers an example of the set. ids: the ids in the lines."""
 
     ids: tuple[str, ...] = ()
@@ -93,7 +98,7 @@ class Problems:
     def add(self, problem: str, number: int | None = None, line: str = "") -> None:
         """Record a problem, with the number of its line if it has one.
 
-        Raises Refused once there are MOST_PROBLEMS.
+        Raises SubmissionRefused once there are MOST_PROBLEMS.
         """
         if number is None:
             self._problems[problem] = problem + line
@@ -113,7 +118,9 @@ class Problems:
         except InvalidOutput as error:
             if isinstance(error, UnknownId):
                 self._unknown.append(error.args[1])
-            quoted_line = f"\n  {visible(line[:SHOWN].decode(errors='replace'))}"
+            quoted_line = (
+                f"\n  {show_control_characters(line[:MAX_QUOTED_CHARS].decode(errors='replace'))}"
+            )
             message, place = str(error), f"Line {answers.lines}: "
             # Without its number the same mistake of many lines is one problem.
             if message.startswith(place):
@@ -122,17 +129,23 @@ class Problems:
                 self.add(message, line=quoted_line)
 
     def check(self, log: str = "") -> None:
-        """Raise Refused if there are problems, or OtherIds if every line has an unknown id."""
+        """Raise SubmissionRefused if there are problems.
+
+        Raises ForeignIds instead if every line has an unknown id.
+        """
         if self._unknown and len(self._unknown) == self._lines:
-            ids = ", ".join(visible(id[:SHOWN]) for id in self._unknown[:FIVE])
+            ids = ", ".join(
+                show_control_characters(id[:MAX_QUOTED_CHARS])
+                for id in self._unknown[:EXAMPLE_COUNT]
+            )
             message = f"No example has one of these ids: {ids}. Copy the ids as they are."
-            refused = OtherIds(message, Outcome.INVALID_OUTPUT, log)
+            refused = ForeignIds(message, Outcome.INVALID_OUTPUT, log)
             refused.ids = tuple(self._unknown)
             raise refused
         if self._problems:
-            raise Refused("\n".join(self._words()), Outcome.INVALID_OUTPUT, log)
+            raise SubmissionRefused("\n".join(self._describe()), Outcome.INVALID_OUTPUT, log)
 
-    def _words(self) -> Iterator[str]:
+    def _describe(self) -> Iterator[str]:
         for problem, first in self._problems.items():
             yield first
             if alike := self._alike.get(problem):
@@ -172,12 +185,12 @@ def answer_five(
 
     Raises
     ------
-    Refused
+    SubmissionRefused
         The model failed or an answer is wrong.
     NotNow, ServerAway
         The check cannot be made at present.
     """
-    sent = Sent(folder / "five.jsonl")
+    sent = SentExamples(folder / "five.jsonl")
     sent.write(inputs, config.model_fields, lambda *_: beat())
     answers, problems = answers_for(config, sent.ids()), Problems()
     ending = runner.run(
@@ -192,13 +205,13 @@ def answer_five(
         if ending.limit:
             sentence += f" Limit: {ending.limit}; measured: {ending.measured}."
         if ending.outcome == Outcome.MODEL_ERROR and (cure := cure_of_log(ending.log)):
-            sentence = f"{sentence.removesuffix(LOG).rstrip()} {cure}"
-        raise Refused(sentence, ending.outcome, ending.log)
+            sentence = f"{sentence.removesuffix(LOG_CURE).rstrip()} {cure}"
+        raise SubmissionRefused(sentence, ending.outcome, ending.log)
     warning = ""
     if missing := answers.missing() - answers.unanswered.total():
         problems.add(
             f"{missing} of {len(inputs)} examples have no answer. "
-            f"{cure_of_log(ending.log) or ENDED_EARLY}"
+            f"{cure_of_log(ending.log) or ENDED_EARLY_CURE}"
         )
     else:
         try:
@@ -216,7 +229,7 @@ def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[b
 
     The refusal names invalid lines and unanswered examples.
 
-    Returns a warning if a few answers are missing, otherwise "". Raises Refused.
+    Returns a warning if a few answers are missing, otherwise "". Raises SubmissionRefused.
     """
     answers, problems, warning = answers_for(config, uids), Problems(), ""
     try:
@@ -230,13 +243,18 @@ def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[b
     except InvalidOutput as error:
         answered = zip(uids, answers.in_order(), strict=True)
         missing = (uid for uid, answer in answered if not answer)
-        problems.add(f"{error} The first without an answer: {', '.join(islice(missing, FIVE))}.")
+        problems.add(
+            f"{error} The first without an answer: {', '.join(islice(missing, EXAMPLE_COUNT))}."
+        )
     problems.check()
     return warning
 
 
 def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, target: Path) -> str:
-    """Check a file of answers, compress it to `target`, and return its SHA-256. Raises Refused."""
+    """Check a file of answers, compress it to `target`, and return its SHA-256.
+
+    Raises SubmissionRefused.
+    """
     digest = hashlib.sha256()
     with gzip.open(target, "wb") as packed:
 
@@ -256,46 +274,46 @@ def find_model(
     """Return the model in a folder, or the image with this name, and its runner.
 
     runner: docker or process; None chooses docker if a container engine answers. key: identifies
-    this run on the engine. Raises Refused and NotNow.
+    this run on the engine. Raises SubmissionRefused and NotNow.
     """
     has_docker = runner != "process" and has_engine()
     if runner == "docker" and not has_docker:
         raise NotNow(NO_ENGINE)
     if Path(model).is_dir():
-        runnable_model = runnable(config, folder=look_through(config, model))
+        runnable_model = make_runnable(config, folder=find_model_folder(config, model))
     elif runner == "process":
-        raise Refused(f"There is no folder {model}. Images run in Docker only.")
+        raise SubmissionRefused(f"There is no folder {model}. Images run in Docker only.")
     elif has_docker:
-        runnable_model = _image(config, model, adapter)
+        runnable_model = _find_image(config, model, adapter)
     else:
         raise NotNow(
             f"There is no folder {model}. If it is an image: no container engine answers. Start "
             "Docker."
         )
-    return runnable_model, runner_for(runnable_model, key, runner)
+    return runnable_model, choose_runner(runnable_model, key, runner)
 
 
-def look_through(config: TaskConfig, folder: str) -> Path:
+def find_model_folder(config: TaskConfig, folder: str) -> Path:
     """Return the folder that contains the model's files, without running any of them.
 
-    Raises Refused.
+    Raises SubmissionRefused.
     """
     try:
         return check_folder(Path(folder).resolve(), config)
     except MisconfiguredError as error:
-        raise Refused(str(error)) from None
+        raise SubmissionRefused(str(error)) from None
 
 
-def _image(config: TaskConfig, name: str, adapter: str) -> Runnable:
+def _find_image(config: TaskConfig, name: str, adapter: str) -> Runnable:
     from evaluation.isolation.sandbox import images
 
     try:
         facts = images.inspect_image(name)
     except images.ImageRefused as error:
-        raise Refused(f"There is no folder {name}. As an image: {error}") from None
+        raise SubmissionRefused(f"There is no folder {name}. As an image: {error}") from None
     if problems := images.check_image(facts):
-        raise Refused("\n".join(problems))
-    return runnable(config, image=facts.id, adapter=adapter)
+        raise SubmissionRefused("\n".join(problems))
+    return make_runnable(config, image=facts.id, adapter=adapter)
 
 
 # By hand.
@@ -309,16 +327,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _read(arguments)
     try:
         if options.look:
-            look_through(options.config, options.model)
-            report = _report(Outcome.OK)
+            find_model_folder(options.config, options.model)
+            report = _make_report(Outcome.OK)
         elif options.predictions:
             report = _check_predictions_file(options)
         else:
             report = _check_model(options)
-    except Refused as refused:
-        report = _report(refused.outcome, str(refused), refused.log)
+    except SubmissionRefused as refused:
+        report = _make_report(refused.outcome, str(refused), refused.log)
     except NotNow as reason:
-        report = _report(Outcome.INFRASTRUCTURE, str(reason))
+        report = _make_report(Outcome.INFRASTRUCTURE, str(reason))
     print(json.dumps(report, ensure_ascii=False))
     return int(not report["ok"])
 
@@ -349,8 +367,8 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("give MODEL with --inputs, or --predictions with --uids")
     try:
         options.config = load_config(options.config.read_text())
-        options.inputs = list(islice(_values_in(options.inputs, "inputs"), FIVE))
-        options.uids = list(_values_in(options.uids, "id"))
+        options.inputs = list(islice(_read_values(options.inputs, "inputs"), EXAMPLE_COUNT))
+        options.uids = list(_read_values(options.uids, "id"))
         if options.predictions:
             options.predictions.open().close()  # says now that it cannot be read
     except (ConfigError, OSError, ValueError, KeyError, TypeError, InvalidOutput) as error:
@@ -358,7 +376,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _values_in(path: Path | None, key: str) -> Iterator[Any]:
+def _read_values(path: Path | None, key: str) -> Iterator[Any]:
     """Yield the value of a key from the JSON object in each line of a file."""
     if path is None:
         return
@@ -382,17 +400,17 @@ def _check_model(options: argparse.Namespace) -> dict[str, Any]:
     readable_answers = [
         answer and {"answer": answer.value, "prob": answer.prob} for answer in answers
     ]
-    report = _report(Outcome.OK, ending.sentence, ending.log, ending.warnings)
+    report = _make_report(Outcome.OK, ending.sentence, ending.log, ending.warnings)
     return report | vars(ending.usage) | {"runner": runner.name, "answers": readable_answers}
 
 
 def _check_predictions_file(options: argparse.Namespace) -> dict[str, Any]:
     lines = answer_lines(options.config, options.predictions)
     warning = check_predictions(options.config, options.uids, lines)
-    return _report(Outcome.OK, warnings=list(filter(None, [warning])))
+    return _make_report(Outcome.OK, warnings=list(filter(None, [warning])))
 
 
-def _report(
+def _make_report(
     outcome: Outcome, message: str = "", log: str = "", warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
     return {

@@ -15,18 +15,18 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from evaluation.isolation.inference.exchange import Sent
+from evaluation.isolation.inference.exchange import SentExamples
 from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
 
-TEMPORARY = "dynabench-run-"
-BY_HAND = "hand"  # in place of a run's id: no row tells whether it still runs
-KINDS = (EvaluationRun, Submission, PracticeRun, CustomMetric)
+TEMPORARY_PREFIX = "dynabench-run-"
+HAND_RUN = "hand"  # in place of a run's id: no row tells whether it still runs
+JOB_MODELS = (EvaluationRun, Submission, PracticeRun, CustomMetric)
 """The jobs that have containers."""
-LONG = timedelta(days=1)  # longer than any run
-TENTH = 10
+MAX_RUN_TIME = timedelta(days=1)  # longer than any run
+SECOND_WORKER_DIVISOR = 10
 
 
-def installation() -> str:
+def installation_key() -> str:
     """Return this installation's key.
 
     It distinguishes the installation's containers from those of other installations and of tests.
@@ -39,43 +39,43 @@ def installation() -> str:
 def container_key(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
     """Return the key of a claimed job's container, which is unique to this attempt."""
     assert job.lease_token is not None  # a claimed job has a lease
-    return f"{installation()}-{job.pk.hex}-{job.lease_token.hex}"
+    return f"{installation_key()}-{job.pk.hex}-{job.lease_token.hex}"
 
 
-def key_by_hand() -> str:
-    """Return the key of a container that belongs to no job; it may exist for LONG."""
-    return f"{installation()}-{BY_HAND}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
+def make_hand_run_key() -> str:
+    """Return the key of a container that belongs to no job; it may exist for MAX_RUN_TIME."""
+    return f"{installation_key()}-{HAND_RUN}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
 
 
 def is_needed(key: str) -> bool:
     """Return whether the attempt with this key still has its lease."""
     run, attempt = key.split("-")[1:3]  # shards and keys by hand have more parts
-    if run == BY_HAND:
-        return time.time() - int(attempt) < LONG.total_seconds()
+    if run == HAND_RUN:
+        return time.time() - int(attempt) < MAX_RUN_TIME.total_seconds()
     leased = {
         "pk": uuid.UUID(run),
         "state": EvaluationRun.State.RUNNING,
         "lease_token": uuid.UUID(attempt),
         "lease_until__gte": timezone.now(),
     }
-    return any(kind._default_manager.filter(**leased).exists() for kind in KINDS)
+    return any(kind._default_manager.filter(**leased).exists() for kind in JOB_MODELS)
 
 
-def tenth_of(lease_token: uuid.UUID, size: int) -> list[bool]:
+def choose_tenth(lease_token: uuid.UUID, size: int) -> list[bool]:
     """Return for each example whether it is in the tenth that a second machine also answers.
 
     The choice is the same at each call. The first machine, which has the lease, cannot predict it.
     """
     seed = salted_hmac("dynabench.second-worker", lease_token.hex, algorithm="sha256").digest()
     # Seeded by the lease and the site's secret: the same at each call, and nobody else's to guess.
-    drawn = set(random.Random(seed).sample(range(size), -(-size // TENTH)))
+    drawn = set(random.Random(seed).sample(range(size), -(-size // SECOND_WORKER_DIVISOR)))
     return [place in drawn for place in range(size)]
 
 
-def sent_to(lease_token: uuid.UUID, path: Path, size: int = 0) -> Sent:
+def sent_examples_of(lease_token: uuid.UUID, path: Path, size: int = 0) -> SentExamples:
     """Return the examples of an attempt on a submitter's own machine.
 
     Each call gives the same ids.
     """
     key = salted_hmac("dynabench.manage-worker", lease_token.hex, algorithm="sha256").digest()[:16]
-    return Sent(path, key=key, size=size)
+    return SentExamples(path, key=key, size=size)

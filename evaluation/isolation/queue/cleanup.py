@@ -14,7 +14,12 @@ from django.utils import timezone
 from core.files.storage.disk import remove_abandoned
 from core.files.storage.stored import files_in, folders_in
 from core.periodic import each_sweep
-from evaluation.isolation.queue.attempt_keys import LONG, TEMPORARY, installation, is_needed
+from evaluation.isolation.queue.attempt_keys import (
+    MAX_RUN_TIME,
+    TEMPORARY_PREFIX,
+    installation_key,
+    is_needed,
+)
 from evaluation.isolation.sandbox import containers
 from evaluation.isolation.sandbox.engine import EngineError
 from evaluation.isolation.sandbox.images import remove_nameless
@@ -34,23 +39,23 @@ def tidy() -> int:
     Covers this machine and the storage.
     """
     return (
-        _containers()
-        + _images()
-        + _folders()
-        + _set_files()
+        _remove_containers()
+        + _remove_images()
+        + _remove_folders()
+        + _remove_set_files()
         + remove_abandoned()
         + purge_old_uploads()
     )
 
 
-def _containers() -> int:
+def _remove_containers() -> int:
     """Remove containers whose attempt has lost its lease; return how many.
 
     Takes no lock.
     """
     removed_count = 0
     try:
-        for ours in containers.list_ours(installation()):
+        for ours in containers.list_ours(installation_key()):
             if not is_needed(ours.key):
                 containers.remove_container(ours.name)
                 logger.warning("Removed the container %s: no worker has its run.", ours.name)
@@ -60,7 +65,7 @@ def _containers() -> int:
     return removed_count
 
 
-def _images() -> int:
+def _remove_images() -> int:
     """Remove submitted images that no job needs; return how many. A later run loads them again.
 
     Takes no lock.
@@ -83,13 +88,13 @@ def _images() -> int:
     return len(removed)
 
 
-def _folders() -> int:
+def _remove_folders() -> int:
     """Remove old temporary folders of runs on this machine; return how many.
 
     Folders of current runs are not old, because runs write into them.
     """
-    oldest_time, removed = time.time() - LONG.total_seconds(), 0
-    for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
+    oldest_time, removed = time.time() - MAX_RUN_TIME.total_seconds(), 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY_PREFIX}*"):
         with suppress(FileNotFoundError):  # its run has just ended
             if folder.stat().st_mtime < oldest_time:  # a run that lives writes into its folder
                 shutil.rmtree(folder, ignore_errors=True)
@@ -97,7 +102,7 @@ def _folders() -> int:
     return removed
 
 
-def _set_files() -> int:
+def _remove_set_files() -> int:
     """Remove files of evaluation sets that belong to no version; return how many.
 
     Such files remain when a process is killed while it makes a version. Takes no lock.
@@ -106,7 +111,7 @@ def _set_files() -> int:
     for inputs, gold in EvaluationSetVersion.objects.values_list("inputs", "gold"):
         named_paths |= {inputs, gold}
     # Only old ones: a version that is being made has its files before its row.
-    oldest_time, removed = timezone.now() - LONG, 0
+    oldest_time, removed = timezone.now() - MAX_RUN_TIME, 0
     for folder in folders_in(SETS):
         for path in files_in(f"{SETS}/{folder}"):
             with suppress(FileNotFoundError):  # another worker was first

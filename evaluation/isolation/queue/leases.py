@@ -21,9 +21,9 @@ from evaluation.models.jobs import UNFINISHED
 LEASE_TIME = timedelta(minutes=2)
 MAX_ATTEMPTS = 3
 BEAT_SECONDS = 2.0  # between two heartbeats that are written
-LATER = timedelta(minutes=1)  # until a job that cannot be done now is tried again
+RETRY_DELAY = timedelta(minutes=1)  # until a job that cannot be done now is tried again
 LONGEST_DELAY = timedelta(hours=1)  # between two tries while a server of others is away
-GIVE_UP = timedelta(days=1)  # of being away
+MAX_AWAY_TIME = timedelta(days=1)  # of being away
 DATABASE_AWAY = (OperationalError, InterfaceError)
 J = TypeVar("J", bound=Job)
 State = Job.State
@@ -40,12 +40,12 @@ class Overdue(Exception):
     """Raised when a job has passed its deadline."""
 
 
-def kinds() -> Iterable[type[Job]]:
+def job_models() -> Iterable[type[Job]]:
     """Return all models of jobs."""
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
-def ready(kind: type[Job], at: datetime | None = None) -> Q:
+def claimable(kind: type[Job], at: datetime | None = None) -> Q:
     """Return the condition for jobs that may be claimed now, or at the time `at`."""
     on_time = Q(not_before=None) | Q(not_before__lte=at or timezone.now())
     return Q(state=State.QUEUED) & on_time & kind.may_begin()
@@ -60,7 +60,7 @@ def claim_job(
     """
     now, token = timezone.now(), uuid.uuid4()
     # Condition and change are one statement: of many workers, the database lets one through.
-    won = kind._default_manager.filter(ready(kind, by), pk=pk).update(
+    won = kind._default_manager.filter(claimable(kind, by), pk=pk).update(
         state=State.RUNNING,
         attempts=F("attempts") + 1,
         lease_token=token,
@@ -77,16 +77,18 @@ def claim_job(
     return kind._default_manager.filter(pk=pk, lease_token=token).first()
 
 
-READ = {"error", "log", "message"}
+PUBLIC_TEXT_COLUMNS = {"error", "log", "message"}
 
 
-def _mine(job: Job, **changes: Any) -> None:
+def _change_own_job(job: Job, **changes: Any) -> None:
     """Change the job's row if this worker still has the lease. Raises LeaseLost otherwise.
 
     Removes the server's folder names from texts that people read.
     """
     cleaned = {
-        name: without_places(changes[name]) for name in changes.keys() & READ if changes[name]
+        name: without_places(changes[name])
+        for name in changes.keys() & PUBLIC_TEXT_COLUMNS
+        if changes[name]
     }
     changes |= cleaned
     leased = type(job)._default_manager.filter(
@@ -103,7 +105,7 @@ def heartbeat(job: Job, progress: float | None = None, message: str | None = Non
     """Renew the lease and store the progress (0-1). Raises LeaseLost."""
     news = {"progress": progress, "message": message and message[:200]}
     changes = {name: value for name, value in news.items() if value is not None}  # keep the rest
-    _mine(job, lease_until=timezone.now() + LEASE_TIME, **changes)
+    _change_own_job(job, lease_until=timezone.now() + LEASE_TIME, **changes)
     is_at_work()
 
 
@@ -166,7 +168,9 @@ class Heartbeat:
 
 def finish_job(job: Job, **results: Any) -> None:
     """Mark a job as done. Raises LeaseLost. results: further columns to set."""
-    _mine(job, state=State.DONE, progress=1.0, message="", finished_at=timezone.now(), **results)
+    _change_own_job(
+        job, state=State.DONE, progress=1.0, message="", finished_at=timezone.now(), **results
+    )
 
 
 def fail(job: Job, error: str, **results: Any) -> None:
@@ -174,7 +178,7 @@ def fail(job: Job, error: str, **results: Any) -> None:
 
     error: the reason and how to correct it. results: further columns to set.
     """
-    _mine(job, state=State.FAILED, error=error, finished_at=timezone.now(), **results)
+    _change_own_job(job, state=State.FAILED, error=error, finished_at=timezone.now(), **results)
 
 
 def put_back(
@@ -185,7 +189,7 @@ def put_back(
     message: what it waits for. counts: whether this attempt counts towards MAX_ATTEMPTS. columns:
     further columns to set.
     """
-    _mine(
+    _change_own_job(
         job,
         state=State.QUEUED,
         attempts=job.attempts - (not counts),
@@ -200,15 +204,15 @@ def put_back(
 
 def store_part(job: Job, **columns: Any) -> None:
     """Store a part of a job's results while it works. Raises LeaseLost."""
-    _mine(job, **columns)
+    _change_own_job(job, **columns)
 
 
 def wait(job: Job, why: str, seconds: float | None = None) -> None:
-    """Return a job that cannot be done now to the queue for `seconds`, or for `LATER`.
+    """Return a job that cannot be done now to the queue for `seconds`, or for `RETRY_DELAY`.
 
     Raises LeaseLost.
     """
-    delay = LATER
+    delay = RETRY_DELAY
     if seconds is not None:
         delay = timedelta(seconds=max(1.0, seconds))
     put_back(job, timezone.now() + delay, why)
@@ -220,30 +224,30 @@ def try_again(job: Job, why: str) -> None:
     After MAX_ATTEMPTS the job fails, without counting against a quota.
     """
     if job.attempts < MAX_ATTEMPTS:
-        put_back(job, timezone.now() + job.attempts * LATER, why, counts=True)
+        put_back(job, timezone.now() + job.attempts * RETRY_DELAY, why, counts=True)
     else:
-        fail(job, why, **_outcome(type(job), Outcome.INFRASTRUCTURE))
+        fail(job, why, **_outcome_column(type(job), Outcome.INFRASTRUCTURE))
 
 
 def wait_for_others(job: Job, why: str, *, has_answered: bool = False) -> None:
     """Return a job to the queue because another server failed. Raises LeaseLost.
 
     The job waits one minute at first, then as long as the server has been away, but at most an
-    hour. After GIVE_UP it fails, without counting against a quota. has_answered: whether the server
-    answered some examples. Then it is retried at most MAX_ATTEMPTS times, because calls may cost
-    money.
+    hour. After MAX_AWAY_TIME it fails, without counting against a quota. has_answered: whether the
+    server answered some examples. Then it is retried at most MAX_ATTEMPTS times, because calls may
+    cost money.
     """
     now = timezone.now()
     since = job.away_since or now
     is_costly = has_answered and job.attempts >= MAX_ATTEMPTS
-    if now - since >= GIVE_UP or is_costly:
-        fail(job, why, **_outcome(type(job), Outcome.AWAY))
+    if now - since >= MAX_AWAY_TIME or is_costly:
+        fail(job, why, **_outcome_column(type(job), Outcome.AWAY))
     else:
-        delay = min(max(now - since, LATER), LONGEST_DELAY)
+        delay = min(max(now - since, RETRY_DELAY), LONGEST_DELAY)
         put_back(job, now + delay, why, counts=has_answered, away_since=since)
 
 
-def _outcome(kind: type[Job], outcome: Outcome) -> dict[str, Outcome]:
+def _outcome_column(kind: type[Job], outcome: Outcome) -> dict[str, Outcome]:
     """Return the column for an outcome; empty if the job has no outcome."""
     if not hasattr(kind, "outcome"):
         return {}
@@ -306,7 +310,7 @@ def sweep() -> int:
     they never pile up. Returns the number of messages sent.
     """
     messages_sent, now, is_quiet = 0, timezone.now(), is_empty()
-    for kind in kinds():
+    for kind in job_models():
         rows = kind._default_manager.all()
         # Two conditional updates, no lock: a worker that renews its lease at this moment either
         # comes first, and its row is not among the expired, or finds that it has lost the lease.
@@ -315,25 +319,25 @@ def sweep() -> int:
             expired.filter(attempts__gte=MAX_ATTEMPTS),
             State.LOST,
             error=f"The worker vanished {MAX_ATTEMPTS} times. Its log says why; then ask again.",
-            **_outcome(kind, Outcome.INFRASTRUCTURE),
+            **_outcome_column(kind, Outcome.INFRASTRUCTURE),
         )
         expired.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
         if not is_quiet:
             continue
-        for pk in rows.filter(ready(kind)).values_list("pk", flat=True):
+        for pk in rows.filter(claimable(kind)).values_list("pk", flat=True):
             enqueue(kind.function, pk)
             messages_sent += 1
     return messages_sent
 
 
-def stuck(after: timedelta) -> list[str]:
+def find_stuck_jobs(after: timedelta) -> list[str]:
     """Return a sentence for each job that should be worked on but is not; empty if all is well.
 
     A job may wait while other jobs run. It is stuck if it has waited longer than `after` while none
     runs, or if its lease expired that long ago, because then nothing sweeps.
     """
     long_ago, problems, is_busy = timezone.now() - after, [], False
-    for kind in kinds():
+    for kind in job_models():
         running = kind._default_manager.filter(state=State.RUNNING)
         is_busy = is_busy or running.filter(lease_until__gte=long_ago).exists()
         for job in running.filter(lease_until__lt=long_ago):
@@ -341,7 +345,9 @@ def stuck(after: timedelta) -> list[str]:
                 f"{job}: its worker vanished at {job.lease_until:%H:%M} and nobody sweeps"
             )
     if not is_busy:
-        for kind in kinds():
-            for job in kind._default_manager.filter(ready(kind, long_ago), queued_at__lt=long_ago):
+        for kind in job_models():
+            for job in kind._default_manager.filter(
+                claimable(kind, long_ago), queued_at__lt=long_ago
+            ):
                 problems.append(f"{job}: waits since {job.queued_at:%H:%M} and no worker takes it")
     return problems

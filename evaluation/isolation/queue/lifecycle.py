@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from core.errors import Unavailable
-from evaluation.contract import AttemptFailed, CannotBeDone, NotNow, ServerAway
+from evaluation.contract import AttemptFailed, ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat, LeaseLost
 from evaluation.models import Job
@@ -55,7 +55,7 @@ def end_stopped(job: Job, error: Exception) -> None:
 
     1. NotNow: the job waits, and the attempt does not count.
     2. ServerAway: the job waits longer each time, and fails after a day.
-    3. CannotBeDone: the job fails.
+    3. ImpossibleJob: the job fails.
     4. Any other error: the job is tried again, and fails after MAX_ATTEMPTS. An unexpected error is
        logged, and the job's message names only its class.
     """
@@ -67,7 +67,7 @@ def end_stopped(job: Job, error: Exception) -> None:
             leases.wait_for_others(job, str(error), has_answered=error.has_answered)
         case HubAwayError():
             leases.wait_for_others(job, str(error))
-        case CannotBeDone():
+        case ImpossibleJob():
             leases.fail(job, str(error), **error.columns)
         case AttemptFailed():
             leases.try_again(job, str(error))

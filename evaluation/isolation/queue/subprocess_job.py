@@ -20,7 +20,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from evaluation.contract import CannotBeDone, NotNow, ServerAway
+from evaluation.contract import ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.queue.lifecycle import carry_through
@@ -66,7 +66,7 @@ def _run(job: Job, heartbeat: Heartbeat, arguments: Iterable[str], show: Show | 
     if code == 0 and "away" in news:
         raise ServerAway(news["away"])
     if code != 0 or "report" not in news:
-        raise CannotBeDone(news.get("error") or _ending(code))
+        raise ImpossibleJob(news.get("error") or _describe_exit(code))
     heartbeat.patiently(lambda: leases.finish_job(job, report=news["report"]))
 
 
@@ -123,7 +123,7 @@ def _watch(
                 return None
 
 
-def _ending(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     """Return why a process ended without reporting a reason."""
     if code is None:
         return f"It took longer than {TIME_LIMIT_SECONDS / 3600:.0f} hours and was stopped."

@@ -20,7 +20,7 @@ def has_engine() -> bool:
         from evaluation.isolation.sandbox import engine  # needs Docker's library
     except ModuleNotFoundError:
         return False
-    return engine.engine() is not None
+    return engine.find_engine() is not None
 
 
 def is_required() -> bool:
@@ -28,7 +28,7 @@ def is_required() -> bool:
     return env_bool("SANDBOX_REQUIRED")
 
 
-def runner_for(
+def choose_runner(
     model: Runnable, key: str, name: str | None = None, more: Callable[[], bytes] | None = None
 ) -> Runner:
     """Return the runner named `docker` or `process`; None chooses the sandbox if an engine answers.

@@ -23,11 +23,11 @@ from docker.types import DeviceRequest, LogConfig, Mount
 
 from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
 from evaluation.isolation.sandbox import metric_script
-from evaluation.isolation.sandbox.engine import EngineError, connect, engine
+from evaluation.isolation.sandbox.engine import EngineError, connect, find_engine
 from evaluation.isolation.sandbox.harness import shim
 from evaluation.isolation.sandbox.harness.arguments import STDIN, command_line, shim_command
 from evaluation.isolation.sandbox.images import ImageRefused
-from evaluation.isolation.sandbox.limits import Exceeded, Limits
+from evaluation.isolation.sandbox.limits import LimitExceeded, Limits
 from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
 from evaluation.isolation.sandbox.output import STDERR, Frames
 from evaluation.isolation.sandbox.permissions import make_readable
@@ -41,12 +41,12 @@ LABEL = "org.dynabench.sandbox"  # its value is the key of the run, and so is th
 PREFIX = "dynabench-sandbox-"
 SECCOMP = (Path(__file__).parent / "seccomp.json").read_text()
 INPUTS, FOLDER, SHIM = "/input/examples.jsonl", "/model", "/dynabench/shim.py"  # in the sandbox
-SCRIPTS = {"metric": metric_script}  # of adapters; of the others the shim
-LORA = "/adapter"
-ON_GPU = "-gpu"
-NOBODY = "65534:65534"
+ADAPTER_SCRIPTS = {"metric": metric_script}  # of adapters; of the others the shim
+LORA_FOLDER = "/adapter"
+GPU_SUFFIX = "-gpu"
+NOBODY_USER = "65534:65534"
 HOME = "/tmp"  # noqa: S108 (inside the sandbox)
-DIED_SECONDS = 10.0  # after its output ended
+DEATH_EVENT_SECONDS = 10.0  # after its output ended
 OOM_SECONDS = 1.0  # after it died
 CHILD_OOM_SECONDS = 0.3  # after it ended well, for news of a child that the engine tells late
 SIGKILL_CODE = 128 + signal.SIGKILL
@@ -54,7 +54,7 @@ NO_IMAGE = "The image is not on this worker."
 NO_RUNTIME = (
     f"The image {RUNTIME_IMAGE} is missing: the operator builds it with scripts/runtime_image.sh."
 )
-NO_DRIVER = "device driver"  # in what an engine says that cannot give a GPU
+NO_DRIVER_TEXT = "device driver"  # in what an engine says that cannot give a GPU
 NO_GPU = (
     "The engine cannot give a GPU: the operator installs NVIDIA's container toolkit, or sets "
     "EVALUATION_GPUS to 0."
@@ -63,13 +63,13 @@ NO_CUDA = (
     f"The image {CUDA_IMAGE} is missing: the operator builds it with "
     "scripts/runtime_image.sh --cuda."
 )
-KILLED = "The container was ended from outside, or the engine was."
+KILLED_SENTENCE = "The container was ended from outside, or the engine was."
 CHILD_OOM = (
     "A process that the model had started was ended because it needed more memory than there was."
 )
 
 
-class Ours(NamedTuple):
+class OwnContainer(NamedTuple):
     """A container that was created for a run."""
 
     name: str
@@ -77,7 +77,7 @@ class Ours(NamedTuple):
     is_running: bool
 
 
-def list_ours(prefix: str = "") -> list[Ours]:
+def list_ours(prefix: str = "") -> list[OwnContainer]:
     """Return the containers on this engine whose key has this prefix. Raises one of EngineError.
 
     Name and label must match, because an image can set any label but cannot name its container.
@@ -89,7 +89,7 @@ def list_ours(prefix: str = "") -> list[Ours]:
         key, is_running = row["Labels"][LABEL], row["State"] == "running"
         names = [name.removeprefix("/") for name in row["Names"]]
         if PREFIX + key in names and key.startswith(prefix):
-            ours.append(Ours(PREFIX + key, key, is_running))
+            ours.append(OwnContainer(PREFIX + key, key, is_running))
     return ours
 
 
@@ -110,7 +110,7 @@ class DockerRunner:
 
     def __init__(self, key: str, more: Callable[[], bytes] | None = None) -> None:
         self.key, self._more = key, more
-        self._engine = engine()
+        self._engine = find_engine()
         self.name = "docker"
         if self._engine and self._engine.has_runsc:
             self.name = "docker-runsc"
@@ -119,8 +119,8 @@ class DockerRunner:
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
         """Run a model as `Runner.run` does. Leaves no container, unless the engine fails."""
-        if model.gpu and not self.name.endswith(ON_GPU):  # nobody compares it with processors
-            self.name += ON_GPU
+        if model.gpu and not self.name.endswith(GPU_SUFFIX):  # nobody compares it with processors
+            self.name += GPU_SUFFIX
         monitor = _Monitor(limits, take, beat, trusted=model.image is None)
         monitor.more = self._more
 
@@ -162,9 +162,9 @@ class DockerRunner:
 
             folder, lora = open_folder(model.folder), open_folder(model.lora)
             readable_model = replace(model, folder=folder, lora=lora)
-            return self._in(client, monitor, image, readable_model, inputs)
+            return self._run_in_image(client, monitor, image, readable_model, inputs)
 
-    def _in(
+    def _run_in_image(
         self,
         client: docker.DockerClient,
         monitor: "_Monitor",
@@ -183,7 +183,7 @@ class DockerRunner:
         except ImageRefused as why:
             return Ending(Outcome.REJECTED, sentence=str(why))
         except APIError as error:
-            if NO_DRIVER not in str(error.explanation):
+            if NO_DRIVER_TEXT not in str(error.explanation):
                 raise
             return Ending(Outcome.INFRASTRUCTURE, sentence=NO_GPU)
         finally:
@@ -202,13 +202,13 @@ class DockerRunner:
         if not self._more:
             source = INPUTS
             mounts.append(Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True))
-        entrypoint, command = _command(model, image.attrs["Config"], source, limits.threads)
+        entrypoint, command = _command_of(model, image.attrs["Config"], source, limits.threads)
         if model.adapter != "jsonl":
             # Copied to where the engine finds it, should this process run in a container itself.
-            source_file = str(SCRIPTS.get(model.adapter, shim).__file__)
+            source_file = str(ADAPTER_SCRIPTS.get(model.adapter, shim).__file__)
             script = str(shutil.copy(source_file, inputs.resolve().parent))
             mounts.append(Mount(SHIM, script, type="bind", read_only=True))
-        for target, folder in ((FOLDER, model.folder), (LORA, model.lora)):
+        for target, folder in ((FOLDER, model.folder), (LORA_FOLDER, model.lora)):
             if folder:
                 mounts.append(Mount(target, str(folder.resolve()), type="bind", read_only=True))
         volumes = image.attrs["Config"].get("Volumes") or ()
@@ -225,7 +225,7 @@ class DockerRunner:
             },
             "use_config_proxy": False,  # no address of this network for the model
             "hostname": "sandbox",
-            "user": NOBODY,
+            "user": NOBODY_USER,
             "network_mode": "none",
             "network_disabled": True,
             "read_only": True,
@@ -262,11 +262,11 @@ class _Monitor(Monitor):
     def watch(self, client: docker.DockerClient, container: Container) -> Ending:
         """Start a container and monitor it until it ends; return how it ended.
 
-        Raises ImageRefused, InvalidOutput, Exceeded and EngineError. Propagates exceptions of
+        Raises ImageRefused, InvalidOutput, LimitExceeded and EngineError. Propagates exceptions of
         `beat`.
         """
-        with _listening(client, container.id) as news:
-            with _attached(container) as output:
+        with _record_events(client, container.id) as news:
+            with _attach(container) as output:
                 with self.refusals():
                     self.patiently(container.start)
                 self.started()
@@ -278,9 +278,9 @@ class _Monitor(Monitor):
             self.patiently(container.reload)  # fails when the engine, not the model, is silent
             if exceeded:
                 raise exceeded
-            self.patiently(lambda: news.over.wait(DIED_SECONDS))
+            self.patiently(lambda: news.over.wait(DEATH_EVENT_SECONDS))
             if "die" not in news.actions or "kill" in news.actions:
-                return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED)
+                return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED_SENTENCE)
             container.reload()
             state = container.attrs["State"]
             code, oom = state["ExitCode"], state["OOMKilled"]
@@ -301,7 +301,7 @@ class _Monitor(Monitor):
             warnings = (CHILD_OOM,)
         return Ending(Outcome.OK, warnings=warnings)
 
-    def _read(self, output: socket.socket) -> Exceeded | None:
+    def _read(self, output: socket.socket) -> LimitExceeded | None:
         """Process the model's output until it ends; return the limit that it exceeded, if any."""
         output.settimeout(LOOK_SECONDS)
         frames, unsent = Frames(), b""
@@ -309,7 +309,7 @@ class _Monitor(Monitor):
             while True:
                 self.look()
                 if self.more:
-                    unsent = _sent(output, unsent or self.more())
+                    unsent = _send(output, unsent or self.more())
                 try:
                     data = output.recv(READ_BYTES)
                 except TimeoutError:
@@ -321,7 +321,7 @@ class _Monitor(Monitor):
                         self.tail.add(part)
                     else:
                         self.wrote(part)
-        except Exceeded as error:
+        except LimitExceeded as error:
             return error
 
 
@@ -347,7 +347,7 @@ def _create(client: docker.DockerClient, image: str, options: dict[str, Any]) ->
     return client.containers.create(image, **options)
 
 
-class _News:
+class _ContainerEvents:
     """The engine's events about a container, recorded until the container or the engine ends."""
 
     def __init__(self) -> None:
@@ -367,9 +367,9 @@ class _News:
 
 
 @contextmanager
-def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
+def _record_events(client: docker.DockerClient, id: str) -> Iterator[_ContainerEvents]:
     """Yield the container's events while they are recorded. A `kill` event came from outside."""
-    news = _News()
+    news = _ContainerEvents()
     # With `since`, an event that comes before the engine has opened the stream is sent, too.
     events = client.events(
         since=0, filters={"container": id, "event": ["die", "kill", "oom"]}, decode=True
@@ -382,7 +382,7 @@ def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
 
 
 @contextmanager
-def _attached(container: Container) -> Iterator[socket.socket]:
+def _attach(container: Container) -> Iterator[socket.socket]:
     """Yield a socket with the standard streams of a container that has not started yet.
 
     Close it before any other request, because the engine waits for slow readers.
@@ -396,7 +396,7 @@ def _attached(container: Container) -> Iterator[socket.socket]:
         stream.close()
 
 
-def _sent(stream: socket.socket, data: bytes) -> bytes:
+def _send(stream: socket.socket, data: bytes) -> bytes:
     """Send as many bytes as the receiver accepts now, and return the rest."""
     with suppress(TimeoutError):  # it reads slowly: the rest goes with the next look
         while data:
@@ -404,7 +404,7 @@ def _sent(stream: socket.socket, data: bytes) -> bytes:
     return data
 
 
-def _command(
+def _command_of(
     model: Runnable, image: Mapping[str, Any], inputs: str, threads: int
 ) -> tuple[list[str] | None, list[str] | None]:
     """Return entrypoint and command; None stands for the image's own."""
@@ -413,7 +413,7 @@ def _command(
     if model.folder:
         lora = ""
         if model.lora:
-            lora = LORA
+            lora = LORA_FOLDER
         return None, command_line(model, folder=FOLDER, inputs=inputs, threads=threads, lora=lora)
     if model.adapter != "jsonl":
         return shim_command(model, image, shim=SHIM, inputs=inputs)

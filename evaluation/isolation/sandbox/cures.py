@@ -6,8 +6,8 @@ is told of a whole set would be one more thing that a model can say about its ex
 
 import re
 
-LOG = "Its log may say why."
-PORTABLE = "Build it for x86-64 in general, not for the processor that you have."
+LOG_CURE = "Its log may say why."
+PORTABLE_CURE = "Build it for x86-64 in general, not for the processor that you have."
 CURES = (
     (
         r"Read-only file system|EROFS|Permission denied|PermissionError|EACCES",
@@ -44,14 +44,14 @@ CURES = (
 BY_CODE = {
     126: "The file that CMD or ENTRYPOINT names must be executable for user 65534 (chmod a+rx).",
     127: "The file that CMD or ENTRYPOINT names must be in the image, for its processor.",
-    132: PORTABLE,
+    132: PORTABLE_CURE,
 }
 """132: SIGILL."""
 
 
 def cure_of_code(code: int) -> str:
     """Return advice on what to change, or where to look, after an exit code."""
-    return BY_CODE.get(code, LOG)
+    return BY_CODE.get(code, LOG_CURE)
 
 
 def cure_of_log(log: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import LEAST_LOGPROB, Beat, Ending, Outcome, Runnable, Take
-from evaluation.isolation.sandbox.limits import CALLS, Calls, Exceeded, Limits
+from evaluation.isolation.sandbox.limits import CALLS, CallLimits, LimitExceeded, Limits
 from evaluation.isolation.sandbox.meter import Meter
 from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, Monitor
 from tasks.targets.endpoints.base import (
@@ -27,9 +27,9 @@ from tasks.targets.endpoints.base import (
     rubbish,
 )
 
-BUSY = "The endpoint asked to come later until the time was over."
-HOPELESS = 20  # answers of which none could be used: more would cost and teach nothing
-ENDED_BY = {
+BUSY_SENTENCE = "The endpoint asked to come later until the time was over."
+MAX_USELESS_ANSWERS = 20  # answers of which none could be used: more would cost and teach nothing
+OUTCOME_OF_REASON = {
     "slow": Outcome.TIMEOUT,
     "rubbish": Outcome.INVALID_OUTPUT,
     "down": Outcome.AWAY,
@@ -46,7 +46,7 @@ class EndpointRunner:
     name = "endpoint"
 
     def __init__(
-        self, endpoint: Endpoint, calls: Calls = CALLS, meter: Meter | None = None
+        self, endpoint: Endpoint, calls: CallLimits = CALLS, meter: Meter | None = None
     ) -> None:
         self._endpoint, self._calls, self._meter = endpoint, calls, meter or Meter()
 
@@ -63,28 +63,30 @@ class EndpointRunner:
                 with inputs.open("rb") as lines:
                     return calls.watch(monitor, lines)
             except EndpointError as error:
-                return _ended_by(error, has_answered=calls.answered > 0)
+                return _ending_after(error, has_answered=calls.answered > 0)
             finally:
                 calls.stop()
 
         ending = monitor.ending(watched)
         # The time went into waiting for a server that asked to come later: not the model's fault.
         if ending.outcome == Outcome.TIMEOUT and calls.must_wait:
-            ending = replace(ending, outcome=Outcome.AWAY, sentence=f"{BUSY} {ending.sentence}")
+            ending = replace(
+                ending, outcome=Outcome.AWAY, sentence=f"{BUSY_SENTENCE} {ending.sentence}"
+            )
         if meter.is_paid:
             monitor.patiently(calls.finish)
-            with suppress(Exceeded):
+            with suppress(LimitExceeded):
                 meter.settle()
         return replace(ending, usage=meter.usage(ending.usage))
 
 
-def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
+def _ending_after(error: EndpointError, *, has_answered: bool) -> Ending:
     """Return the ending of a run after an endpoint's failure.
 
     A server that answered no example in time counts as away; after other answers it is a slow
     model.
     """
-    outcome = ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
+    outcome = OUTCOME_OF_REASON.get(error.reason, Outcome.MODEL_ERROR)
     # Waiting does not help what is permanent, such as a budget of ours that is used up.
     if error.permanent:
         outcome = Outcome.MODEL_ERROR
@@ -94,7 +96,7 @@ def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _CallResult:
     """The result of one call: lines of answers, log messages, and number of unanswered examples.
 
     named: the number of answers that were extracted from a sentence.
@@ -109,8 +111,8 @@ class _Ended:
 class _OpenCalls:
     """The calls to an endpoint that have not ended yet."""
 
-    def __init__(self, endpoint: Endpoint, how: Calls, meter: Meter) -> None:
-        self._open: set[Future[_Ended]] = set()
+    def __init__(self, endpoint: Endpoint, how: CallLimits, meter: Meter) -> None:
+        self._open: set[Future[_CallResult]] = set()
         self._endpoint, self._how, self._meter = endpoint, how, meter
         self._pool = ThreadPoolExecutor(how.at_once)
         self._stopped = threading.Event()
@@ -129,29 +131,33 @@ class _OpenCalls:
             while len(self._open) < self._how.at_once and (
                 batch := list(islice(lines, self._how.examples))
             ):
-                self._open.add(self._pool.submit(self._answered, batch))
+                self._open.add(self._pool.submit(self._answer_batch, batch))
             if not self._open:
                 if unanswered_count and not self.answered:
-                    raise self._none_of(f"None of {unanswered_count} examples was answered.")
+                    raise self._no_answer_error(
+                        f"None of {unanswered_count} examples was answered."
+                    )
                 if named_count:
                     monitor.tail.add(named_note(named_count).encode())
                 return Ending(Outcome.OK)
             monitor.look()
-            for call in self._ended():
+            for call in self._ended_calls():
                 monitor.tail.add(call.notes)
                 monitor.wrote(call.answers)
                 self.answered += call.answers.count(b"\n") - call.unanswered
                 unanswered_count += call.unanswered
                 named_count += call.named
             self._meter.settle()
-            if unanswered_count >= HOPELESS and not self.answered:
-                raise self._none_of(f"None of the first {unanswered_count} examples was answered.")
+            if unanswered_count >= MAX_USELESS_ANSWERS and not self.answered:
+                raise self._no_answer_error(
+                    f"None of the first {unanswered_count} examples was answered."
+                )
 
-    def _none_of(self, sentence: str) -> EndpointError:
+    def _no_answer_error(self, sentence: str) -> EndpointError:
         """Return the error for a model that answered nothing, with the server's last message."""
         return rubbish(f"{sentence} {self.last_note}")
 
-    def _ended(self) -> Iterator[_Ended]:
+    def _ended_calls(self) -> Iterator[_CallResult]:
         """Wait LOOK_SECONDS and yield the results of calls that ended. Raises EndpointError."""
         done, self._open = wait(self._open, LOOK_SECONDS, FIRST_COMPLETED)
         for call in done:
@@ -166,11 +172,11 @@ class _OpenCalls:
         """Wait for calls that have started, because they are paid for."""
         wait([call for call in self._open if not call.cancelled()], self._how.seconds)
 
-    def _answered(self, lines: Sequence[bytes]) -> _Ended:
+    def _answer_batch(self, lines: Sequence[bytes]) -> _CallResult:
         """Return the result of asking about a batch of lines. Runs in a thread of the pool."""
         examples = [json.loads(line) for line in lines]
         notes: list[str] = []
-        predictions = self._predictions([example["inputs"] for example in examples], notes)
+        predictions = self._predict([example["inputs"] for example in examples], notes)
         lines_of_answers, unanswered_count, named_count = [], 0, 0
         for example, answer in zip(examples, predictions, strict=True):
             if isinstance(answer, Prediction):
@@ -178,9 +184,11 @@ class _OpenCalls:
             else:
                 unanswered_count += 1
             lines_of_answers.append(answer_line(example["id"], answer))
-        return _Ended(b"".join(lines_of_answers), _text(notes), unanswered_count, named_count)
+        return _CallResult(
+            b"".join(lines_of_answers), _join_lines(notes), unanswered_count, named_count
+        )
 
-    def _predictions(
+    def _predict(
         self, inputs: Sequence[Mapping[str, Any]], notes: list[str]
     ) -> list[Prediction | Reason]:
         """Return for each example a prediction, or the reason why it has none.
@@ -205,7 +213,7 @@ class _OpenCalls:
                     # Which of them the model cannot answer shows only when each is asked alone.
                     answers: list[Prediction | Reason] = []
                     for example in inputs:
-                        answers += self._predictions([example], notes)
+                        answers += self._predict([example], notes)
                     return answers
                 tries = min(tries + 1, self._how.doublings)
                 # "Come later" costs no attempt, or a busy hour would end a long run.
@@ -259,5 +267,5 @@ def answer_line(id: str, answer: Prediction | Reason) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
-def _text(lines: Sequence[str]) -> bytes:
+def _join_lines(lines: Sequence[str]) -> bytes:
     return "".join(line + "\n" for line in lines).encode()

@@ -28,7 +28,7 @@ def connect() -> docker.DockerClient:
     return docker.from_env(timeout=CALL_SECONDS)
 
 
-def engine() -> Engine | None:
+def find_engine() -> Engine | None:
     """Return what the engine reports about itself; None if no engine answers."""
     try:
         with closing(connect()) as client:

@@ -22,7 +22,7 @@ from evaluation.isolation.sandbox.engine import connect
 from evaluation.isolation.sandbox.limits import IMAGE_BYTES, SPARE_BYTES
 from tasks.targets.endpoints.addresses import is_permitted
 
-NAMES = re.compile(r"^(io\.containerd\.image\.name|org\.opencontainers\.image\.ref\.name)$")
+NAME_KEYS = re.compile(r"^(io\.containerd\.image\.name|org\.opencontainers\.image\.ref\.name)$")
 PINNED = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 
 
@@ -37,13 +37,13 @@ class RegistryAway(ServerAway):
     """
 
 
-FAILS = re.compile(
+REGISTRY_FAILURE = re.compile(
     r"no such host|time.?out|timed out|connection (refused|reset)|\bEOF\b|misbehaving|unreachable"
     r"|toomanyrequests|too many requests|rate limit|deadline exceeded|temporary|\b50\d\b",
     re.IGNORECASE,
 )
 """Words of an engine about a registry that fails; they come before a no."""
-NO = re.compile(
+REGISTRY_REFUSAL = re.compile(
     r"not found|unknown|denied|unauthorized|authorization failed|forbidden|no basic auth"
     r"|no matching manifest|not supported|unsupported|invalid reference|does not match",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ def pull_failure(name: str, message: str) -> Exception:
     """
     words = " ".join(message.split())[:300]
     about = message.replace(name, "")  # an image may be called "denied"
-    if NO.search(about) and not FAILS.search(about):
+    if REGISTRY_REFUSAL.search(about) and not REGISTRY_FAILURE.search(about):
         return ImageRefused(
             f"The image cannot be pulled: {words}. Check its name and digest. Everybody must be "
             "able to read it: the site sends no password to a registry."
@@ -85,7 +85,7 @@ class ImageFacts(NamedTuple):
 def inspect_image(reference: str) -> ImageFacts:
     """Return the facts of an image on this engine. Raises ImageRefused and EngineError."""
     with closing(connect()) as client:
-        image = _image(client, reference)
+        image = _find_image(client, reference)
         arch = client.version()["Arch"]
     attrs = image.attrs
     config = attrs.get("Config") or {}
@@ -158,7 +158,7 @@ def load_image(archive: Path) -> str:
     """
     with closing(connect()) as client:
         try:
-            images = client.images.load(_without_names(archive))
+            images = client.images.load(_strip_names(archive))
         except (tarfile.TarError, EOFError, ValueError, KeyError) as error:
             raise ImageRefused(
                 f"The file is no archive of `docker save`: {damage_of(error)}."
@@ -179,7 +179,7 @@ def save_image(id: str) -> Iterator[bytes]:
         yield from client.api.get_image(id)
 
 
-def _without_names(archive: Path) -> Iterator[bytes]:
+def _strip_names(archive: Path) -> Iterator[bytes]:
     """Yield the bytes of an archive of images, with the images' names removed."""
     with tarfile.open(archive, "r|*") as members:
         for member in members:
@@ -189,7 +189,7 @@ def _without_names(archive: Path) -> Iterator[bytes]:
             if member.isreg():
                 content = members.extractfile(member)
             if content and member.name in ("manifest.json", "index.json"):
-                data = json.dumps(_nameless(json.loads(content.read(MIB)))).encode()
+                data = json.dumps(_strip_manifest_names(json.loads(content.read(MIB)))).encode()
                 member.size = len(data)
                 content = None
             else:
@@ -204,18 +204,18 @@ def _without_names(archive: Path) -> Iterator[bytes]:
     yield bytes(2 * tarfile.BLOCKSIZE)  # the end of a tar archive
 
 
-def _nameless(value: Any) -> Any:
+def _strip_manifest_names(value: Any) -> Any:
     """Return a manifest without the names that loading the image would assign."""
     if isinstance(value, list):
-        return list(map(_nameless, value))
+        return list(map(_strip_manifest_names, value))
     if not isinstance(value, dict):
         return value
     nameless: dict[str, Any] = {}
     for key, inner in value.items():
         if key == "RepoTags":  # docker needs the key
             nameless[key] = []
-        elif not NAMES.match(key):
-            nameless[key] = _nameless(inner)
+        elif not NAME_KEYS.match(key):
+            nameless[key] = _strip_manifest_names(inner)
     return nameless
 
 
@@ -249,7 +249,7 @@ def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = l
                     _check_room(sum(sizes.values()), root)
         except APIError as error:
             raise pull_failure(pinned["name"], str(error.explanation)) from None
-        return str(_image(client, reference).id)
+        return str(_find_image(client, reference).id)
 
 
 def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
@@ -273,7 +273,7 @@ def _check_room(size: int, root: str) -> None:
         raise DockerException(f"{root} is nearly full")
 
 
-def _image(client: docker.DockerClient, reference: str) -> Image:
+def _find_image(client: docker.DockerClient, reference: str) -> Image:
     try:
         return client.images.get(reference)
     except ImageNotFound:

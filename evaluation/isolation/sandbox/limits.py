@@ -12,7 +12,7 @@ from typing import Any
 
 from evaluation.contract import GIB, MIB, Ending, Outcome
 
-SCRATCH = "rw,noexec,nosuid,nodev,size={},nr_inodes={},mode=1777"
+SCRATCH_MOUNT = "rw,noexec,nosuid,nodev,size={},nr_inodes={},mode=1777"
 GVISOR_PROCESSES = 1024  # its own threads count too
 PROCESS_FILES = 1024  # open at once, of a process without a container
 PROCESS_SLACK_BYTES = 4 * GIB  # of address space that libraries and threads reserve and never use
@@ -22,7 +22,7 @@ IMAGE_BYTES = 16 * GIB  # of an image, unpacked
 SPARE_BYTES = 5 * GIB  # of the engine's disk, that no image may take
 
 
-class Exceeded(Exception):
+class LimitExceeded(Exception):
     """Raised when a run exceeds a limit, with the ending that follows."""
 
     def __init__(self, ending: Ending) -> None:
@@ -79,7 +79,7 @@ class Limits:
             processes = max(self.processes, GVISOR_PROCESSES)
         # An empty file system over each volume, which would otherwise be a folder of the host.
         mounts = dict.fromkeys(volumes, "ro,size=4k,mode=555")
-        mounts[scratch] = SCRATCH.format(self.scratch_bytes, self.scratch_files)
+        mounts[scratch] = SCRATCH_MOUNT.format(self.scratch_bytes, self.scratch_files)
         return {
             "tmpfs": mounts,
             "shm_size": self.shared_bytes,
@@ -104,27 +104,27 @@ class Limits:
         }
 
     def check_output(self, size: int, lines: int) -> None:
-        """Raise Exceeded if the standard output has more bytes than allowed."""
+        """Raise LimitExceeded if the standard output has more bytes than allowed."""
         if size > self.output_bytes:
-            raise Exceeded(
+            raise LimitExceeded(
                 Ending(
                     Outcome.OUTPUT_TOO_LARGE,
                     sentence="The model wrote more to standard output than its answers may take. "
                     "Write a line for each example there, and all else to standard error.",
-                    limit=_size(self.output_bytes),
+                    limit=_format_size(self.output_bytes),
                     measured=f"more, after {lines} lines",
                 )
             )
 
     def check_use(self, *, seconds: float, memory_bytes: int, answers: int) -> None:
-        """Raise Exceeded if the model has used too much time or memory.
+        """Raise LimitExceeded if the model has used too much time or memory.
 
         memory_bytes: 0 if the kernel enforces the memory limit.
         """
         if memory_bytes > self.memory_bytes:
-            raise Exceeded(self.oom(answers))
+            raise LimitExceeded(self.oom(answers))
         if seconds >= self.seconds:
-            raise Exceeded(
+            raise LimitExceeded(
                 Ending(
                     Outcome.TIMEOUT,
                     sentence="The model had not finished when its time was over. Answer in "
@@ -140,12 +140,12 @@ class Limits:
             Outcome.OOM,
             sentence="The model needed more memory than it may use. Load it once, in 16 "
             "bits, and answer in smaller batches; or submit a smaller one.",
-            limit=_size(self.memory_bytes),
+            limit=_format_size(self.memory_bytes),
             measured=f"more, after {answers} answers",
         )
 
 
-def _size(size: int) -> str:
+def _format_size(size: int) -> str:
     """Return a number of bytes as text: `_size(2**30)` is "1 GiB"."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
         if size >= unit:
@@ -154,7 +154,7 @@ def _size(size: int) -> str:
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallLimits:
     """The size, number, duration and retries of calls to an endpoint."""
 
     examples: int = 16  # in one call
@@ -165,5 +165,5 @@ class Calls:
     doublings: int = 6  # of the wait, which begins with two seconds
 
 
-CALLS = Calls()
-CHAT_CALLS = Calls(examples=1, at_once=8)
+CALLS = CallLimits()
+CHAT_CALLS = CallLimits(examples=1, at_once=8)

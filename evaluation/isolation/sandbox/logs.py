@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable
 
-MARK = "[a line that repeats a text of the examples was taken out]"
-HIDDEN = "[secret]"
-SHORTEST = 12  # characters; shorter values are words that anything may hold
-BLOCK = 24  # characters in a row that are no coincidence
+REMOVED_LINE_TEXT = "[a line that repeats a text of the examples was taken out]"
+REDACTION = "[secret]"
+MIN_MATCH_CHARS = 12  # characters; shorter values are words that anything may hold
+BLOCK_CHARS = 24  # characters in a row that are no coincidence
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
 )
@@ -32,23 +32,23 @@ class Tail:
 
         If bytes were dropped, the first line counts them.
         """
-        text = visible(bytes(self._bytes[-self.limit :]).decode(errors="replace"))
+        text = show_control_characters(bytes(self._bytes[-self.limit :]).decode(errors="replace"))
         left_out = self.size - min(self.size, self.limit)
         if not left_out:
             return text
         return f"[{left_out} bytes before this were not kept]\n{text}"
 
 
-def visible(text: str) -> str:
+def show_control_characters(text: str) -> str:
     r"""Replace control characters with visible ones, which do not affect terminals and pages.
 
-    >>> visible("\x1b[31mred\r\n")
+    >>> show_control_characters("\x1b[31mred\r\n")
     '␛[31mred\n'
     """
-    return _CONTROL.sub(_picture, re.sub("\r+\n?", "\n", text))
+    return _CONTROL.sub(_show_character, re.sub("\r+\n?", "\n", text))
 
 
-def _picture(match: re.Match[str]) -> str:
+def _show_character(match: re.Match[str]) -> str:
     """Return the visible replacement of a control character."""
     code = ord(match[0])
     if code < 0x20:
@@ -58,35 +58,37 @@ def _picture(match: re.Match[str]) -> str:
     return f"\\u{code:04x}"
 
 
-def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> str:
+def redact_log(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> str:
     """Return the log for a submitter, without secrets and without lines that repeat examples.
 
     texts: the values of the examples' fields, consumed one at a time. A line is removed if it
-    contains a whole value of at least SHORTEST characters or an aligned BLOCK of a longer one. So
-    it is also removed if it quotes any 47 characters of a value in a row. Text encoded by the model
-    is not detected.
+    contains a whole value of at least MIN_MATCH_CHARS characters, or an aligned block of
+    BLOCK_CHARS characters of a longer one. So it is also removed if it quotes any 47 characters of
+    a value in a row. Text encoded by the model is not detected.
     """
     for secret in secrets:
-        log = log.replace(secret, HIDDEN)
-    fragments = _repeated(log, texts)
+        log = log.replace(secret, REDACTION)
+    fragments = _find_repeated(log, texts)
     lines = []
     for line in log.split("\n"):
         if any(fragment in line for fragment in fragments):
-            line = MARK
+            line = REMOVED_LINE_TEXT
         lines.append(line)
     return "\n".join(lines)
 
 
-def _repeated(log: str, texts: Iterable[str]) -> set[str]:
+def _find_repeated(log: str, texts: Iterable[str]) -> set[str]:
     """Return the fragments of the texts that occur in the log."""
     # Most texts share no start with the log: a look into this set spares the search.
-    starts = {log[place : place + SHORTEST] for place in range(len(log) - SHORTEST + 1)}
+    starts = {
+        log[place : place + MIN_MATCH_CHARS] for place in range(len(log) - MIN_MATCH_CHARS + 1)
+    }
     fragments = set()
     for text in texts:
-        for line in visible(text).split("\n"):
-            size = min(len(line), BLOCK)
-            for place in range(0, len(line) - size + 1, BLOCK):
+        for line in show_control_characters(text).split("\n"):
+            size = min(len(line), BLOCK_CHARS)
+            for place in range(0, len(line) - size + 1, BLOCK_CHARS):
                 fragment = line[place : place + size]
-                if fragment[:SHORTEST] in starts and fragment in log:
+                if fragment[:MIN_MATCH_CHARS] in starts and fragment in log:
                     fragments.add(fragment)
     return fragments

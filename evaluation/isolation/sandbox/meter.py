@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from evaluation.contract import Ending, Outcome, Usage
-from evaluation.isolation.sandbox.limits import Exceeded
-from evaluation.isolation.sandbox.usage import Latency, latency
+from evaluation.isolation.sandbox.limits import LimitExceeded
+from evaluation.isolation.sandbox.usage import Latency, latency_of
 from tasks.targets.endpoints.base import Usage as Tokens
 from tasks.targets.endpoints.base import misconfigured
 
@@ -58,12 +58,15 @@ class Meter:
                 self._tokens = [before[0] + tokens.tokens_in, before[1] + tokens.tokens_out]
 
     def settle(self) -> None:
-        """Pay for the tokens counted since the last call. Raises Exceeded if the cap is reached."""
+        """Pay for the tokens counted since the last call.
+
+        Raises LimitExceeded if the cap is reached.
+        """
         with self._lock:  # not while it pays: that is a query, and threads note their answers
             due = self.cost() - self._paid
             self._paid += due
         if self.is_paid and not self._pay(due):
-            raise Exceeded(
+            raise LimitExceeded(
                 Ending(
                     Outcome.OVER_BUDGET,
                     sentence="The cap on what its evaluations may cost is reached.",
@@ -81,7 +84,7 @@ class Meter:
         """Return the usage with tokens, cost and latency added."""
         call_latency = Latency(usage.latency_seconds, usage.latency_p95_seconds)
         if self._seconds:
-            call_latency = latency(self._seconds)
+            call_latency = latency_of(self._seconds)
         tokens_in, tokens_out = self._tokens or (None, None)
         cost = None
         if self._tokens and self.is_paid:

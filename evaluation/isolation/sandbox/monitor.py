@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from evaluation.contract import Beat, Ending, InvalidOutput, Outcome, Runnable, Take
-from evaluation.heartbeat import BEAT_SECONDS, during
+from evaluation.heartbeat import BEAT_SECONDS, call_with_beat
 from evaluation.isolation.sandbox.cures import cure_of_code
 from evaluation.isolation.sandbox.harness import singles
-from evaluation.isolation.sandbox.limits import Exceeded, Limits
+from evaluation.isolation.sandbox.limits import LimitExceeded, Limits
 from evaluation.isolation.sandbox.logs import Tail
 from evaluation.isolation.sandbox.output import Lines
 from evaluation.isolation.sandbox.usage import Pace, Sample
 
 LOOK_SECONDS = 0.2  # between two looks at clock, memory and output
 READ_BYTES = 65536
-SINGLES = f'{{"{singles.KEY}"'.encode()
+SINGLE_SECONDS_START = f'{{"{singles.KEY}"'.encode()
 T = TypeVar("T")
 
 
@@ -64,7 +64,7 @@ class Monitor:
         """Call `run` and return how the run ended, with log and usage."""
         try:
             end = run()
-        except Exceeded as over:
+        except LimitExceeded as over:
             end = over.ending
         except InvalidOutput as problem:
             end = Ending(Outcome.INVALID_OUTPUT, sentence=str(problem))
@@ -85,7 +85,7 @@ class Monitor:
         self._ended_at = time.monotonic()
 
     def wrote(self, data: bytes) -> None:
-        """Process bytes from standard output. Raises InvalidOutput and Exceeded."""
+        """Process bytes from standard output. Raises InvalidOutput and LimitExceeded."""
         # Before the data is kept: a model may write without end.
         self.limits.check_output(self._lines.size + len(data), self._lines.count)
         self._answers(self._lines.feed(data))
@@ -97,7 +97,7 @@ class Monitor:
     def look(self) -> None:
         """Take a sample and call `beat`, each if due, and check the limits.
 
-        Raises Exceeded. Propagates exceptions of `beat`.
+        Raises LimitExceeded. Propagates exceptions of `beat`.
         """
         now = time.monotonic()  # a clock that nobody can set back while a model runs
         if now >= self._look_at:
@@ -114,7 +114,7 @@ class Monitor:
 
     def patiently(self, call: Callable[[], T]) -> T:
         """Return the result of a call that may take long, renewing the lease during the call."""
-        return during(call, self._beat)
+        return call_with_beat(call, self._beat)
 
     def oom(self) -> Ending:
         """Return the ending of a model that the kernel killed for lack of memory."""
@@ -128,13 +128,13 @@ class Monitor:
         last = self.tail.text().strip().rpartition("\n")[2]
         if self.trusted and code == 1 and last:
             return Ending(Outcome.MODEL_ERROR, sentence=last[:500])
-        return Ending(Outcome.MODEL_ERROR, sentence=f"{_meaning(code)} {cure_of_code(code)}")
+        return Ending(Outcome.MODEL_ERROR, sentence=f"{_describe_exit(code)} {cure_of_code(code)}")
 
     def _answers(self, lines: Iterator[bytes]) -> None:
         """Pass complete lines on, except the harness's line with the times of single examples."""
         count = 0
         for line in lines:
-            if self.trusted and line.startswith(SINGLES):
+            if self.trusted and line.startswith(SINGLE_SECONDS_START):
                 self.pace.alone = json.loads(line)[singles.KEY]
                 continue
             self._take(line)
@@ -155,7 +155,7 @@ class Monitor:
             raise
 
 
-def _meaning(code: int) -> str:
+def _describe_exit(code: int) -> str:
     """Return a sentence that explains an exit code."""
     if code in (126, 127):  # as shells and Docker report it
         return f"The model's command cannot be started (exit code {code})."

@@ -27,17 +27,17 @@ def make_readable(
         patiently(lambda: shutil.copytree(folder, copy, copy_function=shutil.copyfile))
         copy.chmod(FOLDER)
         for path in copy.rglob("*"):
-            path.chmod(_mode(path))
+            path.chmod(_readable_mode(path))
         yield copy
 
 
 def _is_open(path: Path) -> bool:
     """Return whether a path is not a link and everybody may read the file or enter the folder."""
-    needed = _mode(path) & 0o005  # the bits for others
+    needed = _readable_mode(path) & 0o005  # the bits for others
     return not path.is_symlink() and path.stat().st_mode & needed == needed
 
 
-def _mode(path: Path) -> int:
+def _readable_mode(path: Path) -> int:
     if path.is_dir():
         return FOLDER
     return FILE

@@ -23,8 +23,10 @@ from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monit
 from evaluation.isolation.sandbox.usage import Sample
 
 ROOT = Path(__file__).resolve().parents[3]
-TICKS = os.sysconf("SC_CLK_TCK")
-KILLED = "The process was ended from outside, perhaps because this machine ran out of memory."
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+KILLED_SENTENCE = (
+    "The process was ended from outside, perhaps because this machine ran out of memory."
+)
 
 
 class ProcessRunner:
@@ -49,14 +51,17 @@ class ProcessRunner:
             threads=limits.threads,
             lora=lora,
         )
-        with tempfile.TemporaryDirectory() as home, _started(arguments, home, limits) as process:
+        with (
+            tempfile.TemporaryDirectory() as home,
+            _start_harness(arguments, home, limits) as process,
+        ):
             monitor.started()
-            monitor.sample = lambda: sample(process.pid)
+            monitor.sample = lambda: sample_process(process.pid)
             return monitor.ending(lambda: _watch(monitor, process))
 
 
 @contextmanager
-def _started(
+def _start_harness(
     arguments: list[str], home: str, limits: Limits
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Yield the harness's process, which runs under the limits.
@@ -107,7 +112,7 @@ def _watch(monitor: Monitor, process: "subprocess.Popen[bytes]") -> Ending:
         monitor.closed()
         return Ending(Outcome.OK)
     if code == -signal.SIGKILL:
-        return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED)
+        return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED_SENTENCE)
     if code < 0:  # ended by a signal: as a shell and containers report it
         code = 128 - code
     return monitor.failed(code)
@@ -131,7 +136,7 @@ def _read(monitor: Monitor, process: "subprocess.Popen[bytes]") -> None:
                     monitor.wrote(data)
 
 
-def sample(pid: int) -> Sample | None:
+def sample_process(pid: int) -> Sample | None:
     """Return the resources used by a process; None if it has ended.
 
     Shared pages, such as those of libraries, count proportionally (Pss). The harness starts no
@@ -144,4 +149,4 @@ def sample(pid: int) -> Sample | None:
     except OSError:
         return None
     kilobytes = sum(int(line.split()[1]) for line in sizes if line.startswith("Pss:"))
-    return Sample((int(fields[11]) + int(fields[12])) / TICKS, kilobytes * 1024)
+    return Sample((int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND, kilobytes * 1024)

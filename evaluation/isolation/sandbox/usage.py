@@ -15,7 +15,7 @@ BATCH_SECONDS = 0.05  # answers this soon after the first came in the same batch
 LEAST_SAMPLES = 5  # fewer, of a run shorter than a second, may all miss the peak of memory
 STARTING_SECONDS = 30.0  # of processor time: importing a framework and reading weights
 AHEAD_SHARE = 0.25
-AHEAD = (
+AHEAD_WARNING = (
     "The model used {before:.0f} of its {cpu:.0f} processor seconds before its first answer, so it "
     "may have worked ahead: examples per second count the whole time."
 )
@@ -28,7 +28,7 @@ class Latency(NamedTuple):
     p95: float | None
 
 
-def latency(seconds: Iterable[float]) -> Latency:
+def latency_of(seconds: Iterable[float]) -> Latency:
     """Return the median and the 95th percentile: the smallest values that cover 50 % and 95 %."""
     ordered = sorted(seconds)
     if not ordered:
@@ -161,14 +161,14 @@ class Pace:
             cpu = self.now.cpu_seconds
         if not trusted and cpu and before > max(STARTING_SECONDS, AHEAD_SHARE * cpu):
             rate = self.answers / (self.last - self.start)
-            warning = AHEAD.format(before=before, cpu=cpu)
+            warning = AHEAD_WARNING.format(before=before, cpu=cpu)
         start_seconds = answer_seconds = peak_bytes = mean_bytes = None
         if self.first is not None:
             start_seconds, answer_seconds = self.first - self.start, self.last - self.first
         if self.samples >= LEAST_SAMPLES:
             sampled_seconds = (self._sampled or 0.0) - self._since
             peak_bytes, mean_bytes = self.peak_bytes, round(self._byte_seconds / sampled_seconds)
-        alone = latency(self.alone)
+        alone = latency_of(self.alone)
         usage = Usage(
             seconds=end - self.start,
             start_seconds=start_seconds,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from evaluation.contract import Beat, Ending, InvalidOutput, Runnable, Take
-from evaluation.isolation.sandbox.endpoint import HOPELESS, answer_line, named_note
+from evaluation.isolation.sandbox.endpoint import MAX_USELESS_ANSWERS, answer_line, named_note
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.meter import Meter
 from evaluation.isolation.sandbox.monitor import Runner
@@ -72,7 +72,7 @@ class _Reading:
     def take(self, line: bytes) -> None:
         """Parse the answer in a text and pass it on.
 
-        Raises InvalidOutput if none of the first HOPELESS texts contains an answer.
+        Raises InvalidOutput if none of the first MAX_USELESS_ANSWERS texts contains an answer.
         """
         written = json.loads(line)
         # Read again from the file of examples: a million of them would fill the memory.
@@ -80,34 +80,34 @@ class _Reading:
         item = json.loads(self._lines.readline())["inputs"]
         answer: Prediction | Reason
         try:
-            answer = self._reads.read(item, _as_reply(written))
+            answer = self._reads.read(item, _make_reply(written))
             self.meter.note(answer.usage)
             self.named += answer.is_named
             self._usable += 1
         except EndpointError as error:
             answer = error.reason
             self.meter.note(error.usage)
-            if len(self.notes) < HOPELESS:
+            if len(self.notes) < MAX_USELESS_ANSWERS:
                 self.notes.append(str(error))
-        if len(self.notes) == HOPELESS and not self._usable:
+        if len(self.notes) == MAX_USELESS_ANSWERS and not self._usable:
             raise InvalidOutput(
-                f"None of the first {HOPELESS} texts holds an answer. {self.notes[-1]}"
+                f"None of the first {MAX_USELESS_ANSWERS} texts holds an answer. {self.notes[-1]}"
             )
         self._pass_on(answer_line(written["id"], answer).rstrip())
 
 
-def answer_in(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
+def parse_answer_line(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
     """Return the answer line for a written text. Its output is null if the text has no answer."""
     written = json.loads(line)
     answer: Prediction | Reason
     try:
-        answer = reads.read(item, _as_reply(written))
+        answer = reads.read(item, _make_reply(written))
     except EndpointError as error:
         answer = error.reason
     return answer_line(written["id"], answer).rstrip()
 
 
-def _as_reply(written: Mapping[str, Any]) -> dict[str, Any]:
+def _make_reply(written: Mapping[str, Any]) -> dict[str, Any]:
     """Return a text in the format of a chat server's reply."""
     tokens_in, tokens_out = written["tokens"]
     message = {"role": "assistant", "content": written["text"]}

@@ -8,20 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.isolation.uploads.model_folders import (
-    FROM_MACOS,
+    MACOS_NAMES,
     check_files,
     check_writer,
     read_object,
 )
-from evaluation.isolation.uploads.safetensors_headers import BadTensors, shapes
+from evaluation.isolation.uploads.safetensors_headers import BadTensors, read_shapes
 from serving.errors import MisconfiguredError
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 DOWN, UP = ".lora_A.weight", ".lora_B.weight"
 MOST_RANK = 1024
-WANTED = {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
-INITS = (True, False, None, "gaussian", "orthogonal")  # others change the base's weights as well
-HARMLESS = set(WANTED) | {
+REQUIRED_VALUES = {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
+ALLOWED_INITS = (
+    True,
+    False,
+    None,
+    "gaussian",
+    "orthogonal",
+)  # others change the base's weights as well
+SUPPORTED_KEYS = set(REQUIRED_VALUES) | {
     "r",
     "lora_alpha",
     "use_rslora",
@@ -46,7 +52,7 @@ HARMLESS = set(WANTED) | {
 
 def is_adapter(folder: Path) -> bool:
     """Return whether a folder, or its only subfolder, contains an adapter."""
-    return (_root(folder) / CONFIG).is_file()
+    return (_find_root(folder) / CONFIG).is_file()
 
 
 def check_whole(folder: Path) -> Path:
@@ -64,23 +70,25 @@ def check_adapter(folder: Path) -> Path:
 
     Raises MisconfiguredError.
     """
-    root = _root(folder)
+    root = _find_root(folder)
     check_files(root)
     about = read_object(root / CONFIG)
     _check_config(about)
     if not (root / WEIGHTS).is_file():
         raise MisconfiguredError(f"{WEIGHTS} is missing. Save it: model.save_pretrained(folder)")
     try:
-        shape_of_each = shapes(root / WEIGHTS)  # at least one: a file without tensors is refused
+        shape_of_each = read_shapes(
+            root / WEIGHTS
+        )  # at least one: a file without tensors is refused
     except BadTensors as error:
         raise MisconfiguredError(f"{WEIGHTS}: no safetensors file: {error}.") from None
     _check_pairs(shape_of_each, about["r"])
     return root
 
 
-def _root(folder: Path) -> Path:
+def _find_root(folder: Path) -> Path:
     """Return the folder, or its only subfolder, because people pack either."""
-    inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
+    inside = [path for path in folder.iterdir() if path.name not in MACOS_NAMES]
     if len(inside) == 1 and inside[0].is_dir():
         return inside[0]
     return folder
@@ -91,15 +99,15 @@ def _check_config(about: Mapping[str, Any]) -> None:
 
     Raises MisconfiguredError.
     """
-    for key, required in WANTED.items():
+    for key, required in REQUIRED_VALUES.items():
         if about.get(key) != required:
             raise MisconfiguredError(
                 f"{CONFIG}: `{key}` is {about.get(key)!r:.80}, not {required}."
             )
-    unsupported_keys = [key for key, value in about.items() if value and key not in HARMLESS]
+    unsupported_keys = [key for key, value in about.items() if value and key not in SUPPORTED_KEYS]
     if about.get("bias", "none") != "none":
         unsupported_keys.append("bias")
-    if about.get("init_lora_weights") not in INITS:
+    if about.get("init_lora_weights") not in ALLOWED_INITS:
         unsupported_keys.append("init_lora_weights")
     if unsupported_keys:
         raise MisconfiguredError(

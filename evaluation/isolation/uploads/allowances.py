@@ -8,7 +8,7 @@ from evaluation.models import Allowance, Team
 from tasks.models import Task
 
 
-def most_a_day(task: Task, whose: User | Team) -> int:
+def max_models_a_day(task: Task, whose: User | Team) -> int:
     """Return the maximum number of accepted models from a person or team to a task in 24 hours.
 
     One query.

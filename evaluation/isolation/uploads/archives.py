@@ -24,17 +24,17 @@ from core.files.damage import damage_of
 from core.text.words import gettext_noop
 from evaluation.contract import GIB, MIB
 
-BLOCK = MIB
+BLOCK_BYTES = MIB
 LARGEST_HEADER = 64 * 1024  # bytes that tarfile reads at once
 LARGEST_DIRECTORY = 4 * MIB  # the table of a zip archive
 XZ_MEMORY = 128 * MIB
-SMALL = MIB  # below it no ratio is looked at
+MIN_RATIO_BYTES = MIB  # below it no ratio is looked at
 LONGEST_NAME, LONGEST_PART = 1000, 255  # bytes
-WINDOWS = re.compile(
+WINDOWS_NAME = re.compile(
     r'[<>:"|?*]|[. ]$|^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\.|$)',
     re.IGNORECASE,
 )
-KINDS = {
+REFUSED_TYPES = {
     tarfile.SYMTYPE: "a link",
     tarfile.LNKTYPE: "a hard link",
     tarfile.CHRTYPE: "a device",
@@ -51,8 +51,8 @@ MAGIC = {
     b"7z\xbc\xaf": "7z",
     b"Rar!": "rar",
 }
-READ = ("plain", "gzip", "xz")
-DAMAGE = (
+READABLE_FORMATS = ("plain", "gzip", "xz")
+DAMAGE_ERRORS = (
     tarfile.TarError,
     zipfile.BadZipFile,
     gzip.BadGzipFile,
@@ -100,7 +100,7 @@ def check_archive(path: Path, limits: ArchiveLimits = ArchiveLimits()) -> list[M
 
     Raises ArchiveRefused.
     """
-    return [member for member, _ in _checked(path, limits)]
+    return [member for member, _ in _check_members(path, limits)]
 
 
 def unpack_archive(path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits()) -> None:
@@ -109,7 +109,7 @@ def unpack_archive(path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits
     Raises ArchiveRefused before anything is written, unless only the contents show the damage.
     """
     check_archive(path, limits)  # wholly, before the first byte is written
-    for member, blocks in _checked(path, limits):
+    for member, blocks in _check_members(path, limits):
         target = into / member.name
         if member.is_folder:
             target.mkdir(parents=True, exist_ok=True)
@@ -129,10 +129,10 @@ def _write_member(target: Path, member: Member, blocks: Blocks) -> None:
             count += len(block)
             file.write(block)
     if count != member.size:
-        raise refused(member.name, f"has {count} bytes and not the {member.size} it claims")
+        raise make_refusal(member.name, f"has {count} bytes and not the {member.size} it claims")
 
 
-def refused(name: str, rule: str) -> ArchiveRefused:
+def make_refusal(name: str, rule: str) -> ArchiveRefused:
     """Return an exception for a member that breaks a rule. Escapes and shortens its name."""
     escaped = ascii(name)[1:-1]
     if len(escaped) > 120:
@@ -140,7 +140,7 @@ def refused(name: str, rule: str) -> ArchiveRefused:
     return ArchiveRefused(f"{escaped}: {rule}.")
 
 
-def safe_name(name: str) -> str:
+def clean_member_name(name: str) -> str:
     """Return a member's name with single slashes; `.` stands for the archive's own folder.
 
     Raises ArchiveRefused.
@@ -149,9 +149,9 @@ def safe_name(name: str) -> str:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise refused(name, "the name is not UTF-8") from None
+        raise make_refusal(name, "the name is not UTF-8") from None
     if rule := _name_rule(name, parts) or _portable_rule(parts, size):
-        raise refused(name, rule)
+        raise make_refusal(name, rule)
     return "/".join(parts) or "."
 
 
@@ -172,14 +172,14 @@ def _portable_rule(parts: list[str], size: int) -> str | None:
     """Return the portability rule that a name violates, or None."""
     if not all(part.isprintable() for part in parts):
         return "the name holds a character that cannot be printed"
-    if any(WINDOWS.search(part) for part in parts):
+    if any(WINDOWS_NAME.search(part) for part in parts):
         return "Windows cannot keep a file of that name; choose another"
     if size > LONGEST_NAME or any(len(part.encode()) > LONGEST_PART for part in parts):
         return f"the name is too long ({LONGEST_PART} bytes a part, {LONGEST_NAME} in all)"
     return None
 
 
-def _checked(path: Path, limits: ArchiveLimits) -> Iterator[tuple[Member, Blocks]]:
+def _check_members(path: Path, limits: ArchiveLimits) -> Iterator[tuple[Member, Blocks]]:
     """Yield each member with its bytes, which must be read before the next member or not at all.
 
     Raises ArchiveRefused.
@@ -189,20 +189,20 @@ def _checked(path: Path, limits: ArchiveLimits) -> Iterator[tuple[Member, Blocks
     total = number = 0
     for number, (raw_name, size, is_folder, blocks) in enumerate(_members(path, limits), 1):
         if number > limits.members:
-            raise refused(raw_name, f"there are more than {limits.members:,} members")
+            raise make_refusal(raw_name, f"there are more than {limits.members:,} members")
         total += size
         if total > limits.bytes:
-            raise refused(raw_name, f"with it there are more than {limits.bytes:,} bytes")
-        name = safe_name(raw_name)
+            raise make_refusal(raw_name, f"with it there are more than {limits.bytes:,} bytes")
+        name = clean_member_name(raw_name)
         if name == ".":  # the archive's own folder, which tar lists first
             if not is_folder:
-                raise refused(raw_name, "the name is empty")
+                raise make_refusal(raw_name, "the name is empty")
             continue
         # Two names may be one file on another system: macOS composes letters, Windows ignores case.
         key = unicodedata.normalize("NFC", name).casefold()
         above = {key[: match.start()] for match in re.finditer("/", key)}
         if key in files or (not is_folder and key in folders) or above & files:
-            raise refused(raw_name, "the same name is there twice (case does not count)")
+            raise make_refusal(raw_name, "the same name is there twice (case does not count)")
         folders |= above
         if is_folder:
             folders.add(key)
@@ -224,15 +224,15 @@ def _members(path: Path, limits: ArchiveLimits) -> Iterator[RawMember]:
         if archive_format == "zip":
             yield from _zip_members(path, limits)
             return
-        if archive_format not in READ:
+        if archive_format not in READABLE_FORMATS:
             raise ArchiveRefused(
                 f"{archive_format} is not read here. Pack it as .zip, .tar or .tar.gz."
             )
-        stream = inflated(file, path.stat().st_size, limits)
+        stream = open_decompressed(file, path.stat().st_size, limits)
         for info, blocks in tar_members(stream):
             if info.issparse() or not (info.isreg() or info.isdir()):
-                kind = KINDS.get(info.type, "a special file")
-                raise refused(info.name, f"it is {kind}; pack plain files and folders only")
+                kind = REFUSED_TYPES.get(info.type, "a special file")
+                raise make_refusal(info.name, f"it is {kind}; pack plain files and folders only")
             yield info.name, info.size, info.isdir(), blocks
 
 
@@ -266,12 +266,12 @@ def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[RawMember]:
             for info in archive.infolist():
                 unpacked += info.file_size
                 if rule := _zip_rule(info, unpacked, packed, limits):
-                    raise refused(info.orig_filename, rule)
+                    raise make_refusal(info.orig_filename, rule)
                 blocks = _zip_blocks(archive, info)
                 name = info.orig_filename
                 yield name, info.file_size, name.endswith("/"), blocks
-    except DAMAGE as error:
-        raise _damaged(error) from None
+    except DAMAGE_ERRORS as error:
+        raise _make_damage_refusal(error) from None
 
 
 def _zip_rule(
@@ -290,9 +290,11 @@ def _zip_rule(
         return "its compression is not read here; pack with ordinary zip compression"
     if not 0 <= info.header_offset < packed:
         return "it lies outside the archive; pack it again"
-    if info.file_size > SMALL and info.file_size > limits.ratio * info.compress_size:
+    if info.file_size > MIN_RATIO_BYTES and info.file_size > limits.ratio * info.compress_size:
         return f"it unfolds to more than {limits.ratio} times its size"
-    if unpacked > SMALL and unpacked > limits.ratio * packed:  # members may share their bytes
+    if (
+        unpacked > MIN_RATIO_BYTES and unpacked > limits.ratio * packed
+    ):  # members may share their bytes
         return f"with it the archive unfolds to more than {limits.ratio} times its size"
     return None
 
@@ -300,10 +302,10 @@ def _zip_rule(
 def _zip_blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Blocks:
     try:
         with archive.open(info) as source:
-            while block := source.read(BLOCK):
+            while block := source.read(BLOCK_BYTES):
                 yield block
-    except DAMAGE as error:
-        raise refused(info.filename, f"damaged: {damage_of(error)}. Pack it again") from None
+    except DAMAGE_ERRORS as error:
+        raise make_refusal(info.filename, f"damaged: {damage_of(error)}. Pack it again") from None
 
 
 # --- tar
@@ -329,7 +331,7 @@ class Stream:
     def read(self, size: int, /) -> bytes:
         """Read a header of `size` bytes, or fewer at the end."""
         if not 0 <= size <= LARGEST_HEADER:
-            raise refused(self.member, "a header after it is too large")
+            raise make_refusal(self.member, "a header after it is too large")
         self.last = self.take(size)
         return self.last
 
@@ -337,22 +339,22 @@ class Stream:
         """Read `size` bytes, or fewer at the end."""
         parts, remaining = [], size
         try:
-            while remaining and (part := self._source.read(min(remaining, BLOCK))):
+            while remaining and (part := self._source.read(min(remaining, BLOCK_BYTES))):
                 parts.append(part)
                 remaining -= len(part)
-        except DAMAGE as error:
-            raise _damaged(error) from None
+        except DAMAGE_ERRORS as error:
+            raise _make_damage_refusal(error) from None
         self._position += size - remaining
         # Counted while it unfolds: what an archive says of its own size is not to be trusted.
         if self._most and self._position > self._most:
-            raise refused(self.member, "at it the archive unfolds to far more than its size")
+            raise make_refusal(self.member, "at it the archive unfolds to far more than its size")
         return b"".join(parts)
 
     def seek(self, offset: int, /) -> None:
         """Move forward to the offset."""
         if offset < self._position:
-            raise refused(self.member, "its size leads backwards")
-        while self._position < offset and self.take(min(BLOCK, offset - self._position)):
+            raise make_refusal(self.member, "its size leads backwards")
+        while self._position < offset and self.take(min(BLOCK_BYTES, offset - self._position)):
             pass
 
 
@@ -369,7 +371,7 @@ class _Xz:
         while not data and not self._xz.eof:
             packed = b""
             if self._xz.needs_input:
-                packed = self._file.read(BLOCK)
+                packed = self._file.read(BLOCK_BYTES)
                 if not packed:
                     raise EOFError
             try:
@@ -383,7 +385,7 @@ class _Xz:
         return data
 
 
-def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) -> Stream:
+def open_decompressed(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) -> Stream:
     """Return a stream of the decompressed bytes of a file. Raises ArchiveRefused.
 
     packed: the size of the file in bytes.
@@ -394,7 +396,7 @@ def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) ->
     }
     archive_format = format_of(file)
     if archive_format in openers:
-        return Stream(openers[archive_format](file), max(SMALL, limits.ratio * packed))
+        return Stream(openers[archive_format](file), max(MIN_RATIO_BYTES, limits.ratio * packed))
     return Stream(file, None)
 
 
@@ -406,27 +408,27 @@ def tar_members(stream: Stream) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
                 tar.members = []  # type: ignore[attr-defined]  # or they would all be kept
                 stream.member = info.name
                 if info.size < 0:  # it would make room for others
-                    raise refused(info.name, "its size leads backwards")
+                    raise make_refusal(info.name, "its size leads backwards")
                 # A global header may change the name and the size of everything after it.
                 if tar.pax_headers.keys() - {"comment"}:
-                    raise refused(info.name, "a header before it is about all that follows")
+                    raise make_refusal(info.name, "a header before it is about all that follows")
                 if not info.issparse() and b"\0" in stream.last[:100].rstrip(b"\0"):
-                    raise refused(info.name, "the name holds a NUL")
+                    raise make_refusal(info.name, "the name holds a NUL")
                 yield info, _tar_blocks(stream, info.size)
-    except DAMAGE as error:
-        raise _damaged(error) from None
+    except DAMAGE_ERRORS as error:
+        raise _make_damage_refusal(error) from None
     if stream.last.strip(b"\0"):  # the end is empty, or zeros
-        raise refused(stream.member, "what comes after it is damaged; pack it again")
-    while stream.take(BLOCK):  # to the checksum of what is compressed
+        raise make_refusal(stream.member, "what comes after it is damaged; pack it again")
+    while stream.take(BLOCK_BYTES):  # to the checksum of what is compressed
         pass
 
 
 def _tar_blocks(stream: Stream, size: int) -> Blocks:
-    while size > 0 and (block := stream.take(min(BLOCK, size))):
+    while size > 0 and (block := stream.take(min(BLOCK_BYTES, size))):
         size -= len(block)
         yield block
 
 
-def _damaged(error: Exception) -> ArchiveRefused:
+def _make_damage_refusal(error: Exception) -> ArchiveRefused:
     reason = damage_of(error)
     return ArchiveRefused(f"No archive that can be read: {reason}. Pack it again as .zip or .tar.")

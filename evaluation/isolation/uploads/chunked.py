@@ -29,8 +29,8 @@ from evaluation.models import HandedAnswers, Submission, Upload, UploadPiece
 from evaluation.models.jobs import UNFINISHED
 
 PIECE_BYTES = 16 * MIB
-MOST_OPEN = 5
-BLOCK = MIB
+MAX_OPEN_UPLOADS = 5
+BLOCK_BYTES = MIB
 FOLDER = "uploads"  # of the storage, as `piece_path` says
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,9 @@ class WrongOffset(UploadRefused):
 
 
 @transaction.atomic
-def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOST_OPEN) -> Upload:
+def begin_upload(
+    owner: User, file_name: str, size: int, *, most_open: int = MAX_OPEN_UPLOADS
+) -> Upload:
     """Begin an upload of `size` bytes. Locks the user, because of the limits.
 
     most_open: how many unsubmitted files the person may have. Raises UploadRefused, and Unavailable
@@ -72,8 +74,8 @@ def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOS
     check_budget(size)
     # From here on one tab after another: each would see that there is room for its own file.
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    if size > (left := bytes_left(owner)):
-        raise UploadRefused(_no_quota(owner, left))
+    if size > (left := remaining_bytes(owner)):
+        raise UploadRefused(_describe_full_quota(owner, left))
     if open_uploads(owner).count() >= most_open:
         raise UploadRefused(
             _(
@@ -88,11 +90,11 @@ def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOS
 
 def open_uploads(owner: User) -> QuerySet[Upload]:
     """Select a person's uploads, oldest first, that belong to no submission or pending run."""
-    free = Upload.objects.exclude(are_handed_in())
+    free = Upload.objects.exclude(are_waiting_answers())
     return free.filter(owner=owner, submission__isnull=True).order_by("begun_at")
 
 
-def are_handed_in() -> Exists:
+def are_waiting_answers() -> Exists:
     """Return the condition for uploads with answers to a run that is not scored yet.
 
     Such uploads are not deleted before that.
@@ -101,17 +103,17 @@ def are_handed_in() -> Exists:
     return Exists(HandedAnswers.objects.filter(waits, upload=OuterRef("pk")))
 
 
-def largest_of(owner: User) -> int:
+def max_upload_bytes(owner: User) -> int:
     """Return the maximum size of a person's next file, in bytes."""
-    return min(settings.LARGEST_UPLOAD_BYTES, bytes_left(owner))
+    return min(settings.LARGEST_UPLOAD_BYTES, remaining_bytes(owner))
 
 
-def bytes_left(owner: User) -> int:
+def remaining_bytes(owner: User) -> int:
     """Return how many more bytes a person may store in uploads and model files."""
-    return max(0, _quota(owner) - held_bytes(owner))
+    return max(0, _quota_bytes(owner) - stored_bytes(owner))
 
 
-def held_bytes(owner: User) -> int:
+def stored_bytes(owner: User) -> int:
     """Return the bytes that a person stores: uploads, by their announced size, and model files."""
     uploads = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
     models = Submission.objects.filter(owner=owner).exclude(file="")
@@ -141,14 +143,14 @@ def check_stored(upload: Upload | None, owner: User, size: int) -> None:
     Raises UploadRefused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    left = bytes_left(owner)
+    left = remaining_bytes(owner)
     if upload:  # it goes as soon as its files are stored
         left += upload.size
     if size > left:
-        raise UploadRefused(_no_quota(owner, left))
+        raise UploadRefused(_describe_full_quota(owner, left))
 
 
-def _quota(owner: User) -> int:
+def _quota_bytes(owner: User) -> int:
     if (own_gib := gib_of(owner)) is not None:
         return own_gib * GIB
     if has_confirmed_address(owner):
@@ -156,25 +158,25 @@ def _quota(owner: User) -> int:
     return settings.UNCONFIRMED_QUOTA_BYTES
 
 
-def _no_quota(owner: User, left: int) -> str:
+def _describe_full_quota(owner: User, left: int) -> str:
     words = _(
         "Your files here may have %(most)g GiB in all, and %(left)d bytes are left of that. "
         "Discard an upload, or withdraw a model."
     )
-    message = words % {"most": _quota(owner) / GIB, "left": left}
+    message = words % {"most": _quota_bytes(owner) / GIB, "left": left}
     if has_confirmed_address(owner):
         return message
     return f"{message} {_('Confirm your address for more.')}"
 
 
-def received(upload: Upload) -> int:
+def received_bytes(upload: Upload) -> int:
     """Return the number of bytes received, which is the offset of the next piece."""
     return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
 
 
 def check_complete(upload: Upload) -> None:
     """Raise UploadRefused unless all bytes have been received."""
-    if (here := received(upload)) != upload.size:
+    if (here := received_bytes(upload)) != upload.size:
         message = _("%(here)d of %(size)d bytes are here. Send the rest.")
         raise UploadRefused(message % {"here": here, "size": upload.size})
 
@@ -187,7 +189,7 @@ def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None 
     fewer mean that the connection broke. Raises WrongOffset, UploadRefused, and Unavailable or
     OSError if the storage fails.
     """
-    here = received(upload)
+    here = received_bytes(upload)
     if offset != here:
         # The answer to this piece was lost, so the client sends it once more.
         if upload.pieces.filter(offset=offset).exists():
@@ -208,13 +210,13 @@ def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None 
         piece.file.save("piece", File(spool), save=False)
     # The file is stored before the lock, which other tabs wait for; of two, one is deleted again.
     try:
-        is_first = _stored(piece)
+        is_first = _store_piece(piece)
     except BaseException:
         piece.file.delete(save=False)
         raise
     if not is_first:
         piece.file.delete(save=False)
-    return received(upload)
+    return received_bytes(upload)
 
 
 def _copy(stream: ByteSource, target: IO[bytes], most: int) -> int:
@@ -235,13 +237,13 @@ def _copy(stream: ByteSource, target: IO[bytes], most: int) -> int:
 
 def _read(stream: ByteSource) -> bytes:
     try:
-        return stream.read(BLOCK)
+        return stream.read(BLOCK_BYTES)
     except OSError:
         raise UploadRefused(_("The connection broke. Send the piece again.")) from None
 
 
 @transaction.atomic
-def _stored(piece: UploadPiece) -> bool:
+def _store_piece(piece: UploadPiece) -> bool:
     """Store a piece's row; return False if another piece with its offset came first.
 
     Locks the upload.
@@ -250,14 +252,14 @@ def _stored(piece: UploadPiece) -> bool:
         locked = Upload.objects.select_for_update(of=("self",)).get(pk=piece.upload_id)
     except Upload.DoesNotExist:
         raise UploadRefused(_("The upload was discarded meanwhile. Begin a new one.")) from None
-    if received(locked) != piece.offset:
+    if received_bytes(locked) != piece.offset:
         return False
     piece.save(force_insert=True)
     return True
 
 
 def add_file(
-    owner: User, file_name: str, size: int, stream: ByteSource, *, most_open: int = MOST_OPEN
+    owner: User, file_name: str, size: int, stream: ByteSource, *, most_open: int = MAX_OPEN_UPLOADS
 ) -> Upload:
     """Store a whole file at once, as a plain form sends it. Locks and raises as `begin_upload`."""
     upload = begin_upload(owner, file_name, size, most_open=most_open)
@@ -292,7 +294,7 @@ def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
             for piece in upload.pieces.order_by("offset"):
                 beat()
                 with piece.file.open("rb") as source:
-                    shutil.copyfileobj(source, target, BLOCK)
+                    shutil.copyfileobj(source, target, BLOCK_BYTES)
         yield path
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from core.files.damage import damage_of
 from core.text.words import spelled
 from evaluation.contract import GIB, Beat
-from evaluation.heartbeat import CHUNK, BeatingFile
+from evaluation.heartbeat import CHUNK_BYTES, BeatingFile
 from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_tensors
 from evaluation.task_shape import Shape, Untrainable, runnable_shape_of
 from serving.errors import MisconfiguredError
@@ -31,15 +31,15 @@ from tasks.config.schema import TaskConfig
 
 MOST_BYTES = 20 * GIB
 MOST_NAMED = 5  # files that one refusal names
-PICKLED = (
+PICKLE_SUFFIXES = (
     (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill")
     + (".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar")
 )  # fmt: skip
 """Files that are, or may contain, pickles: reading one can run any code."""
-CODE = (".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".exe", ".ipynb", ".whl")
-PICKLES = tuple(bytes([0x80, version]) for version in range(2, 6))
-TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
-FROM_MACOS = ("__MACOSX", ".DS_Store")
+CODE_SUFFIXES = (".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".exe", ".ipynb", ".whl")
+PICKLE_STARTS = tuple(bytes([0x80, version]) for version in range(2, 6))
+TOKENIZER_PATTERNS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+MACOS_NAMES = ("__MACOSX", ".DS_Store")
 CONFIGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
 FILE_KEYS = re.compile(r"(?!special_tokens_map_file$)(.*_files?|vocab|merges)")
 """Under these transformers may open what a configuration names; the one left out it never opens,
@@ -49,7 +49,7 @@ HEADS = {
     PICTURE: "ViltForQuestionAnswering",
     LOOKS: "ForImageClassification",
 }
-SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
+SAVE_CODE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
 def check_folder(folder: Path, config: TaskConfig) -> Path:
@@ -66,14 +66,14 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
             "about one and a question, and for tasks with an answer from a passage. Submit an "
             "image for this one."
         ) from None
-    root, about = _looked_through(folder, has_tokenizer=shape.kind != LOOKS)
+    root, about = _check_model_files(folder, has_tokenizer=shape.kind != LOOKS)
     _check_fits(root, about, shape)
     return root
 
 
 def check_base(folder: Path) -> Path:
     """Return the folder of a language model to which adapters can be added; see `check_folder`."""
-    root, about = _looked_through(folder)
+    root, about = _check_model_files(folder)
     _check_head(about, *CAUSAL)
     return root
 
@@ -97,18 +97,20 @@ def check_writer(folder: Path) -> Path:
     return root
 
 
-def _looked_through(folder: Path, *, has_tokenizer: bool = True) -> tuple[Path, Mapping[str, Any]]:
+def _check_model_files(
+    folder: Path, *, has_tokenizer: bool = True
+) -> tuple[Path, Mapping[str, Any]]:
     """Check a model's files; return its folder and the contents of config.json.
 
     Raises MisconfiguredError.
     """
-    root = _root(folder)
+    root = _find_root(folder)
     check_files(root)
     about = read_object(root / "config.json")
     for name in CONFIGS:
         _check_config(root, name)
-    if has_tokenizer and not any(any(root.glob(pattern)) for pattern in TOKENIZERS):
-        raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE}")
+    if has_tokenizer and not any(any(root.glob(pattern)) for pattern in TOKENIZER_PATTERNS):
+        raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE_CODE}")
     _check_weights(root)
     return root, about
 
@@ -161,7 +163,7 @@ def _is_own(root: Path, name: Any) -> bool:
 
 def remove_macos_files(folder: Path) -> None:
     """Delete the files that macOS adds to archives."""
-    for name in FROM_MACOS:
+    for name in MACOS_NAMES:
         for path in list(folder.rglob(name)):  # all of them, before the first is removed
             if path.is_dir():
                 shutil.rmtree(path)
@@ -169,28 +171,28 @@ def remove_macos_files(folder: Path) -> None:
                 path.unlink()
 
 
-def _root(folder: Path) -> Path:
+def _find_root(folder: Path) -> Path:
     """Return the folder with config.json: `folder` or its only subfolder.
 
     Raises MisconfiguredError.
     """
     root = folder
-    inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
+    inside = [path for path in folder.iterdir() if path.name not in MACOS_NAMES]
     if len(inside) == 1 and inside[0].is_dir():
         root = inside[0]
     if not (root / "config.json").is_file():
         raise MisconfiguredError(
             "config.json is missing. Pack the folder that transformers wrote, so that config.json "
-            f"is at its top or in one single folder: {SAVE}"
+            f"is at its top or in one single folder: {SAVE_CODE}"
         )
     return root
 
 
-def _own(root: Path, pattern: str) -> list[Path]:
+def _find_own_paths(root: Path, pattern: str) -> list[Path]:
     """Return the paths at any depth that match `pattern`, except files that macOS adds."""
     own = []
     for path in sorted(root.rglob(pattern)):
-        if not set(path.relative_to(root).parts) & set(FROM_MACOS):
+        if not set(path.relative_to(root).parts) & set(MACOS_NAMES):
             own.append(path)
     return own
 
@@ -200,7 +202,7 @@ def check_files(root: Path) -> None:
 
     The message names the first MOST_NAMED files.
     """
-    paths = _own(root, "*")
+    paths = _find_own_paths(root, "*")
     problems = []
     for path in paths:
         if path.is_file() and (problem := _problem_of(path.relative_to(root).as_posix(), path)):
@@ -221,13 +223,17 @@ def _problem_of(name: str, path: Path) -> str:
     # By content, too: a pickle may have any name.
     with path.open("rb") as file:
         start = file.read(4)
-    if path.suffix.lower() in PICKLED or start[:2] in PICKLES or start == b"PK\x03\x04":
+    if (
+        path.suffix.lower() in PICKLE_SUFFIXES
+        or start[:2] in PICKLE_STARTS
+        or start == b"PK\x03\x04"
+    ):
         return (
             f"{name}: pickled files can run code and are refused. Save the weights as "
             "safetensors (model.save_pretrained(folder, safe_serialization=True)) and pack "
             f"the folder without {name}."
         )
-    if path.suffix.lower() in CODE or start == b"\x7fELF":
+    if path.suffix.lower() in CODE_SUFFIXES or start == b"\x7fELF":
         return (
             f"{name}: a model's folder holds no code. Pack it without {name}, or submit an "
             "image if the model needs it."
@@ -269,7 +275,7 @@ def _check_weights(root: Path) -> None:
                 f"{name[:200]}: these weights are missing at the top of the folder. Save them: "
                 "model.save_pretrained(folder, safe_serialization=True)"
             )
-    for path in _own(root, "*.safetensors"):
+    for path in _find_own_paths(root, "*.safetensors"):
         try:
             check_tensors(path)
         except BadTensors as error:
@@ -288,7 +294,7 @@ def _check_head(about: Mapping[str, Any], *heads: str) -> None:
     if not any(name.endswith(heads) for name in names):
         raise MisconfiguredError(
             f"config.json: `architectures` names {architectures}; the task needs a model with "
-            f"…{heads[0]}. Load it as {_loader(heads[0])} and train or save it so."
+            f"…{heads[0]}. Load it as {_loader_name(heads[0])} and train or save it so."
         )
 
 
@@ -312,18 +318,20 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
         raise MisconfiguredError(
             f"The model answers {', '.join(map(str, opened.labels))[:300]}; the task's labels are "
             f"{', '.join(shape.labels)}. Name them in the order of the model's logits: `id2label` "
-            'in config.json, or a file dynabench.json with {"labels": [' + _example(shape) + "]}."
+            'in config.json, or a file dynabench.json with {"labels": ['
+            + _quote_labels(shape)
+            + "]}."
         )
 
 
-def _loader(head: str) -> str:
+def _loader_name(head: str) -> str:
     """Return the name of the transformers class that loads a model with this head."""
     if head == HEADS[PICTURE]:  # its whole name
         return head
     return f"AutoModel{head}"
 
 
-def _example(shape: Shape) -> str:
+def _quote_labels(shape: Shape) -> str:
     return ", ".join(f'"{label}"' for label in shape.labels or ())
 
 
@@ -338,6 +346,6 @@ def digest_folder(folder: Path, beat: Beat) -> str:
     for path in files(folder):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
-            while chunk := BeatingFile(file, beat).read(CHUNK):
+            while chunk := BeatingFile(file, beat).read(CHUNK_BYTES):
                 digest.update(chunk)
     return digest.hexdigest()

@@ -14,7 +14,7 @@ from core.files.damage import damage_of
 from evaluation.contract import MIB
 
 LARGEST_HEADER = 16 * MIB
-SIZES = {
+BITS_PER_VALUE = {
     **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"), 1),
     **dict.fromkeys(("I16", "U16", "F16", "BF16"), 2),
     **dict.fromkeys(("I32", "U32", "F32"), 4),
@@ -36,17 +36,17 @@ class BadTensors(ValueError):
 
 def check_tensors(path: Path) -> list[str]:
     """Return the names of the tensors in a file. Raises BadTensors."""
-    return sorted(shapes(path))
+    return sorted(read_shapes(path))
 
 
-def shapes(path: Path) -> dict[str, tuple[int, ...]]:
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor in a file, by name. Raises BadTensors."""
     with path.open("rb") as file:
         start = file.read(8)
         length = int.from_bytes(start, "little")
         if len(start) < 8 or not 2 <= length <= LARGEST_HEADER:
             raise BadTensors(f"its first 8 bytes name a header of {length} bytes")
-        header = _header(file.read(length))
+        header = _parse_header(file.read(length))
     size = path.stat().st_size - 8 - length
     end = 0
     for name, (first, last, _) in sorted(header.items(), key=lambda tensor: tensor[1]):
@@ -61,10 +61,10 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
     return {name: tensor.shape for name, tensor in header.items()}
 
 
-def _header(data: bytes) -> dict[str, "_Tensor"]:
+def _parse_header(data: bytes) -> dict[str, "_Tensor"]:
     """Return the tensors of a header, by name. Raises BadTensors."""
     try:
-        header = json.loads(data, object_pairs_hook=_once)
+        header = json.loads(data, object_pairs_hook=_refuse_repeated_names)
     except BadTensors:
         raise
     except (ValueError, RecursionError) as error:
@@ -78,7 +78,7 @@ def _header(data: bytes) -> dict[str, "_Tensor"]:
     return {name: _tensor(name, about) for name, about in header.items()}
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     """Return a JSON object of the header. Raises BadTensors if a name occurs twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
@@ -91,14 +91,16 @@ def _tensor(name: str, about: Any) -> "_Tensor":
     if not isinstance(about, Mapping):
         about = {}
     dtype, shape, offsets = (about.get(key) for key in ("dtype", "shape", "data_offsets"))
-    if not isinstance(dtype, str) or dtype not in SIZES:
-        raise BadTensors(f"the tensor {name[:100]!r} has an unknown dtype; use {', '.join(SIZES)}")
-    if not _whole(shape) or not _whole(offsets) or len(offsets) != 2:
+    if not isinstance(dtype, str) or dtype not in BITS_PER_VALUE:
+        raise BadTensors(
+            f"the tensor {name[:100]!r} has an unknown dtype; use {', '.join(BITS_PER_VALUE)}"
+        )
+    if not _are_whole_numbers(shape) or not _are_whole_numbers(offsets) or len(offsets) != 2:
         raise BadTensors(f"the tensor {name[:100]!r} lacks a shape or its two offsets")
-    if offsets[1] - offsets[0] != prod(shape) * SIZES[dtype]:
+    if offsets[1] - offsets[0] != prod(shape) * BITS_PER_VALUE[dtype]:
         raise BadTensors(f"the tensor {name[:100]!r} has offsets that do not fit its shape")
     return _Tensor(offsets[0], offsets[1], tuple(shape))
 
 
-def _whole(values: Any) -> bool:
+def _are_whole_numbers(values: Any) -> bool:
     return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)

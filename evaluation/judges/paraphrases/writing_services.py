@@ -6,8 +6,8 @@ from dataclasses import replace
 from django.utils.translation import gettext_noop
 
 from core.errors import Refused
-from evaluation.contract import CannotBeDone
-from evaluation.isolation.inference.evaluate import reading_of
+from evaluation.contract import ImpossibleJob
+from evaluation.isolation.inference.evaluate import perturbation_scope_of
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.queue.lifecycle import carry_through
@@ -46,7 +46,7 @@ def _write(job: Paraphrasing, heartbeat: Heartbeat) -> None:
         try:
             _ask_about_rows(job, heartbeat, asker)
         except Refused as refused:
-            raise CannotBeDone(str(refused)) from None
+            raise ImpossibleJob(str(refused)) from None
     report = {"calls": asker.calls, "failures": asker.failures}
     heartbeat.patiently(lambda: leases.finish_job(job, report=report))
 
@@ -62,7 +62,7 @@ def _ask_about_rows(job: Paraphrasing, heartbeat: Heartbeat, asker: Asker) -> No
     if job.target.url:
         note_taken(version, job.requested_by)
     rows = rows_to_say(job, version)
-    reading = replace(reading_of(config), fields=words_of(config))
+    reading = replace(perturbation_scope_of(config), fields=words_of(config))
     for number, row in enumerate(rows):
         heartbeat.tell(number / len(rows), gettext_noop("writing paraphrases"))
         variant = make_paraphrase(lambda text: _ask(asker, text), row, reading, seed=0)

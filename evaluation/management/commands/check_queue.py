@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evaluation.isolation.queue.leases import stuck
+from evaluation.isolation.queue.leases import find_stuck_jobs
 
 
 class Command(BaseCommand):
@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         # Empty as long as workers take what waits.
-        messages = stuck(timedelta(minutes=options["minutes"]))
+        messages = find_stuck_jobs(timedelta(minutes=options["minutes"]))
         if messages:
             messages.append("See the log of qcluster, if it runs.")
             raise CommandError("\n".join(messages))

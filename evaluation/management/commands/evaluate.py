@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from evaluation import cli as by_hand
-from evaluation.cli import CannotEvaluate, outcome_of
+from evaluation.cli import CannotEvaluate, overall_outcome
 from evaluation.contract import MIB, Outcome, Runnable
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import EvaluationRun
@@ -21,7 +21,7 @@ from tasks.models import Task
 
 PLAIN, *PERTURBED = EvaluationRun.Suite.values
 TELL_SECONDS = 2.0
-WRONG_CALL = 2  # exit status, as of a wrong option
+WRONG_CALL_STATUS = 2  # exit status, as of a wrong option
 
 
 class Command(BaseCommand):
@@ -55,24 +55,24 @@ class Command(BaseCommand):
         # Ended as by Ctrl-C, so that the model's container is removed.
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
         try:
-            task = self._task(options["task"])
-            suites = self._suites(task, options["suites"])
+            task = self._find_task(options["task"])
+            suites = self._find_suites(task, options["suites"])
             examples = by_hand.find_examples(task, options["dataset"], options["limit"])
             paraphrase = by_hand.find_paraphrase(options["paraphrase"])
-            model, runner = self._model(task, options)
+            model, runner = self._find_model(task, options)
         except CannotEvaluate as error:
-            raise CommandError(str(error), returncode=WRONG_CALL) from None
+            raise CommandError(str(error), returncode=WRONG_CALL_STATUS) from None
         report = by_hand.evaluate_by_hand(
-            task, examples, model, runner, suites, self._teller(), paraphrase
+            task, examples, model, runner, suites, self._make_teller(), paraphrase
         )
         report = {"model": options["model"], **report}
         lines = [json.dumps(report, indent=2)] if options["json"] else print_scores(report)
         self.stdout.write("\n".join(lines))
-        outcome, sentence = outcome_of(report)
+        outcome, sentence = overall_outcome(report)
         if outcome != Outcome.OK:
             raise CommandError(f"{outcome}: {sentence}")
 
-    def _task(self, code: str) -> Task:
+    def _find_task(self, code: str) -> Task:
         try:
             return task_of(code)
         except CommandError as error:
@@ -83,14 +83,14 @@ class Command(BaseCommand):
                 f"The database has no tasks yet ({error}). Run: manage.py quickstart --setup-only"
             ) from None
 
-    def _model(self, task: Task, options: Mapping[str, Any]) -> tuple[Runnable, Runner]:
+    def _find_model(self, task: Task, options: Mapping[str, Any]) -> tuple[Runnable, Runner]:
         if options["chat"]:
-            key = by_hand.key_in(options["secret_env"])
+            key = by_hand.read_key(options["secret_env"])
             name, instructions = options["model"], options["instructions"]
             return by_hand.find_chat(task, options["chat"], name, instructions, key)
         return by_hand.find_model(task, options["model"], options["runner"])
 
-    def _suites(self, task: Task, text: str | None) -> list[str]:
+    def _find_suites(self, task: Task, text: str | None) -> list[str]:
         """Return the names of the perturbed suites to run.
 
         The plain suite, with which they are compared, is always run.
@@ -102,7 +102,7 @@ class Command(BaseCommand):
                 raise CannotEvaluate(f"--suites: there is no {name!r}. Choose from {known}.")
         return [name for name in PERTURBED if name in names]
 
-    def _teller(self) -> Any:
+    def _make_teller(self) -> Any:
         """Return a function that writes the progress to standard error every few seconds."""
         at = 0.0
 
@@ -119,11 +119,11 @@ def print_scores(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the report as lines for people: totals with intervals, slices and kinds without."""
     yield f"{report['model']} on {report['dataset']} ({report['examples']} examples)"
     yield from _describe_suite(report)
-    yield from _table_of_parts(report["slices"])
+    yield from _format_table(report["slices"])
     for suite, suite_report in report["perturbations"].items():
         yield f"\n{suite}"
         yield from _describe_suite(suite_report)
-        yield from _table_of_parts(suite_report["kinds"])
+        yield from _format_table(suite_report["kinds"])
 
 
 def _describe_suite(suite: Mapping[str, Any]) -> Iterator[str]:
@@ -143,17 +143,17 @@ def _describe_suite(suite: Mapping[str, Any]) -> Iterator[str]:
         between = ""
         if number["low"] is not None:
             between = f" ({number['low']:.4f} to {number['high']:.4f})"
-        yield f"  {metric:<30}{_in_words(number['value'])}{between}  n {number['n']}"
+        yield f"  {metric:<30}{_format_value(number['value'])}{between}  n {number['n']}"
 
 
-def _table_of_parts(parts: Mapping[str, Any]) -> Iterator[str]:
+def _format_table(parts: Mapping[str, Any]) -> Iterator[str]:
     """Yield a table with a row for each slice or kind and a column for each metric."""
     if not parts:
         return
     names = list(dict.fromkeys(chain.from_iterable(parts.values())))
     yield "  " + " " * 30 + " ".join(f"{name:>16}" for name in names) + f"{'n':>9}"
     for name, numbers in parts.items():
-        cells = [_in_words(numbers.get(metric, {}).get("value")) for metric in names]
+        cells = [_format_value(numbers.get(metric, {}).get("value")) for metric in names]
         n = max(number["n"] for number in numbers.values())
         yield f"  {name:<30}" + " ".join(f"{cell:>16}" for cell in cells) + f"{n:>9}"
 
@@ -172,5 +172,5 @@ def _describe_usage(suite: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {name:<30}{value:.4g}"
 
 
-def _in_words(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"

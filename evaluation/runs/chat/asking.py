@@ -12,12 +12,12 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from core.errors import Invalid
-from evaluation.isolation.sandbox.limits import Exceeded
+from evaluation.isolation.sandbox.limits import LimitExceeded
 from evaluation.isolation.sandbox.meter import Meter
 from evaluation.models import Submission
 from evaluation.runs.chat.settings import ChatSettings, find_settings_problem, make_chat_settings
 from evaluation.runs.chat.shots import draw_shots
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from tasks.targets.endpoints.base import (
@@ -33,7 +33,7 @@ from tasks.targets.spending_services import SpentError
 
 def make_endpoint_config(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
     """Return the endpoint configuration of a submitted model: what it reads and how it answers."""
-    component, model = config.component(config.answer_field), runnable(config)
+    component, model = config.component(config.answer_field), make_runnable(config)
     kind, options = "remote", {}
     if component.type == "span":
         kind, options = QA_KIND, {"passage_field": component.reference}
@@ -115,14 +115,14 @@ class CappedEndpoint:
             for prediction in predictions:
                 self._meter.note(prediction.usage)
             return predictions
-        except Exceeded as over:
+        except LimitExceeded as over:
             raise SpentError(over.ending.sentence, "busy", permanent=True) from None
         except EndpointError as error:
             if error.usage is not None:  # an answer that cannot be used costs money, too
                 self._meter.note(error.usage)
             raise
         finally:
-            with suppress(Exceeded):
+            with suppress(LimitExceeded):
                 self._meter.settle()
             # A thread of the pool, which no request ends: it would keep its connection forever.
             if get_ident() != self._maker:

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from evaluation.contract import SetRow
-from evaluation.isolation.inference.evaluate import reading_of
+from evaluation.isolation.inference.evaluate import perturbation_scope_of
 from evaluation.runs.chat.asking import UNUSED_URL, check_settings, make_chat_endpoint
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.chat.shots import read_shots
@@ -78,7 +78,7 @@ def _estimate_answer_tokens(task: Task, chat: ChatSettings) -> float:
 
 def _count_variants(task: Task, rows: Sequence[SetRow]) -> float:
     """Return the average number of perturbed variants of an example, over all suites together."""
-    reading = reading_of(task.config)
+    reading = perturbation_scope_of(task.config)
     families = task.config.metrics.deltas
     counts = []
     for row in rows:

@@ -11,7 +11,7 @@ from core.errors import Invalid
 from evaluation.dataset_releases.reading import decode_row, find_latest_datasets
 from evaluation.models import DatasetItem
 from evaluation.runs.chat.settings import ChatSettings
-from evaluation.task_shape import Shape, Untrainable, released_row, shape_of
+from evaluation.task_shape import Shape, Untrainable, released_row, trainable_shape_of
 from tasks.models import Task
 
 
@@ -28,7 +28,7 @@ def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:
     if not chat.shots:
         return ()
     try:
-        shape = shape_of(task.config)
+        shape = trainable_shape_of(task.config)
     except Untrainable:
         message = _("Examples are shown for tasks with labels or spans of texts. Choose 0.")
         raise Invalid(message, field="shots") from None
@@ -64,7 +64,7 @@ def read_shots(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
     """Return the drawn examples in order, each with its fields and answer. Raises ShotsGone."""
     if not chat.shot_items:
         return []
-    shape = shape_of(task.config)
+    shape = trainable_shape_of(task.config)
     rows = DatasetItem.objects.filter(
         pk__in=chat.shot_items, is_withdrawn=False, split=DatasetItem.Split.TRAIN
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from evaluation.contract import CannotBeDone, NotNow, ServerAway
+from evaluation.contract import ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases
 from evaluation.models import LlmJudge, Paraphrasing
 from tasks.models import TargetModel, Task
@@ -37,7 +37,7 @@ class Asker:
     The model must stay the one that the job was made for. Call outside any transaction.
     build: returns the model's endpoint. changed: the message if the model has changed since.
     Errors decide what happens to the job: NotNow while the model is busy, ServerAway, or
-    CannotBeDone.
+    ImpossibleJob.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class Asker:
         return answer.output
 
     def _asked(self) -> Endpoint:
-        """Return the endpoint, which the first call builds. Raises CannotBeDone."""
+        """Return the endpoint, which the first call builds. Raises ImpossibleJob."""
         if self._endpoint is None:
             target = self._job.target
             # Its owners may have changed it since: half of the answers would be another model's.
             if read_target_settings(target) != self._job.asked_with:
-                raise CannotBeDone(self._changed)
+                raise ImpossibleJob(self._changed)
             try:
                 self._endpoint = MeteredEndpoint(self._build(), Payer(target))
             except EndpointError as error:
-                raise CannotBeDone(str(error)) from None
+                raise ImpossibleJob(str(error)) from None
         return self._endpoint
 
     def _note(self, error: EndpointError) -> None:
@@ -81,20 +81,20 @@ class Asker:
         if error.reason == "busy":
             raise NotNow(str(error), error.retry_after or None)
         if error.reason == "misconfigured":
-            raise CannotBeDone(str(error))
+            raise ImpossibleJob(str(error))
         if self._in_a_row >= MOST_FAILURES:
             if error.reason in ("down", "slow"):
                 raise ServerAway(str(error))
-            raise CannotBeDone(str(error))
+            raise ImpossibleJob(str(error))
 
     def _check_version(self, fingerprint: dict[str, Any]) -> None:
         """Store the fingerprint of the model behind the first answer; refuse other models' answers.
 
-        Raises CannotBeDone and LeaseLost.
+        Raises ImpossibleJob and LeaseLost.
         """
         job = self._job
         if not job.fingerprint:
             # Stored at once: a job that is put back goes on with the model that it began with.
             leases.store_part(job, fingerprint=fingerprint)
         elif fingerprint != job.fingerprint:
-            raise CannotBeDone(self._changed)
+            raise ImpossibleJob(self._changed)

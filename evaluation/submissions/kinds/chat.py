@@ -13,7 +13,7 @@ from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.prompt_form import PromptForm, number_field
 from evaluation.submissions.receiving import ReceivedModel
 from evaluation.submissions.requirements import Problem, Sources, address_problem
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 
 
 class ChatForm(PromptForm):
@@ -100,4 +100,4 @@ class Chat(SubmissionKind, name="chat"):
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Return the model as it will be called. There are no files to fetch."""
         digest = compute_identity(submission, submission.source)
-        return ReceivedModel(digest, model=runnable(submission.task.config))
+        return ReceivedModel(digest, model=make_runnable(submission.task.config))

@@ -16,7 +16,7 @@ from evaluation.submissions.requirements import (
     adapter_problem,
     address_problem,
 )
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 
 Adapter = Submission.Adapter
 
@@ -62,4 +62,4 @@ class RemoteEndpoint(SubmissionKind, name="endpoint"):
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Return the model as it will be called. There are no files to fetch."""
-        return ReceivedModel("", model=runnable(submission.task.config))
+        return ReceivedModel("", model=make_runnable(submission.task.config))

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_noop
 
 from core.files.bounded import bounded
 from evaluation.contract import NotNow
-from evaluation.heartbeat import during
-from evaluation.isolation.inference.precheck import Refused
+from evaluation.heartbeat import call_with_beat
+from evaluation.isolation.inference.precheck import SubmissionRefused
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.sandbox.choose import NO_ENGINE, has_engine
 from evaluation.isolation.uploads.chunked import assemble
@@ -22,7 +22,7 @@ from evaluation.submissions.forms import SubmitForm
 from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.receiving import UNPACKING, ReceivedModel
 from evaluation.submissions.requirements import PINNED_IMAGE, Problem, Sources
-from evaluation.task_shape import runnable
+from evaluation.task_shape import make_runnable
 
 
 class ImageForm(SubmitForm):
@@ -80,7 +80,7 @@ class Image(SubmissionKind, name="image"):
             with assemble(submission.upload, heartbeat.beat) as path:
                 bounded(partial(check_image, path), UNPACKING, heartbeat.beat)
                 shutil.move(path, archive)
-            image = during(partial(images.load_image, archive), heartbeat.beat)
+            image = call_with_beat(partial(images.load_image, archive), heartbeat.beat)
         else:
             hosts = settings.SUBMISSION_PRIVATE_HOSTS
             image = images.pull_image(submission.source, hosts, heartbeat.beat)
@@ -89,6 +89,6 @@ class Image(SubmissionKind, name="image"):
         # row, and a refused one has to go as well.
         Submission.objects.filter(pk=submission.pk).update(digest=facts.id)
         if problems := images.check_image(facts):
-            raise Refused("\n".join(problems))
-        model = runnable(submission.task.config, image=facts.id, adapter=submission.adapter)
+            raise SubmissionRefused("\n".join(problems))
+        model = make_runnable(submission.task.config, image=facts.id, adapter=submission.adapter)
         return ReceivedModel(facts.id, facts.size, archive, model)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from core.files.bounded import bounded
-from evaluation.isolation.inference.precheck import OtherIds, Refused, keep_predictions
+from evaluation.isolation.inference.precheck import ForeignIds, SubmissionRefused, keep_predictions
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.uploads.chunked import assemble
 from evaluation.kinds import Joint
@@ -83,7 +83,7 @@ class Predictions(SubmissionKind, name="predictions"):
             keep = partial(keep_predictions, submission.task.config, uids, path, packed)
             try:
                 digest = bounded(keep, ANSWERS, heartbeat.beat)
-            except OtherIds as refusal:
+            except ForeignIds as refusal:
                 guess = describe_set_of_ids(submission.task, refusal.ids)
-                raise Refused(f"{refusal} {guess}", refusal.outcome) from None
+                raise SubmissionRefused(f"{refusal} {guess}", refusal.outcome) from None
         return ReceivedModel(digest, packed.stat().st_size, packed)

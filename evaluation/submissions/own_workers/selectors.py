@@ -9,8 +9,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from core.accounts.models import User
-from evaluation.isolation.queue.attempt_keys import tenth_of
-from evaluation.isolation.queue.leases import MAX_ATTEMPTS, ready
+from evaluation.isolation.queue.attempt_keys import choose_tenth
+from evaluation.isolation.queue.leases import MAX_ATTEMPTS, claimable
 from evaluation.kinds import kind_names
 from evaluation.models import (
     EvaluationRun,
@@ -109,10 +109,10 @@ def takeable(
     handed = HandedAnswers.objects.filter(run=OuterRef("pk"))
     # Not the machine that gave the first answers: it would agree with itself.
     waits = handed.filter(second=Second.WORKER, is_second=False).exclude(token=key)
-    as_second = ready(EvaluationRun, timezone.now() + SECOND_WAITS) & Q(
+    as_second = claimable(EvaluationRun, timezone.now() + SECOND_WAITS) & Q(
         Exists(waits), ~Exists(handed.filter(is_second=True))
     )
-    as_first = ready(EvaluationRun) & ~Q(Exists(handed)) & Q(attempts__lt=MAX_ATTEMPTS - 1)
+    as_first = claimable(EvaluationRun) & ~Q(Exists(handed)) & Q(attempts__lt=MAX_ATTEMPTS - 1)
     return _covered(workers).filter(requested, as_first | as_second).order_by("queued_at")
 
 
@@ -148,7 +148,7 @@ def asked_of(run: EvaluationRun) -> list[bool] | None:
     first = first_of(run)
     if first is None:
         return None
-    return tenth_of(first.lease_token, run.version.size)
+    return choose_tenth(first.lease_token, run.version.size)
 
 
 @dataclass(frozen=True)

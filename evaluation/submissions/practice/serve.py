@@ -17,14 +17,14 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from core.jobs.keeper import must_end
-from evaluation.contract import Beat, CannotBeDone, InvalidOutput, Outcome, Runnable
+from evaluation.contract import Beat, ImpossibleJob, InvalidOutput, Outcome, Runnable
 from evaluation.isolation.queue import leases
-from evaluation.isolation.queue.attempt_keys import TEMPORARY
+from evaluation.isolation.queue.attempt_keys import TEMPORARY_PREFIX
 from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
 from evaluation.isolation.sandbox.images import ImageRefused
 from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, Runner
-from evaluation.isolation.sandbox.writing import Reads, answer_in
+from evaluation.isolation.sandbox.writing import Reads, parse_answer_line
 from evaluation.kinds import KINDS
 from evaluation.models import PracticeRun
 from evaluation.runs.carriers import choose_practice_sandbox
@@ -116,7 +116,7 @@ class Talk:
         except (EndpointError, ValueError) as error:
             raise InvalidOutput(f"The model broke the contract: {error}") from None
         if self._reads:
-            line = answer_in(self._reads, self._inputs, line)
+            line = parse_answer_line(self._reads, self._inputs, line)
         self._answered = answered
         if answered == self._first:
             services.note_ready(self._run)
@@ -133,7 +133,7 @@ def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
 
 
 def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, Any]) -> None:
-    """Run the model, and raise CannotBeDone for any problem. Nothing is retried, as people wait.
+    """Run the model, and raise ImpossibleJob for any problem. Nothing is retried, as people wait.
 
     Also raises LeaseLost.
     """
@@ -154,7 +154,7 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
         logger.exception("%s", run)
         error = f"The platform failed ({type(problem).__name__}). The worker's log says more."
     if error:
-        raise CannotBeDone(error)
+        raise ImpossibleJob(error)
     heartbeat.patiently(lambda: leases.finish_job(run))
 
 
@@ -169,7 +169,7 @@ def _served(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Talk) -> str:
         raise NoEngine(NO_ENGINE)
     heartbeat.begin(0.0, gettext_noop("fetching the model"))
     with (
-        tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder,
+        tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as folder,
         fetch_model(run.submission, beat) as model,
     ):
         heartbeat.begin(0.5, gettext_noop("starting it"))

@@ -8,7 +8,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evaluation.cli import CannotEvaluate, evaluate_by_hand, find_examples, find_model, outcome_of
+from evaluation.cli import (
+    CannotEvaluate,
+    evaluate_by_hand,
+    find_examples,
+    find_model,
+    overall_outcome,
+)
 from evaluation.contract import GIB, Outcome
 from evaluation.test_sets.services import CONTROL
 from leaderboard.board.services import store_anchor_costs
@@ -56,7 +62,7 @@ class Command(BaseCommand):
         for name in pool.rows if pool else ():
             with TemporaryDirectory() as scratch:
                 report = self._report(task, name, Path(scratch, "model"), chosen_runner)
-            outcome, sentence = outcome_of(report)
+            outcome, sentence = overall_outcome(report)
             if outcome != Outcome.OK:
                 raise CannotEvaluate(f"{name}: {outcome}: {sentence}")
             peak, runner = report["memory"]["peak_bytes"], report["runner"]

@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from evaluation.contract import MIB, InvalidOutput
 from evaluation.isolation.inference.elsewhere import answer_lines
-from evaluation.isolation.inference.precheck import Refused, check_predictions, keep_predictions
+from evaluation.isolation.inference.precheck import (
+    SubmissionRefused,
+    check_predictions,
+    keep_predictions,
+)
 from evaluation.isolation.uploads import eval_logs
 from evaluation.isolation.uploads.archives import ArchiveRefused
 from tasks.config.loading import load_config
@@ -137,14 +141,14 @@ def test_a_predictions_file_stays_as_it_is(tmp_path):
 )
 def test_the_line_that_does_not_fit_is_named_and_nothing_is_kept(tmp_path, second, said):
     path = harness(tmp_path, chosen("a", -1, -2, -3), second)
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(SubmissionRefused, match=said):
         keep_predictions(NLI, ["a", "b"], path, tmp_path / "kept")
 
 
 def test_a_log_that_begins_without_a_number_is_a_log(tmp_path):
     """The harness writes NaN, which is no JSON, where the model gave no likelihood."""
     path = harness(tmp_path, chosen("a", float("nan"), -2, -3))
-    with pytest.raises(Refused, match='Line 1: "filtered_resps"'):
+    with pytest.raises(SubmissionRefused, match='Line 1: "filtered_resps"'):
         keep_predictions(NLI, ["a"], path, tmp_path / "kept")
 
 
@@ -160,7 +164,7 @@ def test_a_log_that_begins_without_a_number_is_a_log(tmp_path):
     ],
 )
 def test_the_sample_that_does_not_fit_is_named(tmp_path, row, said):
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(SubmissionRefused, match=said):
         keep_predictions(NLI, ["a"], inspect_log(tmp_path, row), tmp_path / "kept")
 
 
@@ -197,7 +201,7 @@ def test_what_names_no_label_counts_as_wrong_and_all_of_it_is_refused(tmp_path):
     some = inspect_log(tmp_path, sample("a", "neutral"), sample("b", None))
     assert "1 of 2" in check_predictions(NLI, ["a", "b"], answer_lines(NLI, some))
     none = inspect_log(tmp_path, sample("a", None), sample("b", None))
-    with pytest.raises(Refused, match="2 answered with none"):
+    with pytest.raises(SubmissionRefused, match="2 answered with none"):
         check_predictions(NLI, ["a", "b"], answer_lines(NLI, none))
 
 

@@ -7,12 +7,12 @@ import pytest
 from evaluation.contract import InvalidOutput
 from evaluation.isolation.inference.exchange import answers_for
 from evaluation.task_shape import (
+    describe_model_shape,
     labels_of,
-    model_for,
-    runnable,
+    make_runnable,
+    model_config_text,
     runnable_shape_of,
-    shape_of,
-    text_for_models,
+    trainable_shape_of,
 )
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
@@ -37,35 +37,35 @@ def official(code: str) -> TaskConfig:
 def test_models_that_look_at_pictures_can_be_run():
     shape = runnable_shape_of(official("vqa"))
     assert (shape.kind, *shape.fields) == ("visual-question-answering", "image", "question")
-    assert runnable_shape_of(official("nli")) == shape_of(official("nli"))
+    assert runnable_shape_of(official("nli")) == trainable_shape_of(official("nli"))
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_text_for_models_asks_the_same_of_them(code):
     config = official(code)
-    told = load_config(text_for_models(config))
+    told = load_config(model_config_text(config))
     assert (told.ordered_fields, told.answer_field) == (config.ordered_fields, config.answer_field)
     assert labels_of(told) == labels_of(config)
-    assert shape_of(told) == shape_of(config)
+    assert trainable_shape_of(told) == trainable_shape_of(config)
     assert told.instructions == ""
     assert not told.examples.good
 
 
 def test_what_a_model_must_be():
-    assert model_for(official("qa")) == {
+    assert describe_model_shape(official("qa")) == {
         "kind": "extractive-qa",
         "type": "span",
         "fields": ("question", "passage"),
         "output": "answer",
         "labels": None,
     }
-    assert model_for(official("hate-speech"))["fields"] == ("text",)
-    model = runnable(official("hate-speech"))
+    assert describe_model_shape(official("hate-speech"))["fields"] == ("text",)
+    model = make_runnable(official("hate-speech"))
     assert (model.fields, model.labels) == (("text",), labels_of(official("hate-speech")))
 
 
 def test_no_folder_can_be_run_for_a_translation():
-    told = model_for(load_config(TRANSLATION))
+    told = describe_model_shape(load_config(TRANSLATION))
     assert (told["kind"], told["type"], told["output"]) == (None, "text", "target")
 
 

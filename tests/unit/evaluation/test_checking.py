@@ -11,8 +11,13 @@ import pytest
 
 from evaluation.contract import Ending, Outcome, Runnable
 from evaluation.isolation.inference import precheck
-from evaluation.isolation.inference.precheck import ENDED_EARLY, NO_ENGINE, Refused, answer_five
-from evaluation.isolation.sandbox.cures import LOG
+from evaluation.isolation.inference.precheck import (
+    ENDED_EARLY_CURE,
+    NO_ENGINE,
+    SubmissionRefused,
+    answer_five,
+)
+from evaluation.isolation.sandbox.cures import LOG_CURE
 from evaluation.isolation.sandbox.limits import Limits
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL_FOLDER
@@ -82,7 +87,7 @@ def test_a_folder_is_looked_through_and_asked_nothing(capsys, config, tmp_path):
 
 
 def test_an_image_needs_an_engine(capsys, config, inputs, monkeypatch):
-    monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
+    monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: None)
     told = ("an-image", "--config", config, "--inputs", inputs)
     code, report = check(capsys, *told)
     assert (code, report["outcome"]) == (1, "infrastructure")
@@ -207,15 +212,18 @@ class Ended:
 @pytest.mark.parametrize(
     ("ending", "named"),
     [
-        (Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG}", log="Permission denied"), "65534"),
-        (Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG}", log="ValueError"), LOG),
-        (Ending(Outcome.OK), ENDED_EARLY),
+        (
+            Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG_CURE}", log="Permission denied"),
+            "65534",
+        ),
+        (Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG_CURE}", log="ValueError"), LOG_CURE),
+        (Ending(Outcome.OK), ENDED_EARLY_CURE),
         (Ending(Outcome.OK, log="getaddrinfo failed"), "no network"),
     ],
 )
 def test_a_model_that_ends_early_is_refused_with_a_cure(ending, named, tmp_path):
     task, rows = load_config(NLI.read_text()), [{"premise": "a", "hypothesis": "b"}] * 5
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SubmissionRefused) as refused:
         answer_five(task, Runnable(), Ended(ending), rows, Limits(), tmp_path, lambda: None)
     assert named in str(refused.value)
     assert "  " not in str(refused.value)

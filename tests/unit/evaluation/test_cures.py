@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from evaluation.isolation.sandbox.cures import BY_CODE, CURES, LOG, cure_of_code, cure_of_log
+from evaluation.isolation.sandbox.cures import BY_CODE, CURES, LOG_CURE, cure_of_code, cure_of_log
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_last_complaint_counts_and_others_have_none() -> None:
 
 def test_codes_of_commands_have_a_cure_and_others_lead_to_the_log() -> None:
     assert {cure_of_code(code) for code in (126, 127, 132)} == set(BY_CODE.values())
-    assert cure_of_code(1) == LOG
+    assert cure_of_code(1) == LOG_CURE
 
 
 def test_patterns_are_valid_and_cures_tell_what_to_do() -> None:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from evaluation.contract import Ending, InvalidOutput, Outcome, Runnable, Usage
 from evaluation.isolation.sandbox import endpoint
 from evaluation.isolation.sandbox.endpoint import EndpointRunner, named_note
-from evaluation.isolation.sandbox.limits import Calls, Limits
+from evaluation.isolation.sandbox.limits import CallLimits, Limits
 from evaluation.isolation.sandbox.meter import Meter
 from tasks.targets.endpoints.base import EndpointError, Prediction
 from tasks.targets.endpoints.base import Usage as Tokens
 
-CALLS = Calls(longest_wait_seconds=0.0)  # nobody waits between two tries
+CALLS = CallLimits(longest_wait_seconds=0.0)  # nobody waits between two tries
 MODEL = Runnable(fields=("text",), output="label", labels=("no", "yes"))
 
 
@@ -201,7 +201,7 @@ def test_what_the_heartbeat_raises_is_passed_on(examples: Path) -> None:
 def test_come_later_holds_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """One call is told to wait: no other begins before that time either."""
     now, asked = [100.0], []
-    calls = endpoint._OpenCalls(Remote(lambda batch: asked.append(now[0])), Calls(), Meter())
+    calls = endpoint._OpenCalls(Remote(lambda batch: asked.append(now[0])), CallLimits(), Meter())
     monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def wait(seconds: float) -> bool:
@@ -211,11 +211,11 @@ def test_come_later_holds_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(calls._stopped, "wait", wait)
     calls._endpoint.before = failing(1, EndpointError("later", "busy", retry_after=7.0))
     item = [{"text": "text 1"}]
-    assert None not in calls._predictions(item, [])
+    assert None not in calls._predict(item, [])
     assert now[0] == 107.0
     calls._resume_at = 120.0  # as another call would have left it
     calls._endpoint.before = lambda batch: asked.append(now[0])
-    calls._predictions(item, [])
+    calls._predict(item, [])
     assert asked == [120.0]
 
 
@@ -232,7 +232,7 @@ def test_tokens_prices_and_times_are_counted(examples: Path) -> None:
         return True
 
     meter = Meter(1.0, 10.0, pay)
-    calls = Calls(examples=1, at_once=2)
+    calls = CallLimits(examples=1, at_once=2)
     ending = EndpointRunner(Telling(lambda batch: None), calls, meter).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )
@@ -251,7 +251,7 @@ def test_a_paid_run_that_failed_waits_for_no_call_that_never_began(
     monkeypatch.setattr(endpoint, "wait", lambda *how: ended.append(wait(*how)) or ended[-1])
     fail, over = failing(1, EndpointError("gone", "misconfigured", permanent=True)), Event()
     remote = Remote(lambda batch: fail(batch) or over.wait())
-    calls = Calls(examples=1, at_once=40, seconds=0.1)
+    calls = CallLimits(examples=1, at_once=40, seconds=0.1)
     ending = EndpointRunner(remote, calls, Meter(1.0, 10.0)).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )
@@ -265,7 +265,7 @@ def test_answers_of_no_use_are_counted_and_end_a_hopeless_run(examples: Path) ->
         if int(batch[0]["text"].split()[1]) % 4 == 0:
             raise EndpointError("no label", "unmatched")
 
-    calls = Calls(examples=1, at_once=2)
+    calls = CallLimits(examples=1, at_once=2)
 
     def ran(before: Callable[[Any], None]) -> tuple[Ending, list[Any]]:
         lines: list[bytes] = []
@@ -288,7 +288,7 @@ def test_the_log_counts_labels_that_sentences_named(examples: Path) -> None:
             found = super().predict(batch, deadline_seconds=deadline_seconds)
             return [replace(one, is_named=True) for one in found]
 
-    calls = Calls(examples=1, at_once=2)
+    calls = CallLimits(examples=1, at_once=2)
     ending = EndpointRunner(Naming(lambda batch: None), calls).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )

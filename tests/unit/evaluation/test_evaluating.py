@@ -16,7 +16,7 @@ from evaluation.isolation.inference.evaluate import (
     read_predictions,
     score_file,
 )
-from evaluation.isolation.inference.exchange import Sent
+from evaluation.isolation.inference.exchange import SentExamples
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.scoring.robustness import NO_VARIANTS_NOTE
 from tasks.config.loading import load_config
@@ -151,13 +151,13 @@ def test_a_predictions_file_is_scored_by_its_uids(question, tmp_path):
 
 
 def test_texts_sent_are_found_in_lists_too(tmp_path):
-    sent = Sent(tmp_path / "inputs.jsonl")
+    sent = SentExamples(tmp_path / "inputs.jsonl")
     sent.write([{"chat": [{"text": "Hello.", "n": 3}], "more": "Bye."}], ["chat", "more"], ignore)
     assert list(sent.texts()) == ["Hello.", "Bye."]
 
 
 def test_a_secret_is_sent_in_words_alone(tmp_path):
-    sent = Sent(tmp_path / "inputs.jsonl")
+    sent = SentExamples(tmp_path / "inputs.jsonl")
     told = {"role": "system", "text": "The word is tarn."}
     sent.write([{"talk": [{**told, "secret": "tarn"}]}], ["talk"], ignore)
     assert json.loads(sent.path.read_bytes())["inputs"] == {"talk": [told]}

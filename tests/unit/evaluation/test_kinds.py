@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.kinds import KINDS, MOST_LETTERS, TARGET, Kind, submitted_kinds
+from evaluation.kinds import KINDS, MAX_NAME_CHARS, TARGET, Kind, submitted_kinds
 from evaluation.submissions.kinds import SubmissionKind, find_submission_kind
 from tasks.config.loading import load_config
 from tests.support.guide import registered_for_now
@@ -37,7 +37,7 @@ def test_a_name_is_given_once_and_fits_its_column():
     with pytest.raises(TypeError, match="hub already"):
         add("hub", **PARTS)
     with pytest.raises(TypeError, match="letters"):
-        add("x" * (MOST_LETTERS + 1), **PARTS)
+        add("x" * (MAX_NAME_CHARS + 1), **PARTS)
 
 
 def test_each_kind_that_people_submit_stands_in_a_place_of_its_own():

@@ -40,7 +40,7 @@ def asked(tmp_path):
 def test_answers_are_written_and_the_end_is_told(asked, tmp_path, monkeypatch, capsys):
     models = []
     monkeypatch.setattr(
-        leased, "runner_for", lambda model, key, name: models.append(model) or ScriptedRunner()
+        leased, "choose_runner", lambda model, key, name: models.append(model) or ScriptedRunner()
     )
     assert leased.main(asked) == 0
     told = json.loads(capsys.readouterr().out)
@@ -63,14 +63,14 @@ def test_no_sandbox_is_left_where_the_lease_is_lost(asked, monkeypatch):
             finally:
                 removed.append("sandbox")
 
-    monkeypatch.setattr(leased, "runner_for", lambda *arguments: Slow())
+    monkeypatch.setattr(leased, "choose_runner", lambda *arguments: Slow())
     with pytest.raises(SystemExit):
         leased.main(asked)
     assert removed == ["sandbox"]
 
 
 def test_another_model_than_the_checked_one_is_not_run(asked, monkeypatch, capsys):
-    monkeypatch.setattr(leased, "runner_for", lambda *arguments: pytest.fail("it ran"))
+    monkeypatch.setattr(leased, "choose_runner", lambda *arguments: pytest.fail("it ran"))
     assert leased.main([*asked, "--digest=another"]) == 0
     assert json.loads(capsys.readouterr().out)["ending"]["outcome"] == "infrastructure"
 
@@ -79,7 +79,7 @@ def test_where_nothing_runs_it_the_machine_has_failed(asked, monkeypatch, capsys
     def none(*arguments):
         raise NoEngine("No engine.")
 
-    monkeypatch.setattr(leased, "runner_for", none)
+    monkeypatch.setattr(leased, "choose_runner", none)
     assert leased.main(asked) == 0
     ending = json.loads(capsys.readouterr().out)["ending"]
     assert (ending["outcome"], ending["sentence"]) == ("infrastructure", "No engine.")

@@ -5,7 +5,7 @@ import resource
 import pytest
 
 from evaluation.contract import GIB, MIB, Outcome
-from evaluation.isolation.sandbox.limits import CHECK_SECONDS, Exceeded, Limits
+from evaluation.isolation.sandbox.limits import CHECK_SECONDS, LimitExceeded, Limits
 
 LIMITS = Limits(
     seconds=7, memory_bytes=2 * GIB, cpus=1.5, processes=9, open_files=11, scratch_bytes=3 * MIB,
@@ -48,7 +48,7 @@ def test_a_process_is_bounded_too():
 def test_what_is_watched_ends_a_run(used, outcome, limit):
     within = {"seconds": 6.9, "memory_bytes": 2 * GIB, "answers": 3}
     LIMITS.check_use(**within)
-    with pytest.raises(Exceeded) as exceeded:
+    with pytest.raises(LimitExceeded) as exceeded:
         LIMITS.check_use(**within | used)
     ending = exceeded.value.ending
     assert (ending.outcome, ending.limit) == (outcome, limit)
@@ -59,7 +59,7 @@ def test_what_is_watched_ends_a_run(used, outcome, limit):
 def test_all_output_has_a_cap(most, limit):
     limits = Limits(output_bytes=most)
     limits.check_output(most, 1)
-    with pytest.raises(Exceeded) as exceeded:
+    with pytest.raises(LimitExceeded) as exceeded:
         limits.check_output(most + 1, 1)
     ending = exceeded.value.ending
     assert (ending.outcome, ending.limit) == (Outcome.OUTPUT_TOO_LARGE, limit)

@@ -17,7 +17,7 @@ from evaluation.isolation.sandbox.harness.answering import each_answer
 from evaluation.isolation.sandbox.harness.loading import load_classifier
 from evaluation.isolation.uploads.model_folders import check_folder, digest_folder
 from evaluation.submissions.selectors import WHITE
-from evaluation.task_shape import model_for, runnable_shape_of
+from evaluation.task_shape import describe_model_shape, runnable_shape_of
 from evaluation.training.looking import learn_pictures
 from serving.errors import MisconfiguredError
 from serving.registry import ServedModel
@@ -80,7 +80,7 @@ def test_it_finds_what_its_rows_teach_and_the_server_answers_alike(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # put back afterwards
     assert check_folder(learned, CONFIG) == learned
-    assert model_for(CONFIG)["kind"] == LOOKS
+    assert describe_model_shape(CONFIG)["kind"] == LOOKS
     held = LABELLED[120:]
     said = answers_to([coded(data) for data, _ in held], load_classifier(asked(learned)))
     right = [one["output"]["label"] == label for one, (_, label) in zip(said, held, strict=True)]

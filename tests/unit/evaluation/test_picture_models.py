@@ -14,7 +14,12 @@ from evaluation.isolation.sandbox.harness import arguments
 from evaluation.isolation.sandbox.harness.answering import answer_batches, read_examples
 from evaluation.isolation.sandbox.harness.loading import load_classifier
 from evaluation.isolation.uploads.model_folders import check_folder
-from evaluation.task_shape import Untrainable, model_for, runnable_shape_of, shape_of
+from evaluation.task_shape import (
+    Untrainable,
+    describe_model_shape,
+    runnable_shape_of,
+    trainable_shape_of,
+)
 from evaluation.training.pictures import held_out_samples
 from evaluation.training.shipped import install_starter
 from serving.errors import MisconfiguredError
@@ -52,9 +57,9 @@ def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_can_be_run_for_the_task_but_not_trained() -> None:
     shape = runnable_shape_of(CONFIG)
     assert (shape.kind, shape.fields, shape.answer) == (PICTURE, ("image", "question"), "answer")
-    assert model_for(CONFIG)["kind"] == PICTURE
+    assert describe_model_shape(CONFIG)["kind"] == PICTURE
     with pytest.raises(Untrainable):
-        shape_of(CONFIG)
+        trainable_shape_of(CONFIG)
 
 
 def test_other_models_are_refused(starter: Path, tmp_path: Path) -> None:
@@ -94,7 +99,7 @@ ALONE = load_config(convert(DATAPERF.read_text()).config_yaml_text)
 @pytest.mark.parametrize("config", [CONFIG, ALONE], ids=["asked", "alone"])
 def test_the_example_of_the_client_fits_the_task(tmp_path: Path, config: TaskConfig) -> None:
     (tmp_path / "make_model.py").write_bytes((EXAMPLES / "folder" / "make_model.py").read_bytes())
-    (tmp_path / "task.json").write_text(json.dumps(model_for(config)))
+    (tmp_path / "task.json").write_text(json.dumps(describe_model_shape(config)))
     lines = [json.dumps(each) for each in examples()[:5]]
     (tmp_path / "examples.jsonl").write_text("\n".join(lines))
     runpy.run_path(str(tmp_path / "make_model.py"), run_name="__main__")

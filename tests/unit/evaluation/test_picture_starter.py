@@ -122,7 +122,7 @@ TINY = PictureOptions(steps=3, batch=8, hidden=16, layers=1, heads=2, side=16)
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(seeds, "OFFICIAL", tmp_path / "official")
+    monkeypatch.setattr(seeds, "OFFICIAL_TASKS_FOLDER", tmp_path / "official")
     monkeypatch.setattr(starters, "PICTURE_STARTERS", {"vqa": TINY})
     monkeypatch.setattr(starters, "HELD_OUT_QUESTIONS", 40)
     return shipped.shipped_folder("vqa")

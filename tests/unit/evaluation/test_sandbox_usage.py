@@ -10,7 +10,7 @@ from evaluation.isolation.sandbox.usage import (
     Pace,
     Sample,
     cgroup_of,
-    latency,
+    latency_of,
 )
 
 ID = "4d5e6f" * 10 + "abcd"
@@ -140,5 +140,5 @@ def test_loading_is_not_working_ahead(before, after, trusted):
 
 
 def test_a_latency_is_a_value_that_was_measured():
-    assert latency([3.0, 1.0, 2.0]) == Latency(median=2.0, p95=3.0)
-    assert latency([]) == Latency(None, None)
+    assert latency_of([3.0, 1.0, 2.0]) == Latency(median=2.0, p95=3.0)
+    assert latency_of([]) == Latency(None, None)

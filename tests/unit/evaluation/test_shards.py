@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.contract import Ending, Outcome, Runnable, Usage
-from evaluation.isolation.sandbox.limits import Exceeded, Limits
+from evaluation.isolation.sandbox.limits import LimitExceeded, Limits
 from evaluation.runs.ray_driver import _Store
 from evaluation.runs.ray_node import (
     OtherRelease,
@@ -73,7 +73,7 @@ def test_the_measured_shard_says_how_fast_and_all_how_much():
 def test_limits_hold_for_all_shards_together(limits, outcome):
     together = MergedEnding(limits)
     together.add(0, ending(2, 1, 1), [b"x"] * 2)
-    with pytest.raises(Exceeded) as over:
+    with pytest.raises(LimitExceeded) as over:
         together.add(1, ending(2, 1, 1), [b"x"] * 2)
     assert over.value.ending.outcome == outcome
 

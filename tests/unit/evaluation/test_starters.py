@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from bench import reference_talks
 from evaluation import seeds
-from evaluation.seeds import Row, held_out, seed_rows
+from evaluation.seeds import Row, seed_rows, split_held_out
 from evaluation.training import reference, shipped
 from evaluation.training.calibration import ScoredRow, expected_calibration_error
 from evaluation.training.confidence import score_rows
@@ -92,7 +92,7 @@ def test_a_starter_is_installed_and_served_without_an_export(
     folder = shipped.install_starter(code, tmp_path)
     monkeypatch.delattr(backends, "export_onnx")
     kind = STARTERS[code].kind
-    held = held_out(seed_rows(code))[1]
+    held = split_held_out(seed_rows(code))[1]
     few = len(held) > MOST_ASKED[kind]
     rows = held[:: 3 if few else 1]
     said = ask_served(folder, tmp_path, rows)
@@ -144,7 +144,7 @@ def test_answers_in_long_passages_are_scored_as_they_are_served(tmp_path: Path) 
     """Over several windows, of which the shorter last one is asked first, and the answer's text
     stands in more than one."""
     folder = shipped.install_starter("qa", tmp_path)
-    (row, *_, other) = held_out(seed_rows("qa"))[1]
+    (row, *_, other) = split_held_out(seed_rows("qa"))[1]
     asked = {**row, "passage": f"{row['passage']} {other['passage']} {row['passage']}"}
     scored = score_rows(folder, [asked, {**row, "answer": "in no passage"}])
     (confidence,) = confidences_of(scored)
@@ -197,7 +197,7 @@ def test_two_first_starts_at_once_install_one_starter(
 def test_weights_that_are_not_those_of_the_report_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seeds, "OFFICIAL", tmp_path / "official")
+    monkeypatch.setattr(seeds, "OFFICIAL_TASKS_FOLDER", tmp_path / "official")
     real = Path(shipped.__file__).parents[2] / "tasks" / "official" / "sentiment" / "starter"
     copy = shutil.copytree(real, shipped.shipped_folder("sentiment"))
     parts = load_file(copy / shipped.DELTA)

@@ -502,7 +502,7 @@ def small_starters(monkeypatch: pytest.MonkeyPatch, base: Path, tmp_path: Path) 
     rows = "".join(json.dumps(row) + "\n" for row in text_rows())
     (folder / "seed.jsonl").write_text(rows, encoding="utf-8")
     starter = starters.Starter("sequence-classification", OPTIONS)
-    monkeypatch.setattr(seeds, "OFFICIAL", tmp_path / "official")
+    monkeypatch.setattr(seeds, "OFFICIAL_TASKS_FOLDER", tmp_path / "official")
     monkeypatch.setattr(starters, "STARTERS", {"sentiment": starter})
     for module in (starters, shipped):
         monkeypatch.setattr(module, "encoder", lambda: base)
@@ -522,12 +522,12 @@ def test_a_starter_is_trained_shipped_and_installed(small_starters: Path) -> Non
     assert report["rows"] + report["dev_rows"] + report["held_out_rows"] == len(text_rows())
     assert set(report) >= {"dev", "epochs", "best_epoch", "seconds"}
     assert report["weights_sha256"].startswith(folder.name)
-    held = seeds.held_out(text_rows())[1]
+    held = seeds.split_held_out(text_rows())[1]
     assert evaluate(folder, held) == report["held_out"]
     assert starters.is_calibrated("sentiment")
     assert report["calibration"]["rows"] == report["dev_rows"]
     check_temperature_is_divided_by_once(folder, small_starters)
-    seed = seeds.OFFICIAL / "sentiment" / "seed.jsonl"
+    seed = seeds.OFFICIAL_TASKS_FOLDER / "sentiment" / "seed.jsonl"
     extra = {"group": "new", "text": "tea", "label": "positive"}
     seed.write_text(seed.read_text() + json.dumps(extra) + "\n")
     assert not starters.is_fresh("sentiment")
@@ -596,7 +596,7 @@ def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
     starter = starters.STARTERS[code]
     rows = seeds.seed_rows(code)
     fine_tune.check_rows(rows, kind=starter.kind, labels=starter.options.labels)
-    held = seeds.held_out(rows)[1]
+    held = seeds.split_held_out(rows)[1]
     assert 0.08 < len(held) / len(rows) < 0.15
     assert (shipped.encoder() / "model.safetensors").is_file()
     if starter.options.labels:

@@ -12,7 +12,7 @@ from evaluation.task_shape import (
     Untrainable,
     released_row,
     runnable_shape_of,
-    shape_of,
+    trainable_shape_of,
     training_row,
 )
 from evaluation.training.data import check_rows
@@ -47,7 +47,7 @@ def official(code: str):
     ],
 )
 def test_the_official_tasks_can_be_trained(code, kind, fields, answer):
-    shape = shape_of(official(code))
+    shape = trainable_shape_of(official(code))
     assert (shape.kind, shape.fields, shape.answer) == (kind, fields, answer)
     assert (shape.labels is None) == (kind == SPAN)
 
@@ -61,11 +61,11 @@ def test_the_official_tasks_can_be_trained(code, kind, fields, answer):
 )
 def test_other_tasks_are_refused_in_words(text, said):
     with pytest.raises(Untrainable, match=said):
-        shape_of(load_config(text))
+        trainable_shape_of(load_config(text))
 
 
 def test_fields_with_other_names_keep_them_for_the_target():
-    shape = shape_of(load_config(SPAN_TASK))
+    shape = trainable_shape_of(load_config(SPAN_TASK))
     assert shape.fields == ("ask", "story")
     fields = {"story": "A fox. A red fox.", "ask": "Who?"}
     row = training_row(shape, fields, {"text": "fox", "start": 13, "end": 16})
@@ -80,7 +80,7 @@ def test_fields_with_other_names_keep_them_for_the_target():
 
 @pytest.mark.parametrize("start", [None, -4, 4, 99, "13"])
 def test_a_span_without_a_true_offset_is_sought(start):
-    shape = shape_of(load_config(SPAN_TASK))
+    shape = trainable_shape_of(load_config(SPAN_TASK))
     fields = {"story": "A fox. A red fox.", "ask": "Who?"}
     assert training_row(shape, fields, {"text": "fox", "start": start})["answer_start"] == 2
     assert training_row(shape, fields, "red")["answer_start"] == 9
@@ -88,12 +88,12 @@ def test_a_span_without_a_true_offset_is_sought(start):
 
 @pytest.mark.parametrize("answer", ["wolf", "", " ", None, {"text": 5}, {}])
 def test_a_span_that_is_not_there_teaches_nothing(answer):
-    shape = shape_of(load_config(SPAN_TASK))
+    shape = trainable_shape_of(load_config(SPAN_TASK))
     assert training_row(shape, {"story": "A fox.", "ask": "Who?"}, answer) is None
 
 
 def test_a_label_that_the_task_does_not_have_teaches_nothing():
-    shape = shape_of(official("sentiment"))
+    shape = trainable_shape_of(official("sentiment"))
     assert training_row(shape, {"text": "Fine."}, "mixed") is None
     assert training_row(shape, {"text": "Fine."}, "positive") is not None
     assert training_row(shape, {"text": " "}, "positive") is None
@@ -105,7 +105,7 @@ texts = st.one_of(st.none(), st.integers(), st.text(max_size=12))
 
 @given(texts, texts, st.one_of(texts, st.sampled_from(["neutral", "entailment"])))
 def test_every_row_that_comes_out_can_be_trained_on(premise, hypothesis, answer):
-    shape = shape_of(official("nli"))
+    shape = trainable_shape_of(official("nli"))
     row = training_row(shape, {"premise": premise, "hypothesis": hypothesis}, answer)
     if row:
         other = {"premise": "another", "hypothesis": "one", "label": "neutral"}
@@ -114,7 +114,7 @@ def test_every_row_that_comes_out_can_be_trained_on(premise, hypothesis, answer)
 
 @given(st.text(max_size=20), st.text(max_size=4), st.integers(-3, 30))
 def test_every_span_that_comes_out_can_be_trained_on(story, said, start):
-    shape = shape_of(load_config(SPAN_TASK))
+    shape = trainable_shape_of(load_config(SPAN_TASK))
     row = training_row(shape, {"story": story, "ask": "Who?"}, {"text": said, "start": start})
     if row:
         other = {"passage": "A", "question": "?", "answer": "A", "answer_start": 0, "group": "g"}
@@ -129,7 +129,7 @@ def test_a_released_row_brings_what_is_right_and_its_author():
         "input_json": {"hypothesis": "It was dry.", "label": "neutral"},
         "label": "contradiction",
     }
-    shape = shape_of(official("nli"))
+    shape = trainable_shape_of(official("nli"))
     row = released_row(shape, line)
     assert row == {
         "premise": "It rained.",
@@ -145,12 +145,12 @@ def test_a_released_row_brings_what_is_right_and_its_author():
         "input_json": {"ask": "Who?", "said": {"text": "fox", "start": 2, "end": 5}},
         "label": "fox",
     }
-    assert released_row(shape_of(load_config(SPAN_TASK)), span)["answer_start"] == 2
+    assert released_row(trainable_shape_of(load_config(SPAN_TASK)), span)["answer_start"] == 2
 
 
 def test_the_shipped_seeds_all_teach():
     for code in ("nli", "sentiment", "hate-speech"):
-        shape = shape_of(official(code))
+        shape = trainable_shape_of(official(code))
         with (OFFICIAL_FOLDER / code / "seed.jsonl").open() as file:
             rows = [json.loads(line) for line in file]
         assert all(training_row(shape, row, row["label"]) for row in rows)

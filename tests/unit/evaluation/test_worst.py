@@ -17,7 +17,7 @@ from evaluation.scoring.groups import (
 )
 from evaluation.scoring.robustness import PerturbedExample, compute_delta_numbers
 from evaluation.scoring.worst import compute_gap, compute_least, find_worst, select_comparable
-from evaluation.seeds import OFFICIAL
+from evaluation.seeds import OFFICIAL_TASKS_FOLDER
 from tasks.config.loading import load_config
 
 LABELS = ("yes", "no")
@@ -136,7 +136,7 @@ def test_a_constant_model_is_perfectly_consistent_and_gains_nothing():
     assert (found["worst_kind", ""].value, found["worst_kind_drop", ""].value) == (0.5, 0)
 
 
-TEXT = (OFFICIAL / "sentiment" / "task.yaml").read_text()
+TEXT = (OFFICIAL_TASKS_FOLDER / "sentiment" / "task.yaml").read_text()
 METRICS = "metrics: {main: macro_f1, also: [accuracy], deltas: [fairness, robustness]}"
 WEIGHTS = "fairness: 1, robustness: 1"
 

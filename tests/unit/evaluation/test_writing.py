@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evaluation.contract import Ending, InvalidOutput, Runnable
-from evaluation.isolation.sandbox.endpoint import HOPELESS
+from evaluation.isolation.sandbox.endpoint import MAX_USELESS_ANSWERS
 from evaluation.isolation.sandbox.harness.batches import Example
 from evaluation.isolation.sandbox.harness.loading import load_writer
 from evaluation.isolation.sandbox.harness.singles import timed
@@ -178,9 +178,9 @@ def test_some_examples_are_timed_alone(took: float, count: int | None) -> None:
 
 
 def test_a_model_that_never_answers_is_ended_early(tmp_path: Path) -> None:
-    run(("well",) * (HOPELESS - 1) + ("yes",), tmp_path)
+    run(("well",) * (MAX_USELESS_ANSWERS - 1) + ("yes",), tmp_path)
     with pytest.raises(InvalidOutput):
-        run(("well",) * HOPELESS, tmp_path)
+        run(("well",) * MAX_USELESS_ANSWERS, tmp_path)
 
 
 def test_a_folder_needs_its_head_and_a_chat_template(folder: Path) -> None:

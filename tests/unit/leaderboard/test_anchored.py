@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.seeds import OFFICIAL
+from evaluation.seeds import OFFICIAL_TASKS_FOLDER
 from leaderboard.board.presets import FULL, PRESETS
 from leaderboard.dynascore import main
 from leaderboard.ranking.anchored import (
@@ -224,7 +224,10 @@ def test_weights_are_shares(rows, given_weights, times):
     assert scores(rows, more) == pytest.approx(scores(rows, given_weights))
 
 
-POOLED = {path.parent.name: load_config(path.read_text()) for path in OFFICIAL.glob("*/task.yaml")}
+POOLED = {
+    path.parent.name: load_config(path.read_text())
+    for path in OFFICIAL_TASKS_FOLDER.glob("*/task.yaml")
+}
 COSTLESS = ["throughput", "memory"]
 LEFT_OUT = {"hate-speech": ["fairness"], "secret": COSTLESS, "grounded": COSTLESS}
 """A set that names too few people, and models that answer in conversations."""

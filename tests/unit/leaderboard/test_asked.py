@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.seeds import OFFICIAL
+from evaluation.seeds import OFFICIAL_TASKS_FOLDER
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.presets import PRESETS, presets
 from leaderboard.board.query import (
@@ -101,7 +101,7 @@ def test_what_the_board_does_not_have_is_refused(field, value):
 
 
 @pytest.mark.parametrize(
-    "path", sorted(OFFICIAL.glob("*/task.yaml")), ids=lambda one: one.parent.name
+    "path", sorted(OFFICIAL_TASKS_FOLDER.glob("*/task.yaml")), ids=lambda one: one.parent.name
 )
 def test_a_preset_does_what_its_name_says_in_every_task(path):
     """“Accuracy only” gave accuracy the weight 0 where the main metric is another one."""

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.operations.attacks.bench import Breach
 from dynabench.operations.soundness.doctor import Verdict, check_media, findings, verdicts
 from dynabench.operations.soundness.health import Finding
-from evaluation.isolation.sandbox.engine import EngineError, engine
+from evaluation.isolation.sandbox.engine import EngineError, find_engine
 
 MARKS = {True: "ok", False: "BAD", None: "-"}
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
             self._tell(check_media(), results)
         judged: list[Verdict] = []
         # Without an engine there is no sandbox; a finding says so.
-        if not options["quick"] and engine():
+        if not options["quick"] and find_engine():
             results += self._hostile(judged)
         is_well = all(f.state != "bad" for f in results) and all(
             v.is_ok is not False for v in judged

@@ -33,10 +33,10 @@ PAIRS = [{"premise": f"Ann has {n} cats.", "hypothesis": "Ann has a cat."} for n
 
 def of_task(code: str) -> tuple[TaskConfig, dict[str, Any]]:
     """An official task, and what the server tells of it before a model is made."""
-    from evaluation.task_shape import shape_of
+    from evaluation.task_shape import trainable_shape_of
 
     config = load_config((OFFICIAL / code / "task.yaml").read_text())
-    shape = shape_of(config)
+    shape = trainable_shape_of(config)
     kind = config.component(shape.answer).type
     cases = [*config.examples.good, *config.examples.bad][:5]
     inputs = [{name: {**c.context, **c.input}[name] for name in shape.fields} for c in cases]
