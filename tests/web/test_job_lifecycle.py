@@ -37,8 +37,8 @@ def works(settings, tmp_path):
     metric = CustomMetric.objects.create(task=task, name="m", number=1)
     subprocess = "evaluation.isolation.queue.subprocess_job._run"
     return [
-        (judge, "evaluation.judges.llm_judges.services.own_model"),
-        (words, "evaluation.judges.paraphrases.writing_services.own_model"),
+        (judge, "evaluation.judges.llm_judges.services.open_cluster_transport"),
+        (words, "evaluation.judges.paraphrases.writing_services.open_cluster_transport"),
         (metric, "evaluation.judges.custom_metrics.scoring_services.tried_on"),
         (TrainingRun.objects.create(task=task, options={}), subprocess),
         (DemoRun.objects.create(task=task), subprocess),
