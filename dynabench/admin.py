@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from annotation.models import Example
 from core.accounts.models import Annotator, LogEntry
 from core.accounts.people import shown_name
-from dynabench.manage.log import PRIVATE, of_tasks, readable_entries
+from dynabench.manage.log import ACCOUNT_KEYS, find_readable_entries, match_tasks
 from tasks.admin.roles import (
     OWNERS,
     READ_ONLY_PERMISSIONS,
@@ -54,10 +54,10 @@ class LogAdmin(OfManyTasks):
         reads = _codes_with(request, READERS)
         reviews = _codes_with(request, REVIEWERS)
         owns = _codes_with(request, OWNERS)
-        seen = rows.filter(pk__in=readable_entries(reads, reviews).values("pk"))
+        seen = rows.filter(pk__in=find_readable_entries(reads, reviews).values("pk"))
         return seen.annotate(
-            is_reviewed=build_boolean_column(of_tasks(reviews)),
-            is_owned=build_boolean_column(of_tasks(owns)),
+            is_reviewed=build_boolean_column(match_tasks(reviews)),
+            is_owned=build_boolean_column(match_tasks(owns)),
         )
 
     @admin.display
@@ -68,7 +68,7 @@ class LogAdmin(OfManyTasks):
 
     @admin.display
     def what(self, entry: Any) -> str:
-        hidden: tuple[str, ...] = PRIVATE
+        hidden: tuple[str, ...] = ACCOUNT_KEYS
         if entry.is_owned:
             hidden = ()
         noted = [(name, value) for name, value in entry.data.items() if name not in hidden]

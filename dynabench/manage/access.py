@@ -13,7 +13,7 @@ from tasks.permissions import can_manage, can_review
 from tasks.targets.failures import find_failures
 
 
-def owned_task(request: HttpRequest, code: str, may: PermissionCheck = can_review) -> Task:
+def find_owned_task(request: HttpRequest, code: str, may: PermissionCheck = can_review) -> Task:
     """Return the task if the user passes the permission check `may`, by default that of reviewers.
 
     Raises Http404 or PermissionDenied for other users, as `find_task` does.
@@ -22,17 +22,17 @@ def owned_task(request: HttpRequest, code: str, may: PermissionCheck = can_revie
     return find_task(request, code, may, kinds=ALL_KINDS)
 
 
-def owned_round(
+def find_owned_round(
     request: HttpRequest, code: str, number: int, may: PermissionCheck = can_review
 ) -> Round:
     """Return the task's round with this number.
 
-    Checks permission and raises as `owned_task` does.
+    Checks permission and raises as `find_owned_task` does.
     """
-    return get_object_or_404(owned_task(request, code, may).rounds, number=number)
+    return get_object_or_404(find_owned_task(request, code, may).rounds, number=number)
 
 
-def waiting_values(request: HttpRequest, task: Task) -> dict[str, Any]:
+def build_attention_values(request: HttpRequest, task: Task) -> dict[str, Any]:
     """Return what needs the person's attention: open reports, failing targets, other notices.
 
     Empty for people who may not manage the task.

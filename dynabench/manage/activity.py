@@ -21,15 +21,15 @@ from validation.decisions.counted import counts_of, is_counted, is_try
 from validation.judging.queue import waiting_examples
 from validation.models import Consensus, QueueItem, Validation
 
-DAYS = 30
-TIMED = 500
+CHART_DAYS = 30
+MEDIAN_SAMPLE_SIZE = 500
 """Medians are of this many latest examples and votes."""
-THIN = 20
+MAX_SLICE_VALUES = 20
 """How many values of a slice are shown: those with the fewest examples."""
 # Translators: noun: a word that marks an example
-TAG = gettext_noop("Tag")
+TAG_TITLE = gettext_noop("Tag")
 # Translators: noun: an idea of what to try, shown to authors
-CHALLENGE = gettext_noop("Challenge")
+CHALLENGE_TITLE = gettext_noop("Challenge")
 """What two slices are called; the others are called as the task calls them."""
 
 
@@ -60,7 +60,7 @@ class Activity:
     fooled_judged: int = 0
 
 
-def round_activity(round: Round) -> Activity:
+def read_round_activity(round: Round) -> Activity:
     """Return a round's activity, from the cache if it was counted recently.
 
     Nine queries, and one for each slice of the task.
@@ -73,7 +73,7 @@ def count_activity(round: Round) -> Activity:
 
     Imported examples and votes do not count as somebody's work on that day.
     """
-    examples = _written(round).filter(uid__isnull=True)
+    examples = _find_written_examples(round).filter(uid__isnull=True)
     votes = Validation.objects.filter(example__round=round, is_imported=False, by_program=False)
     queue = QueueItem.objects.filter(
         round=round, still_needed__gt=0, example__retracted_at__isnull=True
@@ -86,9 +86,9 @@ def count_activity(round: Round) -> Activity:
     people |= set(votes.filter(today).values_list("validator", flat=True).distinct())
     # It is empty where nobody measured when the writer saw the form.
     timed = examples.filter(shown_at__isnull=False).order_by("-pk")
-    times = timed.values_list("shown_at", "created_at")[:TIMED]
+    times = timed.values_list("shown_at", "created_at")[:MEDIAN_SAMPLE_SIZE]
     seconds = votes.filter(seconds__isnull=False).order_by("-pk").values_list("seconds", flat=True)
-    since = began - timedelta(days=DAYS - 1)
+    since = began - timedelta(days=CHART_DAYS - 1)
     # Days without an example have no row; the chart fills them in.
     days = (
         examples.filter(created_at__gte=since)
@@ -101,33 +101,33 @@ def count_activity(round: Round) -> Activity:
         waiting_examples([round])[round.pk],
         queue["oldest"],
         len(people - {None}),
-        _median(
+        _compute_median(
             (sent_at - opened_at).total_seconds()  # type: ignore[operator]
             for opened_at, sent_at in times
         ),
-        _median(seconds[:TIMED]),
+        _compute_median(seconds[:MEDIAN_SAMPLE_SIZE]),
         list(days),
-        _labels(round),
-        _slices(round),
+        _count_labels(round),
+        _count_slices(round),
         now,
-        _agreement(votes.filter(created_at__gte=since)),
-        _written(round).filter(is_counted("fooled"), is_counted("judged")).count(),
+        _count_agreement_by_day(votes.filter(created_at__gte=since)),
+        _find_written_examples(round).filter(is_counted("fooled"), is_counted("judged")).count(),
     )
 
 
-def _written(round: Round) -> QuerySet[Example]:
+def _find_written_examples(round: Round) -> QuerySet[Example]:
     """Return the examples that people wrote in the round and did not retract."""
     return Example.objects.filter(is_try(), round=round)
 
 
-def _median(seconds: Iterable[Any]) -> float | None:
+def _compute_median(seconds: Iterable[Any]) -> float | None:
     values: list[float] = list(seconds)
     if not values:
         return None
     return median(values)
 
 
-def _agreement(votes: QuerySet[Validation]) -> Sequence[tuple[date, int, int]]:
+def _count_agreement_by_day(votes: QuerySet[Validation]) -> Sequence[tuple[date, int, int]]:
     decided = votes.filter(example__consensus__state=Consensus.State.DECIDED)
     # A vote has a label or a verdict. The other column is empty, as in the consensus.
     is_same = Q(label=F("example__consensus__label"), verdict=F("example__consensus__verdict"))
@@ -139,13 +139,13 @@ def _agreement(votes: QuerySet[Validation]) -> Sequence[tuple[date, int, int]]:
     )
 
 
-def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
+def _count_labels(round: Round) -> Sequence[tuple[str, int, int]]:
     config = round.task.config
     name = next((name for name in config.target_fields if config.labels(name)), None)
     if name is None:
         return []
     rows = (
-        _written(round)
+        _find_written_examples(round)
         .values_list(KeyTextTransform(name, "inputs"))
         .annotate(**counts_of("confirmed"))
         .order_by()
@@ -158,20 +158,20 @@ def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
     return listed
 
 
-def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
+def _count_slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
     config = round.task.config
     slices: list[tuple[str, str, int, int]] = []
     if "tag" in config.slices:
-        for value, tries, confirmed in _thinnest(round, "tag"):
-            slices.append((TAG, value, tries, confirmed))
+        for value, tries, confirmed in _find_thinnest_values(round, "tag"):
+            slices.append((TAG_TITLE, value, tries, confirmed))
     if "challenge" in config.slices and config.challenges:
-        slices += _challenges(round)
+        slices += _count_challenges(round)
     fields = [name for name in config.slices if name not in ("tag", "language", "challenge")]
     if round.task.is_sensitive:  # no page shows people's texts without a shield
         fields = [name for name in fields if config.labels(name)]
     for name in fields:
         title = config.component(name).others_title
-        for value, tries, confirmed in _thinnest(round, name):
+        for value, tries, confirmed in _find_thinnest_values(round, name):
             slices.append((title, config.display(name, value), tries, confirmed))
     return [
         (title, Truncator(value).chars(80), tries, confirmed)
@@ -180,10 +180,10 @@ def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
     ]
 
 
-def _challenges(round: Round) -> list[Any]:
+def _count_challenges(round: Round) -> list[Any]:
     """Return (title, challenge, tries, confirmed), including challenges without tries."""
     taken = (
-        _written(round)
+        _find_written_examples(round)
         .filter(challenge__isnull=False)
         .values_list("challenge")
         .annotate(**counts_of("confirmed"))
@@ -193,11 +193,11 @@ def _challenges(round: Round) -> list[Any]:
     rows = []
     for name in round.task.config.challenges:
         tries, confirmed = counts.get(name, (0, 0))
-        rows.append((CHALLENGE, name, tries, confirmed))
+        rows.append((CHALLENGE_TITLE, name, tries, confirmed))
     return sorted(rows, key=lambda row: (row[3], row[2]))
 
 
-def _thinnest(round: Round, name: str) -> Iterable[Any]:
+def _find_thinnest_values(round: Round, name: str) -> Iterable[Any]:
     """Return (value, tries, confirmed) for the values with the fewest confirmed examples.
 
     Includes values of contexts without an example.
@@ -215,4 +215,4 @@ def _thinnest(round: Round, name: str) -> Iterable[Any]:
         value = F("tag")
     numbers = counts_of("confirmed", path=path)
     thinnest = rows.values_list(value).annotate(**numbers).order_by("confirmed", "tries")
-    return cast(Iterable[Any], thinnest[:THIN])
+    return cast(Iterable[Any], thinnest[:MAX_SLICE_VALUES])

@@ -15,16 +15,16 @@ from rest_framework.views import APIView
 from annotation.models import Example
 from core.accounts.people import shown_name
 from core.web.api import wanted
-from dynabench.manage.activity import round_activity
+from dynabench.manage.activity import read_round_activity
 from dynabench.manage.people import (
     Person,
-    agreement_check,
-    authors_of,
-    labels_check,
-    skipped,
-    validators_of,
+    check_agreement,
+    check_labels,
+    compute_skip_rate,
+    list_authors,
+    list_validators,
 )
-from dynabench.manage.second_opinion import disagreements
+from dynabench.manage.second_opinion import find_disagreements
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_read, can_review
@@ -58,7 +58,7 @@ class AuthorSerializer(PersonSerializer):
     The section “People” of docs/statistics.md defines each number.
     """
 
-    labels_check = serializers.ChoiceField(
+    check_labels = serializers.ChoiceField(
         CHECKS, help_text="Fail: look at their examples. Unknown counts against nobody."
     )
     tries = serializers.IntegerField()
@@ -77,7 +77,7 @@ class ValidatorSerializer(PersonSerializer):
     """A validator's votes on examples that were not retracted."""
 
     gold_check = serializers.ChoiceField(CHECKS)
-    agreement_check = serializers.ChoiceField(CHECKS)
+    check_agreement = serializers.ChoiceField(CHECKS)
     reading_check = serializers.ChoiceField(
         CHECKS, help_text="Fail: most votes came faster than anybody reads."
     )
@@ -87,12 +87,12 @@ class ValidatorSerializer(PersonSerializer):
     gold = RateSerializer(allow_null=True)
     unread = RateSerializer(allow_null=True, help_text="Votes that came faster than that.")
     cannot_tell = RateSerializer(allow_null=True)
-    skipped = RateSerializer(allow_null=True)
+    compute_skip_rate = RateSerializer(allow_null=True)
     flags = serializers.IntegerField()
     skips = serializers.IntegerField()
 
 
-class OfPeople(APIView):
+class PeopleView(APIView):
     """Base view for the lists of authors and validators."""
 
     reads_query = ("GET",)
@@ -111,7 +111,7 @@ class OfPeople(APIView):
         return list(rounds)
 
 
-class Authors(OfPeople):
+class Authors(PeopleView):
     """The authors of a task."""
 
     @extend_schema(
@@ -122,12 +122,12 @@ class Authors(OfPeople):
     def get(self, request: Request, code: str) -> Response:
         """List all authors by pseudonym, those whose work needs review first. Reviewers only."""
         body = []
-        for author in authors_of(self.rounds(code)):
-            body.append(_person_body(author, labels_check=labels_check(author)))
+        for author in list_authors(self.rounds(code)):
+            body.append(_build_person_body(author, labels_check=check_labels(author)))
         return Response(AuthorSerializer(body, many=True).data)
 
 
-class Validators(OfPeople):
+class Validators(PeopleView):
     """The validators of a task."""
 
     @extend_schema(
@@ -138,15 +138,17 @@ class Validators(OfPeople):
     def get(self, request: Request, code: str) -> Response:
         """List all validators by pseudonym, those whose work needs review first. Reviewers only."""
         body = [
-            _person_body(
-                validator, agreement_check=agreement_check(validator), skipped=skipped(validator)
+            _build_person_body(
+                validator,
+                agreement_check=check_agreement(validator),
+                skipped=compute_skip_rate(validator),
             )
-            for validator in validators_of(self.rounds(code))
+            for validator in list_validators(self.rounds(code))
         ]
         return Response(ValidatorSerializer(body, many=True).data)
 
 
-def _person_body(person: Person, **more: Any) -> dict[str, Any]:
+def _build_person_body(person: Person, **more: Any) -> dict[str, Any]:
     """Return a person's numbers; `notes` says why undefined numbers are null."""
     values: dict[str, Any] = {}
     for field in fields(person):
@@ -211,17 +213,17 @@ class ActivityView(APIView):
         Cached for half a minute.
         """
         task = find_task(request, code, can_read)
-        now = round_activity(get_object_or_404(task.rounds, number=number))
+        now = read_round_activity(get_object_or_404(task.rounds, number=number))
         body = {
             **vars(now),
-            "days": _rows(("day", "tries", "fooled", "verified"), now.days),
-            "labels": _rows(("label", "tries", "verified"), now.labels),
-            "slices": _rows(("slice", "value", "tries", "verified"), now.slices),
+            "days": _build_rows(("day", "tries", "fooled", "verified"), now.days),
+            "labels": _build_rows(("label", "tries", "verified"), now.labels),
+            "slices": _build_rows(("slice", "value", "tries", "verified"), now.slices),
         }
         return Response(ActivitySerializer(body).data)
 
 
-def _rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+def _build_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -267,10 +269,10 @@ class SecondOpinionView(APIView):
         """Show the model's estimate of each validator and its disagreements. Reviewers only."""
         task = find_task(request, code, can_review)
         round = get_object_or_404(task.rounds, number=number)
-        return Response(SecondOpinionSerializer(_opinion(round)).data)
+        return Response(SecondOpinionSerializer(_describe_opinion(round)).data)
 
 
-def _opinion(round: Round) -> dict[str, Any]:
+def _describe_opinion(round: Round) -> dict[str, Any]:
     model = second_opinion(round)
     if isinstance(model, Undefined):
         nothing: dict[str, Any] = dict.fromkeys(
@@ -286,7 +288,7 @@ def _opinion(round: Round) -> dict[str, Any]:
                 "confusion": validator.confusion,
             }
         )
-    surest = disagreements(round, model)
+    surest = find_disagreements(round, model)
     examples = Example.objects.only("uuid", "by_program").in_bulk([row.example for row in surest])
     otherwise = [row._asdict() | {"example": examples[row.example]} for row in surest]
     return {
@@ -299,10 +301,10 @@ def _opinion(round: Round) -> dict[str, Any]:
     }
 
 
-ROUND = "tasks/<slug:code>/rounds/<int:number>/"
+ROUND_PATH = "tasks/<slug:code>/rounds/<int:number>/"
 urlpatterns = [
     path("tasks/<slug:code>/authors/", Authors.as_view(), name="authors"),
     path("tasks/<slug:code>/validators/", Validators.as_view(), name="validators"),
-    path(f"{ROUND}activity/", ActivityView.as_view(), name="activity"),
-    path(f"{ROUND}second-opinion/", SecondOpinionView.as_view(), name="second-opinion"),
+    path(f"{ROUND_PATH}activity/", ActivityView.as_view(), name="activity"),
+    path(f"{ROUND_PATH}second-opinion/", SecondOpinionView.as_view(), name="second-opinion"),
 ]

@@ -12,7 +12,7 @@ from tasks.models import Task, TaskProposal
 from tasks.permissions import can_own, needs_approval
 
 
-def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
+def build_approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
     """Return the form for requesting approval, with a choice of community if the user sees any."""
     communities = listed_communities(request.user)
     if not communities:
@@ -32,7 +32,7 @@ def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
     return WithCommunity(data)
 
 
-def approval_of(request: HttpRequest, task: Task) -> dict[str, Any]:
+def describe_approval(request: HttpRequest, task: Task) -> dict[str, Any]:
     """Return the state of the task's request for approval; empty if the task needs none.
 
     One query for a task that is not approved.

@@ -57,7 +57,7 @@ class ApprovalSerializer(serializers.Serializer[Any]):
     show = serializers.BooleanField()
 
 
-class Approval(APIView):
+class ApprovalView(APIView):
     """The approval of a task."""
 
     write_scope = ApiToken.Scope.OWN
@@ -66,7 +66,7 @@ class Approval(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Show whether the task needs approval, and the state of its request. Owners only."""
         task = find_task(request, code, can_own, kinds=ALL_KINDS)
-        return Response(_approval_of(task))
+        return Response(_describe_approval(task))
 
     @write("approvals_create", NewApprovalSerializer, {201: ApprovalSerializer})
     def post(self, request: Request, code: str) -> Response:
@@ -77,12 +77,12 @@ class Approval(APIView):
         """
         task, owner = find_task(request, code, can_own, kinds=ALL_KINDS), person(request)
         values = read(NewApprovalSerializer, request)
-        values["community"] = _community(owner, values["community"])
+        values["community"] = _find_community(owner, values["community"])
         ask_for_task(task=task, actor=owner, **values)
-        return Response(_approval_of(task), status.HTTP_201_CREATED)
+        return Response(_describe_approval(task), status.HTTP_201_CREATED)
 
 
-def _community(owner: User, slug: str) -> Community | None:
+def _find_community(owner: User, slug: str) -> Community | None:
     if not slug:
         return None
     community = listed_communities(owner).filter(slug=slug).first()
@@ -91,7 +91,7 @@ def _community(owner: User, slug: str) -> Community | None:
     return community
 
 
-def _approval_of(task: Task) -> dict[str, Any]:
+def _describe_approval(task: Task) -> dict[str, Any]:
     values: dict[str, Any] = {"is_needed": needs_approval(task), "community": ""}
     proposals = TaskProposal.objects.select_related("for_community__community")
     proposal = proposals.filter(task=task).first()
@@ -106,4 +106,4 @@ def _approval_of(task: Task) -> dict[str, Any]:
     return dict(ApprovalSerializer(values).data)
 
 
-urlpatterns = [path("tasks/<slug:code>/approval/", Approval.as_view(), name="approval")]
+urlpatterns = [path("tasks/<slug:code>/approval/", ApprovalView.as_view(), name="approval")]

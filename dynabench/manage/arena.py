@@ -15,8 +15,8 @@ from core.accounts.people import person, shown_name
 from core.web.htmx import form_status
 from core.web.lists import list_page, rows_after
 from core.web.refusals import as_form_error, as_message
-from dynabench.manage.approval import approval_of
-from dynabench.manage.setup.choose_target import BriefForm, chat_settings, checked_settings
+from dynabench.manage.approval import describe_approval
+from dynabench.manage.setup.choose_target import BriefForm, build_chat_settings, validate_settings
 from leaderboard.arena.battles import owner_services as services
 from leaderboard.arena.battles.forms import LONGEST_PROMPT
 from leaderboard.arena.battles.selectors import arena_counts
@@ -32,7 +32,7 @@ from tasks.targets.endpoints.live import MAX_ANSWER_CHARS
 from tasks.targets.forms import SettingsForm
 from tasks.targets.spending_services import sum_uses_outside
 
-A_PAGE = 20
+PAGE_SIZE = 20
 """Conversations on a page, each of which is read whole."""
 
 
@@ -89,7 +89,7 @@ class ChatForm(BriefForm):
     def settings(self) -> dict[str, Any]:
         """Return the target's settings without its name."""
         values = self.cleaned_data
-        return chat_settings({**values, "model": values["model"] or values["name"]})
+        return build_chat_settings({**values, "model": values["model"] or values["name"]})
 
 
 class GoldForm(forms.Form):
@@ -111,12 +111,12 @@ class GoldForm(forms.Form):
     )
 
 
-def _arena(request: HttpRequest, code: str, may: Any = can_edit) -> Task:
+def _find_arena(request: HttpRequest, code: str, may: Any = can_edit) -> Task:
     # Other tasks have no arena, so their owners get a 404 here.
     return find_task(request, code, may, kinds=("arena",))
 
 
-def _model_form(request: HttpRequest, task: Task, data: Any = None) -> ModelForm:
+def _build_model_form(request: HttpRequest, task: Task, data: Any = None) -> ModelForm:
     form = ModelForm(data, instance=TargetModel(task=task))
     # The name of an environment variable would send any of the site's secrets to the address.
     if not request.user.is_superuser:
@@ -124,7 +124,7 @@ def _model_form(request: HttpRequest, task: Task, data: Any = None) -> ModelForm
     return form
 
 
-def _models_page(
+def _show_models(
     request: HttpRequest,
     task: Task,
     *,
@@ -138,16 +138,16 @@ def _models_page(
         "other_uses": sum_uses_outside(task),
         "size": arena_counts(task),
         "chat_form": chat_form or ChatForm(auto_id="chat-%s"),
-        "model_form": model_form or _model_form(request, task),
+        "model_form": model_form or _build_model_form(request, task),
         "can_delete": can_own(request.user, task)
         and find_unopened_tasks().filter(pk=task.pk).exists(),
-        **approval_of(request, task),
+        **describe_approval(request, task),
     }
     status = form_status(chat_form, model_form)
     return render(request, "own/arena.html", values, status=status)
 
 
-def _voters_page(request: HttpRequest, task: Task, form: GoldForm | None = None) -> HttpResponse:
+def _show_voters(request: HttpRequest, task: Task, form: GoldForm | None = None) -> HttpResponse:
     """Show voters and gold pairs. form: the form for a new pair, with its errors."""
     page = list_page(request, voters_of(task))
     values = {
@@ -166,21 +166,21 @@ def _voters_page(request: HttpRequest, task: Task, form: GoldForm | None = None)
 def arena(request: HttpRequest, code: str) -> HttpResponse:
     """Show the arena's models and numbers. A POST adds a model."""
     if request.method != "POST":
-        return _models_page(request, _arena(request, code, can_manage))
-    task = _arena(request, code)
+        return _show_models(request, _find_arena(request, code, can_manage))
+    task = _find_arena(request, code)
     if "chat" in request.POST:  # the button of the first of the page's two forms
         chat_form = ChatForm(request.POST, auto_id="chat-%s")
-        if chat_form.is_valid() and (page := _entered(request, task, chat_form)):
+        if chat_form.is_valid() and (page := _add_chat_model(request, task, chat_form)):
             return page
-        return _models_page(request, task, chat_form=chat_form)
-    form = _model_form(request, task, request.POST)
+        return _show_models(request, task, chat_form=chat_form)
+    form = _build_model_form(request, task, request.POST)
     if form.is_valid():
         with as_form_error(form):
-            return _added(request, task, form.cleaned_data)
-    return _models_page(request, task, model_form=form)
+            return _add_model(request, task, form.cleaned_data)
+    return _show_models(request, task, model_form=form)
 
 
-def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpResponse:
+def _add_model(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpResponse:
     """Add a model to the arena and return a redirect. Raises Refused."""
     target = services.add_model(task=task, actor=person(request), fields=fields)
     messages.success(request, gettext("The model is in. Battles may draw it now."))
@@ -188,33 +188,33 @@ def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpR
     return redirect("own:arena", task.code)
 
 
-def _entered(request: HttpRequest, task: Task, form: ChatForm) -> HttpResponse | None:
+def _add_chat_model(request: HttpRequest, task: Task, form: ChatForm) -> HttpResponse | None:
     """Add the chat model that the form describes and return a redirect.
 
     Returns None if the form is invalid; the form then shows the errors.
     """
-    fields = checked_settings(task, person(request), form)
+    fields = validate_settings(task, person(request), form)
     if fields is not None:
         with as_form_error(form):
-            return _added(request, task, fields)
+            return _add_model(request, task, fields)
     return None
 
 
 @require_safe
 def arena_voters(request: HttpRequest, code: str) -> HttpResponse:
     """Show the voters, and the gold pairs that check their votes."""
-    return _voters_page(request, _arena(request, code, can_manage))
+    return _show_voters(request, _find_arena(request, code, can_manage))
 
 
 @require_safe
 def arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
     """Show the conversations that await publication."""
-    task = _arena(request, code, can_review)
+    task = _find_arena(request, code, can_review)
     # The oldest first, as each waits for one decision.
     waiting = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by("pk")
     values = {
         "task": task,
-        "page": rows_after(request, waiting.prefetch_related("turns__replies"), size=A_PAGE),
+        "page": rows_after(request, waiting.prefetch_related("turns__replies"), size=PAGE_SIZE),
         "waiting_count": waiting.count(),
     }
     return render(request, "own/arena_conversations.html", values)
@@ -223,20 +223,20 @@ def arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
 @require_POST
 def arena_gold(request: HttpRequest, code: str) -> HttpResponse:
     """Make a gold pair."""
-    task = _arena(request, code)
+    task = _find_arena(request, code)
     form = GoldForm(request.POST)
     if form.is_valid():
         with as_form_error(form):
             # A refusal, such as two equal answers, is shown at the form.
             services.add_gold(task=task, actor=person(request), **form.cleaned_data)
             return redirect("own:arena-voters", code)
-    return _voters_page(request, task, form)
+    return _show_voters(request, task, form)
 
 
 @require_POST
 def arena_model(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Include a target in battles, or exclude it."""
-    task = _arena(request, code)
+    task = _find_arena(request, code)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     with as_message(request):
         services.set_live(target=target, actor=person(request), is_live="on" in request.POST)
@@ -246,7 +246,7 @@ def arena_model(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 @require_POST
 def arena_gold_pair(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Show a gold pair to voters, or stop showing it."""
-    pair = get_object_or_404(_arena(request, code).gold_pairs.select_related("task"), pk=pk)
+    pair = get_object_or_404(_find_arena(request, code).gold_pairs.select_related("task"), pk=pk)
     services.set_gold_active(pair=pair, actor=person(request), is_active="on" in request.POST)
     return redirect("own:arena-voters", code)
 
@@ -254,7 +254,7 @@ def arena_gold_pair(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 @require_POST
 def arena_conversation(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Publish a conversation that awaits publication, or withhold it."""
-    task = _arena(request, code, can_review)
+    task = _find_arena(request, code, can_review)
     battle = get_object_or_404(task.battles.select_related("task"), pk=pk)
     with as_message(request):
         publish = "publish" in request.POST

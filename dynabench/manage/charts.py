@@ -37,8 +37,8 @@ def draw_days(now: Activity) -> SafeString:
     """Draw tries, tries that fooled a model, and catches by day, without gaps between days."""
     counts = {day: (tries, fooled, catches) for day, tries, fooled, catches in now.days}
     tried, fooled_points, caught = [], [], []
-    for day in _days(counts):
-        words = _words(day)
+    for day in _list_days(counts):
+        words = _format_day(day)
         tries, fooled, catches = counts.get(day, (0, 0, 0))
         tried.append(Point(words, tries))
         fooled_points.append(Point(words, fooled))
@@ -53,13 +53,13 @@ def draw_agreement(now: Activity) -> SafeString:
     """Draw how often votes match the consensus, by the day of the vote."""
     counts = {day: (votes, same) for day, votes, same in now.agreement}
     line = []
-    for day in _days(counts):
+    for day in _list_days(counts):
         if day not in counts:
-            line.append(Point(_words(day), None))
+            line.append(Point(_format_day(day), None))
             continue
         votes, same = counts[day]
         low, high = wilson(same, votes)
-        line.append(Point(_words(day), same / votes, low, high))
+        line.append(Point(_format_day(day), same / votes, low, high))
     if not line:
         return SafeString()
     title = _("Votes that say the same as the consensus, by day")
@@ -97,7 +97,7 @@ def draw_costs(by_round: Mapping[int, float | None]) -> SafeString:
     return bars(rounds, title=_("Cost of a catch by round"), shown="{:,.2f}".format)
 
 
-def _days(dates: Collection[date]) -> list[date]:
+def _list_days(dates: Collection[date]) -> list[date]:
     """Return every day from the first to the last of the dates."""
     first, last = min(dates, default=None), max(dates, default=None)
     if first is None or last is None:
@@ -105,5 +105,5 @@ def _days(dates: Collection[date]) -> list[date]:
     return [first + timedelta(n) for n in range((last - first).days + 1)]
 
 
-def _words(day: date) -> str:
+def _format_day(day: date) -> str:
     return date_words(day, "j M")

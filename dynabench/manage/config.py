@@ -22,8 +22,8 @@ from core.text.words import with_lf
 from core.web.htmx import form_status, render_page
 from core.web.lists import list_page
 from core.web.made_for import made_for, name_for, renamed
-from dynabench.manage.access import owned_task
-from dynabench.manage.preview import judge_values, show_framed, write_values
+from dynabench.manage.access import find_owned_task
+from dynabench.manage.preview import build_judge_values, build_write_values, show_framed
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
 from tasks.config_changes import (
@@ -39,9 +39,9 @@ from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.services import save_config
 
-A_PAGE = 10
+PAGE_SIZE = 10
 
-PAGE = "own/config.html"
+TEMPLATE = "own/config.html"
 
 
 class ConfigForm(forms.Form):
@@ -116,7 +116,7 @@ class ProblemLine:
         return " " * (self.problem.column - 1) + "^"
 
 
-def problem_lines(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
+def list_problem_lines(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
     """Return the problems with their lines, in text order."""
     lines = text.split("\n")
     listed: list[ProblemLine] = []
@@ -130,7 +130,7 @@ def problem_lines(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
     return listed
 
 
-def count_words(problems: Sequence[Problem]) -> str:
+def describe_problem_counts(problems: Sequence[Problem]) -> str:
     """Return the number of errors and warnings as text.
 
     >>> count_words([])
@@ -151,27 +151,32 @@ def count_words(problems: Sequence[Problem]) -> str:
 @require_http_methods(["GET", "POST"])
 def config(request: HttpRequest, code: str) -> HttpResponse:
     """Show the editor of the configuration, then a review of the changes; then save them."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     step = request.POST.get("step", "review")
     form = ConfigForm(request.POST or None)
     if request.method == "GET" or step == "edit" or not form.is_valid():
         status = 200
         if step != "edit":  # who goes back to the editor has read the errors
             status = form_status(form)
-        return _editor(request, task, form, status=status)
+        return _show_editor(request, task, form, status=status)
     text, base = form.cleaned_data["text"], form.cleaned_data["base"]
     # Compared as text: a comment that changes is a change.
     if text == task.config_text:
-        return _editor(request, task, form, message=gettext_noop("Nothing is changed."))
+        return _show_editor(request, task, form, message=gettext_noop("Nothing is changed."))
     if step == "save":
         return _save(request, task, form)
     # Without a base, as from a script, the person takes what is stored now.
     if base not in ("", hash_text(task.config_text)):
-        return _editor(request, task, form, message=STALE_MESSAGE, status=409)
+        return _show_editor(request, task, form, message=STALE_MESSAGE, status=409)
     parsed, problems = check_change(task, text)
     if parsed is None:
-        return _editor(request, task, form, problems, status=422)
-    values = {"task": task, "form": form, "problems": problem_lines(problems, text), "base": base}
+        return _show_editor(request, task, form, problems, status=422)
+    values = {
+        "task": task,
+        "form": form,
+        "problems": list_problem_lines(problems, text),
+        "base": base,
+    }
     values["diff"] = build_diff(task.config_text, text).splitlines()[2:]  # without the file names
     return render(request, "own/config_review.html", values)
 
@@ -183,17 +188,17 @@ def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
         # A draft of the steps began as the former text, and would take it back.
         forget_drafts(task=task, owner=person(request))
     except ConfigError as error:
-        return _editor(request, task, form, error.problems, status=422)
+        return _show_editor(request, task, form, error.problems, status=422)
     except ConfigStale:
-        return _editor(request, task, form, message=STALE_MESSAGE, status=409)
+        return _show_editor(request, task, form, message=STALE_MESSAGE, status=409)
     except Invalid as error:
         form.add_error("text", str(error))
-        return _editor(request, task, form, status=422)
+        return _show_editor(request, task, form, status=422)
     messages.success(request, gettext("The configuration is saved."))
     return redirect("own:config", code=task.code)
 
 
-def _editor(
+def _show_editor(
     request: HttpRequest,
     task: Task,
     form: ConfigForm,
@@ -221,28 +226,28 @@ def _editor(
         "why": why,
         "fixed": fixed,
         "errors": form.errors.get("text", []),
-        "page": list_page(request, entries.select_related("actor__annotator"), size=A_PAGE),
-        "problems": problem_lines(problems, text),
-        "counted": count_words(problems),
+        "page": list_page(request, entries.select_related("actor__annotator"), size=PAGE_SIZE),
+        "problems": list_problem_lines(problems, text),
+        "counted": describe_problem_counts(problems),
         "has_errors": any(problem.severity == "error" for problem in problems),
     }
-    return render_page(request, PAGE, values, part="problems", status=status)
+    return render_page(request, TEMPLATE, values, part="problems", status=status)
 
 
 @require_POST
 def config_check(request: HttpRequest, code: str) -> HttpResponse:
     """Show the problems of the submitted text without storing it."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     form = ConfigForm(request.POST)
     form.is_valid()  # fills its errors; a text with errors is what this page is for
-    return _editor(request, task, form)
+    return _show_editor(request, task, form)
 
 
 @xframe_options_sameorigin
 @require_http_methods(["GET", "POST"])
 def config_preview(request: HttpRequest, code: str) -> HttpResponse:
     """Show the write page or the judge page for the stored text or the text being edited."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     typed = ConfigForm(request.POST).typed
     if typed is not None:
         task.config_text = typed  # never saved
@@ -251,7 +256,7 @@ def config_preview(request: HttpRequest, code: str) -> HttpResponse:
     if parsed:
         task.name = parsed.name
         if request.POST.get("page") == "judge":
-            values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
+            values = {**build_judge_values(task, annotator_of(person(request))), "page": "judge"}
         else:
-            values = {**write_values(task), "page": "write"}
+            values = {**build_write_values(task), "page": "write"}
     return show_framed(request, values)

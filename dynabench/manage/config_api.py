@@ -17,7 +17,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.accounts.people import person, public_name
 from core.web.api import NewestFirst, read, wanted
-from dynabench.manage.config_history import written_under
+from dynabench.manage.config_history import count_examples_by_version
 from tasks.access import ALL_KINDS, find_task
 from tasks.api.config import ChangedConfigSerializer, ConfigChangeSerializer, save_config_text
 from tasks.config_changes import build_diff, hash_text
@@ -87,7 +87,7 @@ class ComparedConfigsSerializer(serializers.Serializer[Any]):
     diff = serializers.CharField(help_text="The lines that differ; empty: none.")
 
 
-class OfConfig(APIView):
+class ConfigView(APIView):
     """Base view of a configuration's versions. Editors only."""
 
     write_scope = ApiToken.Scope.OWN
@@ -103,11 +103,11 @@ class OfConfig(APIView):
 
     def told(self) -> dict[str, Any]:
         """Return the serializers' context: the task, and its number of examples by version."""
-        return {"task": self.task, "written": written_under(self.task)}
+        return {"task": self.task, "written": count_examples_by_version(self.task)}
 
 
 @extend_schema_view(get=extend_schema(operation_id="config_versions_list"))
-class ConfigVersions(OfConfig, generics.ListAPIView[ConfigVersion]):
+class ConfigVersions(ConfigView, generics.ListAPIView[ConfigVersion]):
     """The versions, newest first; none if the text was never changed. Editors only."""
 
     serializer_class = ConfigVersionSerializer
@@ -122,7 +122,7 @@ class ConfigVersions(OfConfig, generics.ListAPIView[ConfigVersion]):
         return {**super().get_serializer_context(), **self.told()}
 
 
-class ConfigVersionView(OfConfig):
+class ConfigVersionView(ConfigView):
     @extend_schema(operation_id="config_versions_get", responses=FullConfigVersionSerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
         """Show a version with its text. Editors only."""
@@ -130,7 +130,7 @@ class ConfigVersionView(OfConfig):
         return Response(FullConfigVersionSerializer(version, context=self.told()).data)
 
 
-class ComparedConfigsView(OfConfig):
+class ComparedConfigsView(ConfigView):
     reads_query = ("GET",)
 
     @extend_schema(
@@ -150,7 +150,7 @@ class ComparedConfigsView(OfConfig):
         return Response(ComparedConfigsSerializer(body).data)
 
 
-class ReturnView(OfConfig):
+class ReturnView(ConfigView):
     @write("config_versions_return", ConfigChangeSerializer, ChangedConfigSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
         """Restore a version's text as the newest version. Editors only; refused as a PUT is."""
@@ -161,10 +161,10 @@ class ReturnView(OfConfig):
         return save_config_text(self.task, version.text, editor, **change, field="number")
 
 
-VERSION = "tasks/<slug:code>/config/versions/<int:number>/"
+VERSION_PATH = "tasks/<slug:code>/config/versions/<int:number>/"
 urlpatterns = [
     path("tasks/<slug:code>/config/versions/", ConfigVersions.as_view(), name="config-versions"),
-    path(VERSION, ConfigVersionView.as_view(), name="config-version"),
-    path(f"{VERSION}compare/", ComparedConfigsView.as_view(), name="config-version-compare"),
-    path(f"{VERSION}return/", ReturnView.as_view(), name="config-version-return"),
+    path(VERSION_PATH, ConfigVersionView.as_view(), name="config-version"),
+    path(f"{VERSION_PATH}compare/", ComparedConfigsView.as_view(), name="config-version-compare"),
+    path(f"{VERSION_PATH}return/", ReturnView.as_view(), name="config-version-return"),
 ]

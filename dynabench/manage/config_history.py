@@ -14,7 +14,7 @@ from annotation.models import Example
 from core.web.downloads import attachment
 from core.web.htmx import form_status
 from core.web.refusals import as_message
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from tasks.config.dynabench_out import VERSIONS, export_to_dynabench
 from tasks.config_changes import build_diff, hash_text
 from tasks.models import ConfigVersion, Task
@@ -43,14 +43,14 @@ class CompareForm(forms.Form):
 @require_safe
 def config_history(request: HttpRequest, code: str) -> HttpResponse:
     """Show all versions with their authors and numbers of examples, and compare two of them."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     versions = list(task.config_versions.select_related("actor__annotator"))
     data: Any = request.GET
     if "older" not in request.GET:
-        data = _last_two(versions)
+        data = _pick_last_two(versions)
     form = CompareForm(versions, data)
     texts = {version.number: version.text for version in versions}
-    written = written_under(task)
+    written = count_examples_by_version(task)
     values: dict[str, Any] = {
         "task": task,
         "form": form,
@@ -70,7 +70,7 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
     """Download the configuration for Dynabench 1.0 or 2.0, or explain why that is impossible."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     version = VERSIONS[0]
     for offered in VERSIONS:
         if offered == request.GET.get("version"):
@@ -81,7 +81,7 @@ def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
     return redirect("own:config", code=code)
 
 
-def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
+def _pick_last_two(versions: list[ConfigVersion]) -> dict[str, int]:
     """Return the numbers of the newest version and the one before, or of a single version twice.
 
     versions: newest first. Returns an empty dictionary without versions.
@@ -92,7 +92,7 @@ def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
     return {"older": before.number, "newer": newest.number}
 
 
-def written_under(task: Task) -> dict[int | None, int]:
+def count_examples_by_version(task: Task) -> dict[int | None, int]:
     """Return the number of examples written under each version."""
     # Imported examples were written under no version.
     rows = Example.objects.filter(round__task=task, config_number__isnull=False).order_by()

@@ -12,11 +12,11 @@ from django.views.decorators.http import require_safe
 from annotation.models import Example
 from core.web.htmx import htmx_partial, render_page
 from dynabench.manage import charts
-from dynabench.manage.access import owned_task, waiting_values
-from dynabench.manage.activity import CHALLENGE, TAG, Activity, count_activity
-from dynabench.manage.approval import approval_of
-from dynabench.manage.next_step import next_step
-from dynabench.manage.setup.launch import launch_list
+from dynabench.manage.access import build_attention_values, find_owned_task
+from dynabench.manage.activity import CHALLENGE_TITLE, TAG_TITLE, Activity, count_activity
+from dynabench.manage.approval import describe_approval
+from dynabench.manage.next_step import find_next_step
+from dynabench.manage.setup.launch import build_launch_list
 from dynabench.operations.demo.services import can_offer
 from tasks.budgets import UsedBudget, compute_cost
 from tasks.making.services import find_unopened_tasks
@@ -29,7 +29,7 @@ from validation.judging.short_of_judges import short_of_judges
 from validation.statistics.answers import right_answers
 from validation.statistics.cache import Numbers, all_numbers, numbers_with
 
-RATES = {
+RATE_TITLES = {
     "mer": "MER",
     "vmer": "vMER",
     "majority_share": _("With a consensus"),
@@ -40,7 +40,7 @@ RATES = {
 @require_safe
 def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     """Show the numbers of one round. Responds to htmx, which polls, with only the tiles."""
-    task = owned_task(request, code, can_oversee)
+    task = find_owned_task(request, code, can_oversee)
     if task.config.kind == "arena":
         if can_manage(request.user, task):
             return redirect("own:arena", code)
@@ -48,29 +48,29 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     # Read once: the choice, the costs and what is missing all look at them.
     rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds}
-    round = _chosen(rounds, request.GET.get("round", ""))
+    round = _choose_round(rounds, request.GET.get("round", ""))
     if round:
-        values.update(_values(round), costs=_costs(rounds))
+        values.update(_build_round_values(round), costs=_draw_cost_by_round(rounds))
     values["blind"] = is_blind_owner(request.user, task)
     if not htmx_partial(request):  # the tiles show none of it
-        values |= _around_tiles(request, task, rounds, round)
+        values |= _build_page_values(request, task, rounds, round)
         values["can_offer_demo"] = _is_empty(rounds, values) and can_offer(request.user)
     return render_page(request, "own/dashboard.html", values, part="tiles")
 
 
-def _around_tiles(
+def _build_page_values(
     request: HttpRequest, task: Task, rounds: list[Round], round: Round | None
 ) -> dict[str, Any]:
     """Return the template's values for everything around the tiles, such as what is missing."""
-    values = waiting_values(request, task) | launch_list(request, task, rounds)
-    values |= approval_of(request, task)
+    values = build_attention_values(request, task) | build_launch_list(request, task, rounds)
+    values |= describe_approval(request, task)
     values |= {"undecided": 0, "shortage": None, "step": None}
     # Owners who judge blind must not learn what votes have decided.
     if round and not is_blind_owner(request.user, task):
         values["undecided"] = without_consensus(round)
         values["shortage"] = short_of_judges(round)
     if round:
-        values["step"] = next_step(request.user, round, rounds)
+        values["step"] = find_next_step(request.user, round, rounds)
     owns = can_own(request.user, task)
     values["may_be_blind"] = may_be_blind(request.user, task)
     values["can_forget_demo"] = task.is_simulated and owns
@@ -97,7 +97,7 @@ def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:
     return not tries and not Example.objects.filter(round__in=rounds).exists()
 
 
-def _chosen(rounds: list[Round], number: str) -> Round | None:
+def _choose_round(rounds: list[Round], number: str) -> Round | None:
     """Return the round with this number, or else the open or paused one, or else the latest.
 
     Returns None without rounds.
@@ -108,7 +108,7 @@ def _chosen(rounds: list[Round], number: str) -> Round | None:
     return next(iter(candidates), None)
 
 
-def _values(round: Round) -> dict[str, Any]:
+def _build_round_values(round: Round) -> dict[str, Any]:
     """Return the round's numbers for the template, all from one count.
 
     Only the round while a large one is counted for the first time.
@@ -120,7 +120,7 @@ def _values(round: Round) -> dict[str, Any]:
     slices, untried = [], []
     for title, value, tries, confirmed in now.slices:
         # The count is kept for readers of all languages, so these two are translated here.
-        words = gettext(title) if title in (TAG, CHALLENGE) else title
+        words = gettext(title) if title in (TAG_TITLE, CHALLENGE_TITLE) else title
         slices.append((words, value, tries, confirmed))
         if not tries:
             untried.append(f"{words}: {value}")
@@ -133,8 +133,8 @@ def _values(round: Round) -> dict[str, Any]:
         "kept": counts,
         "now": now,
         "numbers": counts.numbers,
-        "rates": [(name, title, counts.numbers[name]) for name, title in RATES.items()],
-        "money": _money(round, now, counts.numbers),
+        "rates": [(name, title, counts.numbers[name]) for name, title in RATE_TITLES.items()],
+        "money": _build_money_values(round, now, counts.numbers),
         "model_uses": sum_uses_in_round(round),
         "other_uses": sum_uses_outside(round.task),
         "funnel": charts.draw_funnel(now, counts.numbers),
@@ -146,12 +146,12 @@ def _values(round: Round) -> dict[str, Any]:
     }
 
 
-def _pays(round: Round) -> bool:
+def _is_paid(round: Round) -> bool:
     budget = round.budget
     return bool(budget.pay_example or budget.pay_validation or budget.pay_bonus)
 
 
-def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
+def _compute_cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
     """Return (cost of the round, cost per valid fooling example) in whole currency units.
 
     The second is None without such examples.
@@ -166,32 +166,32 @@ def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
     return cost, cost / fooling
 
 
-def _costs(rounds: list[Round]) -> SafeString:
+def _draw_cost_by_round(rounds: list[Round]) -> SafeString:
     """Draw the cost of a valid fooling example by round.
 
     Returns an empty string for fewer than two rounds that pay.
     """
     # From the first round to the last, as charts are read.
-    paid = [round for round in reversed(rounds) if _pays(round)]
+    paid = [round for round in reversed(rounds) if _is_paid(round)]
     if len(paid) < 2:
         return SafeString()
     counts = all_numbers(paid)
     by_round = {}
     for round in paid:
         if round.pk in counts:  # others are being counted for the first time
-            _cost_of_round, cost_of_catch = _cost(round, counts[round.pk].numbers)
+            _cost_of_round, cost_of_catch = _compute_cost(round, counts[round.pk].numbers)
             by_round[round.number] = cost_of_catch
     return charts.draw_costs(by_round)
 
 
-def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:
+def _build_money_values(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:
     """Return the round's costs in whole currency units, or None if it pays nothing.
 
     The hourly pay is the base pay at the median time.
     """
-    if not _pays(round):
+    if not _is_paid(round):
         return None
-    budget, (cost, a_fool) = round.budget, _cost(round, numbers)
+    budget, (cost, a_fool) = round.budget, _compute_cost(round, numbers)
 
     def an_hour(pay_cents: int, seconds: float | None) -> float | None:
         if not (pay_cents and seconds):

@@ -21,7 +21,7 @@ from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.web.htmx import form_status
 from core.web.refusals import as_message
-from dynabench.manage.selectors import case_file
+from dynabench.manage.selectors import build_case_file
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_own, can_read, can_review
@@ -63,7 +63,7 @@ class CommentForm(forms.Form):
         return data
 
 
-def _example(task: Task, uuid: UUID) -> Example:
+def _find_example(task: Task, uuid: UUID) -> Example:
     rows = Example.objects.select_related("context", "annotator", "round")
     example = get_object_or_404(rows, uuid=uuid, round__task=task)
     example.round.task = task  # saves a query: its roles are known
@@ -75,7 +75,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Show an example and its comments by members. A POST adds a comment."""
     task = find_task(request, code, can_read)
     # Whoever reads the task reads the answers, so nothing is hidden here.
-    example, reader = _example(task, uuid), person(request)
+    example, reader = _find_example(task, uuid), person(request)
     readers = services.readers_of(task)
     form = CommentForm(request.POST or None, readers)
     if request.method == "POST" and form.is_valid():
@@ -84,9 +84,9 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
             text = form.cleaned_data["text"]
             services.say(example=example, author=author, text=text)
             _warn_of_unknown_names(request, text, readers)
-        return redirect(_address(example))
+        return redirect(_build_url(example))
     values: dict[str, Any] = {
-        **case_file(task, example),
+        **build_case_file(task, example),
         "task": task,
         "example": example,
         "form": form,
@@ -117,7 +117,7 @@ def _warn_of_unknown_names(
         messages.warning(request, warning % {"names": listed})
 
 
-def _address(example: Example) -> str:
+def _build_url(example: Example) -> str:
     return reverse("own:discussion", args=[example.round.task.code, example.uuid]) + "#comments"
 
 
@@ -141,4 +141,4 @@ def comment(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         elif (form := CommentForm(request.POST, {})).is_valid():
             text = form.cleaned_data["text"]
             services.change(comment=comment_row, author=annotator_of(reader), text=text)
-    return redirect(_address(comment_row.example))
+    return redirect(_build_url(comment_row.example))

@@ -14,8 +14,8 @@ from core.accounts.places import keep_place
 from core.accounts.services import annotator_of
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
-from dynabench.manage.access import owned_task
-from dynabench.manage.preview import judge_values, show_framed, write_values
+from dynabench.manage.access import find_owned_task
+from dynabench.manage.preview import build_judge_values, build_write_values, show_framed
 from tasks.access import ALL_KINDS, find_task
 from tasks.config.parsing import ConfigError
 from tasks.making.draft_services import begin_draft
@@ -117,16 +117,16 @@ def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
         raise Http404
     # A task that is never saved; 0 is the id of none.
     task = Task(pk=0, code=source.code, name=source.config.name, config_text=source.text)
-    values: dict[str, Any] = {**write_values(task), "page": "write"}
+    values: dict[str, Any] = {**build_write_values(task), "page": "write"}
     if request.GET.get("page") == "judge":
-        values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
+        values = {**build_judge_values(task, annotator_of(person(request))), "page": "judge"}
     return show_framed(request, values)
 
 
 @require_http_methods(["GET", "POST"])
 def delete_task(request: HttpRequest, code: str) -> HttpResponse:
     """Ask for confirmation to delete a task without examples. A POST deletes it."""
-    task = owned_task(request, code, can_own)
+    task = find_owned_task(request, code, can_own)
     if request.method == "POST":
         with as_message(request):
             delete_unopened_task(task=task, actor=person(request))

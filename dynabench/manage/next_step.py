@@ -20,7 +20,7 @@ class NextStep(NamedTuple):
     url: str
 
 
-def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | None:
+def find_next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | None:
     """Return the next step in the round's life, or None.
 
     None if nothing follows, if the person may not do it, or if no round was opened yet: then the
@@ -35,16 +35,16 @@ def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | Non
         return None
     # The first round of all has its own list of what is missing.
     if round.state in PLANNED_STATES and any(other.state not in PLANNED_STATES for other in rounds):
-        return _change(round, State.OPEN)
+        return _build_step(round, State.OPEN)
     if round.state == State.OPEN:
-        return _change(round, State.CLOSED)
+        return _build_step(round, State.CLOSED)
     is_last = round.number == max(other.number for other in rounds)
     if round.state == State.RELEASED and is_last and not task.config.judges_rows:
         return NextStep(_("Plan the next round"), reverse("own:round-create", args=[task.code]))
     return None
 
 
-def _change(round: Round, state: Round.State) -> NextStep:
+def _build_step(round: Round, state: Round.State) -> NextStep:
     change = build_step(state, round)
     url = reverse("own:round-change", args=[round.task.code, round.number, change.action])
     return NextStep(f"{change.button}…", url)

@@ -15,7 +15,7 @@ from core.accounts.models import Annotator
 from core.accounts.people import shown_name
 from core.web.downloads import csv_file
 from core.web.lists import ListFilter, list_page
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from tasks.models import Round, Task
 from validation.consensus.gold_check import Check
 from validation.rates.rates import Rate, Undefined, rate
@@ -26,7 +26,7 @@ from validation.statistics.people import (
     validator_statistics,
 )
 
-WORDS = {
+CHECK_WORDS = {
     # Translators: the check is passed
     Check.PASS: _("pass"),
     Check.FAIL: _("fail: look at their examples"),
@@ -35,17 +35,17 @@ WORDS = {
 Person = AuthorStatistics | ValidatorStatistics
 
 
-def labels_check(author: AuthorStatistics) -> Check:
+def check_labels(author: AuthorStatistics) -> Check:
     """Return FAIL if more than half of the decisions contradict the author's labels (95 %)."""
-    return _half(author.label_flip, bad_if_high=True)
+    return _compare_with_half(author.label_flip, bad_if_high=True)
 
 
-def agreement_check(validator: ValidatorStatistics) -> Check:
+def check_agreement(validator: ValidatorStatistics) -> Check:
     """Return FAIL if more than half of others' votes on the same examples differ (95 %)."""
-    return _half(validator.reliability, bad_if_high=False)
+    return _compare_with_half(validator.reliability, bad_if_high=False)
 
 
-def _half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
+def _compare_with_half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
     """Return PASS or FAIL by the side of one half on which the interval lies.
 
     Returns UNKNOWN if the interval includes one half or is undefined.
@@ -58,7 +58,7 @@ def _half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
     return Check.PASS
 
 
-def _need_of_author(author: AuthorStatistics) -> tuple[float, int]:
+def _build_author_sort_key(author: AuthorStatistics) -> tuple[float, int]:
     """Return the sort key of authors: most surely contradicted first, then most tries."""
     flipped = author.label_flip
     surely_flipped = 0.0
@@ -67,7 +67,7 @@ def _need_of_author(author: AuthorStatistics) -> tuple[float, int]:
     return -surely_flipped, -author.tries
 
 
-def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, float, int]:
+def _build_validator_sort_key(validator: ValidatorStatistics) -> tuple[bool, bool, float, int]:
     """Return the sort key of validators, those whose work needs review first.
 
     Failed gold and votes without reading come first, then sure disagreement, then most votes.
@@ -97,34 +97,34 @@ class RoundFilter(ListFilter):
 @require_safe
 def annotators(request: HttpRequest, code: str) -> HttpResponse:
     """Show authors and validators, those whose work needs review first."""
-    task = owned_task(request, code)
+    task = find_owned_task(request, code)
     filters = RoundFilter(request, task)
-    author_page = list_page(request, authors_of(filters.rounds), name="authors")
-    validator_page = list_page(request, validators_of(filters.rounds), name="validators")
+    author_page = list_page(request, list_authors(filters.rounds), name="authors")
+    validator_page = list_page(request, list_validators(filters.rounds), name="validators")
     values = {
         "task": task,
         "filters": filters,
-        "authors": [_author_row(author) for author in author_page],
+        "authors": [_build_author_row(author) for author in author_page],
         "author_page": author_page,
-        "validators": [_validator_row(validator) for validator in validator_page],
+        "validators": [_build_validator_row(validator) for validator in validator_page],
         "validator_page": validator_page,
     }
     return render(request, "own/annotators.html", values)
 
 
-def _author_row(author: AuthorStatistics) -> tuple[Any, ...]:
+def _build_author_row(author: AuthorStatistics) -> tuple[Any, ...]:
     """Return (pseudonym, result of the label check in words, all numbers)."""
-    return shown_name(author.annotator), WORDS[labels_check(author)], author
+    return shown_name(author.annotator), CHECK_WORDS[check_labels(author)], author
 
 
-def _validator_row(validator: ValidatorStatistics) -> tuple[Any, ...]:
+def _build_validator_row(validator: ValidatorStatistics) -> tuple[Any, ...]:
     """Return (pseudonym, three check results in words, share of skipped examples, all numbers)."""
     return (
         shown_name(validator.annotator),
-        WORDS[validator.gold_check],
-        WORDS[agreement_check(validator)],
-        WORDS[validator.reading_check],
-        skipped(validator),
+        CHECK_WORDS[validator.gold_check],
+        CHECK_WORDS[check_agreement(validator)],
+        CHECK_WORDS[validator.reading_check],
+        compute_skip_rate(validator),
         validator,
     )
 
@@ -132,22 +132,22 @@ def _validator_row(validator: ValidatorStatistics) -> tuple[Any, ...]:
 @require_safe
 def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
     """Download the table of authors or validators as CSV. Unknown numbers are empty."""
-    task = owned_task(request, code)
+    task = find_owned_task(request, code)
     rounds = RoundFilter(request, task).rounds
     people: Sequence[Person]
     if who == "authors":
-        people = authors_of(rounds)
-        columns = list(_columns(AuthorStatistics))
+        people = list_authors(rounds)
+        columns = list(_list_columns(AuthorStatistics))
     else:
-        people = validators_of(rounds)
-        columns = list(_columns(ValidatorStatistics))
+        people = list_validators(rounds)
+        columns = list(_list_columns(ValidatorStatistics))
     lines: list[list[Any]] = [["_".join(path) for path in columns]]
     for row in people:
-        lines.append([_cell(row, path) for path in columns])
+        lines.append([_format_cell(row, path) for path in columns])
     return csv_file(lines, f"{task.code}-{who}.csv")
 
 
-def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
+def _list_columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
     """Yield the attribute path of each column; a rate is followed by its interval and its n."""
     for field in fields(kind):
         yield (field.name,)
@@ -156,8 +156,8 @@ def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
                 yield (field.name, bound)
 
 
-def _cell(person: Person, path: tuple[str, ...]) -> Any:
-    """Return a person's value at a path of `_columns`, formatted for the file."""
+def _format_cell(person: Person, path: tuple[str, ...]) -> Any:
+    """Return a person's value at a path of `_list_columns`, formatted for the file."""
     value = getattr(person, path[0])
     match value:
         case Undefined():
@@ -172,16 +172,16 @@ def _cell(person: Person, path: tuple[str, ...]) -> Any:
     return value
 
 
-def authors_of(rounds: Sequence[Round]) -> list[AuthorStatistics]:
+def list_authors(rounds: Sequence[Round]) -> list[AuthorStatistics]:
     """Return the authors of the rounds, those with the most surely contradicted labels first."""
-    return sorted(author_statistics(rounds), key=_need_of_author)
+    return sorted(author_statistics(rounds), key=_build_author_sort_key)
 
 
-def validators_of(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
+def list_validators(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     """Return the validators of the rounds, those whose work needs review first."""
-    return sorted(validator_statistics(rounds), key=_need_of_validator)
+    return sorted(validator_statistics(rounds), key=_build_validator_sort_key)
 
 
-def skipped(validator: ValidatorStatistics) -> Rate | Undefined:
+def compute_skip_rate(validator: ValidatorStatistics) -> Rate | Undefined:
     """Return the validator's share of skipped examples among those answered or skipped."""
     return rate(validator.skips, validator.votes + validator.skips)

@@ -14,8 +14,8 @@ from core.accounts.models import LogEntry
 from core.accounts.people import person
 from core.web.htmx import form_status, render_page
 from core.web.lists import list_page
-from dynabench.manage.access import owned_round
-from dynabench.manage.selectors import decision_words, shown_texts
+from dynabench.manage.access import find_owned_round
+from dynabench.manage.selectors import describe_decision, read_texts_by_example
 from tasks.access import require_permission
 from tasks.models import Round
 from tasks.permissions import can_edit, can_read
@@ -26,14 +26,14 @@ from validation.decisions.policy_forms import PolicyForm
 from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
 from validation.decisions.replay import ExampleStatus
 
-A_PAGE = 20
+PAGE_SIZE = 20
 """Former policies of a round on a page."""
 
 
 @require_http_methods(["GET", "POST"])
 def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the policy, and the effect of the policy in the query string. A POST applies it."""
-    round = owned_round(request, code, number, can_edit)
+    round = find_owned_round(request, code, number, can_edit)
     require_permission(request.user, round.task, can_read)  # it shows what votes would decide
     if request.method == "POST":
         return _apply(request, round)
@@ -68,41 +68,41 @@ def _show(
     request: HttpRequest, round: Round, form: PolicyForm, *, status: int = 200
 ) -> HttpResponse:
     entries = LogEntry.objects.filter(action="policy.changed", target=str(round))
-    page = list_page(request, entries.select_related("actor__annotator"), size=A_PAGE)
+    page = list_page(request, entries.select_related("actor__annotator"), size=PAGE_SIZE)
     values: dict[str, Any] = {
         "task": round.task,
         "round": round,
         "form": form,
         "in_force": in_words(policy_of(round)),
         "released": round.state == Round.State.RELEASED,
-        "former": [_former(entry) for entry in page],
+        "former": [_describe_former_policy(entry) for entry in page],
         "page": page,
     }
     if form.is_bound and form.is_valid():
         values["chosen"] = in_words(form.policy)
         values["too_many"] = is_too_large(round)
         if not values["too_many"]:
-            values.update(_previewed(round, preview(round, form.policy)))
+            values.update(_build_preview_values(round, preview(round, form.policy)))
     return render_page(request, "own/policy.html", values, part="work", status=status)
 
 
-def _former(entry: LogEntry) -> tuple[LogEntry, str, str]:
+def _describe_former_policy(entry: LogEntry) -> tuple[LogEntry, str, str]:
     """Return (log entry of a former policy, the policy in words, the query string to show it)."""
     query = {name: value or "" for name, value in entry.data.items()}  # None: left empty
     return entry, in_words(Policy(**entry.data)), urlencode(query)
 
 
-def _previewed(round: Round, change: Preview) -> dict[str, Any]:
+def _build_preview_values(round: Round, change: Preview) -> dict[str, Any]:
     """Return the template's values for a preview."""
     names = {"vmer": "vMER", "fooled_of_decided": _("Share over decided")}
     names["verified_of_judged"] = _("Confirmed share")
     # Two queries for all shown examples.
     examples = Example.objects.in_bulk(change.first)
-    texts = shown_texts(round.task, change.first)
+    texts = read_texts_by_example(round.task, change.first)
     config = round.task.config
 
     def words(pk: int, standing: ExampleStatus) -> str:
-        answer, state = decision_words(config, standing, examples[pk]), _(standing.words)
+        answer, state = describe_decision(config, standing, examples[pk]), _(standing.words)
         if not answer:
             return state
         return f"{state}: {answer}"

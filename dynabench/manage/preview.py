@@ -32,9 +32,9 @@ def show_framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse
     return response
 
 
-def write_values(task: Task) -> dict[str, Any]:
+def build_write_values(task: Task) -> dict[str, Any]:
     """Return the values of templates/annotation/write.html for the first context and goal."""
-    context = _context(task)
+    context = _find_context(task)
     goal = next(iter(task.config.goal_choices), "")
     page = WritePage(task, context.round, context, goal)
     values = page.values()
@@ -44,11 +44,11 @@ def write_values(task: Task) -> dict[str, Any]:
     return {**values, "practice": False, "try_number": 1, "targets": targets}
 
 
-def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
+def build_judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
     """Return the values of templates/validation/judge.html for an example of the configuration."""
-    context = _context(task)
+    context = _find_context(task)
     # Rows that are never saved, with what the templates read of them.
-    inputs, example = _inputs(task.config), Example(round=context.round, context=context)
+    inputs, example = _build_inputs(task.config), Example(round=context.round, context=context)
     # Fooled, so that judges are asked everything that they can be asked.
     example.inputs, example.outcome = inputs, Example.Outcome.FOOLED
     lease = JudgeLease(example=example)
@@ -60,7 +60,7 @@ def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
     return {**page_values(session), "model_said": model_said, "undo": None, "judged": 1}
 
 
-def _context(task: Task) -> Context:
+def _find_context(task: Task) -> Context:
     """Return the task's first context that has all fields, or else an unsaved one.
 
     The unsaved context takes its values from the configuration's examples, or from field names.
@@ -73,7 +73,7 @@ def _context(task: Task) -> Context:
         values: Mapping[str, Any] = {}
         if config.examples.good:
             values = config.examples.good[0].context
-        fields = {component.name: _value(values, component) for component in config.context}
+        fields = {component.name: _build_value(values, component) for component in config.context}
         number = 1
         if first is not None:
             number = first.round.number
@@ -83,14 +83,14 @@ def _context(task: Task) -> Context:
     return first
 
 
-def _inputs(config: TaskConfig) -> dict[str, Any]:
+def _build_inputs(config: TaskConfig) -> dict[str, Any]:
     values = next((case.input for case in config.examples.good), {})
     return {
-        component.name: _value(values, component)
+        component.name: _build_value(values, component)
         for component in config.input
         if not component.when
     }
 
 
-def _value(values: Mapping[str, Any], component: Component) -> Any:
+def _build_value(values: Mapping[str, Any], component: Component) -> Any:
     return values.get(component.name, component.kind.stand_in(component))

@@ -12,13 +12,13 @@ from annotation.models import Report
 from annotation.moderation import resolve_reports
 from core.accounts.people import person, shown_name
 from core.web.lists import ListFilter, list_page
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from tasks.contexts.services import set_retired
 from tasks.models import Context
 from tasks.permissions import can_edit, can_review
 from validation.models import Comment
 
-A_PAGE = 20
+PAGE_SIZE = 20
 
 
 class ReportFilter(ListFilter):
@@ -39,12 +39,12 @@ class ReportFilter(ListFilter):
 @require_safe
 def reports(request: HttpRequest, code: str) -> HttpResponse:
     """Show the open reports, newest first, or the resolved ones on request."""
-    task = owned_task(request, code)
+    task = find_owned_task(request, code)
     filters = ReportFilter(request)
     is_open = filters.cleaned_data["state"] == "open"
     task_reports = Report.objects.filter(context__round__task=task, resolved_at__isnull=is_open)
     rows = task_reports.select_related("annotator", "context__round").order_by("-pk")
-    page = list_page(request, rows, size=A_PAGE)
+    page = list_page(request, rows, size=PAGE_SIZE)
     listed = []
     for report in page:
         listed.append((report, shown_name(report.annotator), report.context.fields.items()))
@@ -66,7 +66,7 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
 def report_resolve(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Resolve a report. Editors may retire its passage in the same step."""
     retire = "retire" in request.POST
-    task = owned_task(request, code, can_edit if retire else can_review)
+    task = find_owned_task(request, code, can_edit if retire else can_review)
     report = get_object_or_404(Report, pk=pk, context__round__task=task)
     if retire:
         chosen = Context.objects.filter(pk=report.context_id)

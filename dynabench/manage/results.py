@@ -8,12 +8,12 @@ from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from tasks.models import Round, Task
 from tasks.permissions import can_read
 from validation.statistics.answers import decided_labels, right_answers
 
-ALL = ""
+ALL_ROUNDS = ""
 
 
 class RoundForm(forms.Form):
@@ -23,7 +23,7 @@ class RoundForm(forms.Form):
 
     def __init__(self, rounds: list[Round], sent: Any) -> None:
         super().__init__(sent)
-        choices: list[tuple[Any, Any]] = [(ALL, _("All rounds"))]
+        choices: list[tuple[Any, Any]] = [(ALL_ROUNDS, _("All rounds"))]
         for round in rounds:
             choices.append((round.number, round.number))
         self.fields["round"].choices = choices  # type: ignore[attr-defined]
@@ -39,11 +39,11 @@ class RoundForm(forms.Form):
 @require_safe
 def results_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show how often people decided for each label, and how often each model was right."""
-    task = owned_task(request, code, can_read)
-    return render(request, "own/results.html", results_values(task, request.GET))
+    task = find_owned_task(request, code, can_read)
+    return render(request, "own/results.html", build_results_values(task, request.GET))
 
 
-def results_values(task: Task, sent: Any) -> dict[str, Any]:
+def build_results_values(task: Task, sent: Any) -> dict[str, Any]:
     """Return the values of the page. At most three queries."""
     rounds = list(task.rounds.order_by("number"))
     for round in rounds:

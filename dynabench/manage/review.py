@@ -18,8 +18,8 @@ from core.accounts.people import person
 from core.errors import Refused
 from core.web.htmx import form_status, htmx_partial, render_page
 from core.web.lists import ListFilter, page_after, read_after
-from dynabench.manage.access import owned_task
-from dynabench.manage.selectors import case_file, shown_texts
+from dynabench.manage.access import find_owned_task
+from dynabench.manage.selectors import build_case_file, read_texts_by_example
 from tasks.models import Task
 from validation.decisions.review_queue import PAGE, Kind, ReviewPage, to_review
 from validation.decisions.services import override_consensus, withdraw_override
@@ -61,17 +61,17 @@ class WithdrawalForm(forms.Form):
 @require_safe
 def review_queue(request: HttpRequest, code: str) -> HttpResponse:
     """Show the examples that need an expert's decision, oldest first."""
-    task = owned_task(request, code)
+    task = find_owned_task(request, code)
     filters = QueueFilter(request, task)
     review_page = filters.examples(read_after(request), size=PAGE)
     page = page_after(request, review_page.items, review_page.after)
-    texts = shown_texts(task, [item.pk for item in page])
+    texts = read_texts_by_example(task, [item.pk for item in page])
     rows = [(item, texts[item.pk]) for item in page]
     values = {"task": task, "wanted": filters, "page": page, "rows": rows}
     return render_page(request, "own/review.html", values, part="queue")
 
 
-def _example(task: Task, uuid: UUID) -> Example:
+def _find_example(task: Task, uuid: UUID) -> Example:
     # All that the page names of the example, in one query.
     rows = Example.objects.select_related("context", "annotator", "round__task")
     return get_object_or_404(rows, uuid=uuid, round__task=task)
@@ -91,7 +91,7 @@ def _show(
         "form": form or DecisionForm(decides=example),
         "wanted": QueueFilter(request, task),
         "said": message,
-        **case_file(task, example),
+        **build_case_file(task, example),
     }
     return render_page(request, "own/review_example.html", values, part="work", status=status)
 
@@ -99,7 +99,7 @@ def _show(
 @require_http_methods(["GET", "POST"])
 def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Show everything about one example. A POST decides it and shows the next one."""
-    example = _example(owned_task(request, code), uuid)
+    example = _find_example(find_owned_task(request, code), uuid)
     if request.method == "GET":
         return _show(request, example)
     form = DecisionForm(request.POST, decides=example)
@@ -114,31 +114,31 @@ def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         )
     except Refused as error:
         return _show(request, example, form, str(error), error.status)
-    return _go_on(request, example, gettext("Your decision is saved."))
+    return _show_next(request, example, gettext("Your decision is saved."))
 
 
 @require_safe
 def review_next(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Show the next example without deciding this one."""
-    return _go_on(request, _example(owned_task(request, code), uuid))
+    return _show_next(request, _find_example(find_owned_task(request, code), uuid))
 
 
-def _go_on(request: HttpRequest, example: Example, message: str = "") -> HttpResponse:
+def _show_next(request: HttpRequest, example: Example, message: str = "") -> HttpResponse:
     """Show the next example of the queue; redirect if the URL of the whole page changes."""
     task = example.round.task
     filters = QueueFilter(request, task)
     # By id, not by place: others decide at the same time.
     following = filters.examples(example.pk, size=1)
     if following.items and htmx_partial(request):
-        next_example = _example(task, following.items[0].uuid)
+        next_example = _find_example(task, following.items[0].uuid)
         response = _show(request, next_example, message=message)
         # So that going back and a reload lead to this example, not to the one before.
-        response["HX-Push-Url"] = _address(task, next_example.uuid, filters)
+        response["HX-Push-Url"] = _build_url(task, next_example.uuid, filters)
         return response
     if message:
         messages.success(request, message)
     if following.items:
-        return redirect(_address(task, following.items[0].uuid, filters))
+        return redirect(_build_url(task, following.items[0].uuid, filters))
     messages.info(request, gettext("No further example was found here."))
     address = reverse("own:review", args=[task.code]) + filters.query
     if following.after:
@@ -146,7 +146,7 @@ def _go_on(request: HttpRequest, example: Example, message: str = "") -> HttpRes
     return redirect(address)
 
 
-def _address(task: Task, uuid: UUID, filters: QueueFilter) -> str:
+def _build_url(task: Task, uuid: UUID, filters: QueueFilter) -> str:
     return reverse("own:review-example", args=[task.code, uuid]) + filters.query
 
 
@@ -158,7 +158,7 @@ def withdraw_decision(request: HttpRequest, code: str, uuid: UUID) -> HttpRespon
         withdraw_override(example=example, owner=person(request))
         return gettext("The decision is withdrawn. The votes decide again.")
 
-    return _changed(request, code, uuid, change)
+    return _change_example(request, code, uuid, change)
 
 
 @require_POST
@@ -174,17 +174,17 @@ def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         gold.mark_gold(example=example, owner=person(request), explanation=explanation)
         return gettext("The example is a gold item now: validators meet it among the others.")
 
-    return _changed(request, code, uuid, change)
+    return _change_example(request, code, uuid, change)
 
 
-def _changed(
+def _change_example(
     request: HttpRequest, code: str, uuid: UUID, change: Callable[[Example], str]
 ) -> HttpResponse:
     """Change the example and show it again with a message or the refusal.
 
     change: changes the example and returns the message.
     """
-    example = _example(owned_task(request, code), uuid)
+    example = _find_example(find_owned_task(request, code), uuid)
     try:
         message = change(example)
     except Refused as error:
@@ -193,18 +193,18 @@ def _changed(
         return _show(request, example, message=message)
     messages.success(request, message)
     task = example.round.task
-    return redirect(_address(task, example.uuid, QueueFilter(request, task)))
+    return redirect(_build_url(task, example.uuid, QueueFilter(request, task)))
 
 
 @require_http_methods(["GET", "POST"])
 def withdraw_page(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Ask for confirmation to withdraw an example, and for a reason. A POST withdraws it."""
-    example = _example(owned_task(request, code), uuid)
+    example = _find_example(find_owned_task(request, code), uuid)
     form = WithdrawalForm(request.POST or None)
     if form.is_valid():
         reason = form.cleaned_data["reason"]
         withdraw_example(example=example, actor=person(request), reason=reason)
-        return _go_on(request, example, gettext("The example is withdrawn."))
+        return _show_next(request, example, gettext("The example is withdrawn."))
     filters = QueueFilter(request, example.round.task)
     values = {"task": example.round.task, "example": example, "form": form, "wanted": filters}
     return render(request, "own/review_withdraw.html", values, status=form_status(form))

@@ -22,7 +22,7 @@ from core.accounts.people import person, shown_name
 from core.errors import Refused
 from core.web.htmx import form_status
 from core.web.lists import AFTER, read_after, rows_after
-from dynabench.manage.selectors import one_line
+from dynabench.manage.selectors import join_inputs
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_review
@@ -31,8 +31,8 @@ from validation.decisions.bulk_services import Action, Done, act_on, matched, st
 from validation.decisions.filter_forms import STATE_WORDS, FilterForm
 from validation.models import Consensus
 
-PAGE = 50
-NAMED = 5
+PAGE_SIZE = 50
+MAX_NAMED_EXAMPLES = 5
 """How many examples that were left alone are named."""
 State = Consensus.State
 OWNER_WORDS = {
@@ -72,22 +72,22 @@ def examples_page(request: HttpRequest, code: str) -> HttpResponse:
     # From the address also for a POST, which so acts on what the person has seen.
     filters = FilterForm(task, request.GET)
     if request.method == "GET" or not filters.is_valid():
-        return _page(request, task, filters)
+        return _show_page(request, task, filters)
     form = WishForm(request.POST)
     try:
         if run := request.POST.get("undo"):
             done = undo(task=task, actor=person(request), run=run[:32])
         elif form.is_valid():
-            ids = _chosen(request, task, filters)
+            ids = _read_selected_ids(request, task, filters)
             done = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
         else:
-            return _page(request, task, filters, form)
+            return _show_page(request, task, filters, form)
     except Refused as error:
-        return _page(request, task, filters, form, error)
+        return _show_page(request, task, filters, form, error)
     return _report_done(request, task, filters, done)
 
 
-def _chosen(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
+def _read_selected_ids(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
     """Return the ids of the examples selected in the form. Raises Refused."""
     # All that match, also on other pages, if they are still those that the page counted.
     if token := request.POST.get("everything"):
@@ -112,8 +112,8 @@ def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Do
         by_reason[untouched.reason].append(str(untouched.example)[:8])
     for reason, names in by_reason.items():
         message = ngettext("Left alone: %(number)d.", "Left alone: %(number)d.", len(names))
-        few_names = ", ".join(names[:NAMED])
-        if len(names) > NAMED:
+        few_names = ", ".join(names[:MAX_NAMED_EXAMPLES])
+        if len(names) > MAX_NAMED_EXAMPLES:
             few_names += " …"
         messages.warning(request, f"{message % {'number': len(names)}} {reason} ({few_names})")
     query_values = dict(filters.chosen)
@@ -125,14 +125,14 @@ def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Do
     return redirect(f"{reverse('own:review-examples', args=[task.code])}?{query}")
 
 
-def _run_of(request: HttpRequest) -> str:
+def _read_action_id(request: HttpRequest) -> str:
     """Return the id of the last action in the query string; "" if absent or invalid."""
     form = ActionForm(request.GET)
     form.is_valid()
     return str(form.cleaned_data.get("run", ""))
 
 
-def _page(
+def _show_page(
     request: HttpRequest,
     task: Task,
     filters: FilterForm,
@@ -149,33 +149,33 @@ def _page(
         "picked": set(request.POST.getlist("example")),
         # An action leaves alone what others have decided since this moment.
         "looked_at": timezone.now().isoformat(),
-        "run": _run_of(request),
+        "run": _read_action_id(request),
         "actions": Action,
     }
     if is_valid:
         values["query"] = urlencode(filters.chosen)
-        values |= _matching_rows(request, task, filters)
+        values |= _list_matching_rows(request, task, filters)
     status = form_status(filters, form)
     if error:
         status = error.status
     return render(request, "own/review_many.html", values, status=status)
 
 
-def _matching_rows(request: HttpRequest, task: Task, filters: FilterForm) -> dict[str, Any]:
+def _list_matching_rows(request: HttpRequest, task: Task, filters: FilterForm) -> dict[str, Any]:
     """Return a page of the examples that the filters match."""
     matching = filters.examples()
     rows = matching.select_related("round", "annotator", "consensus")
     # One condition for all rows in place of a query for each.
     rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
-    page = rows_after(request, rows.prefetch_related("tags", with_outputs()), size=PAGE)
+    page = rows_after(request, rows.prefetch_related("tags", with_outputs()), size=PAGE_SIZE)
     return {
         "matched": matched(matching),
-        "rows": [_row(task, example) for example in page],
+        "rows": [_build_row(task, example) for example in page],
         "page": page,
     }
 
 
-def _row(task: Task, example: Example) -> ExampleRow:
+def _build_row(task: Task, example: Example) -> ExampleRow:
     config = task.config
     name = config.answer_field
     consensus: Consensus | None = getattr(example, "consensus", None)
@@ -187,18 +187,20 @@ def _row(task: Task, example: Example) -> ExampleRow:
         model_answers.append(config.display(name, output.output.get(name)))
     return ExampleRow(
         example=example,
-        text=one_line(config, example.inputs),
+        text=join_inputs(config, example.inputs),
         author_answer=author_answer,
         model_answers=model_answers,
-        state=state_words(state_of(example, consensus), is_decided_by_owner(consensus)),
-        state_code=state_of(example, consensus),
+        state=describe_state(
+            find_example_state(example, consensus), is_decided_by_owner(consensus)
+        ),
+        state_code=find_example_state(example, consensus),
         is_decided_by_owner=is_decided_by_owner(consensus),
         votes=consensus.votes if consensus else 0,
         author=shown_name(example.annotator),
     )
 
 
-def state_of(example: Any, consensus: Consensus | None) -> str:
+def find_example_state(example: Any, consensus: Consensus | None) -> str:
     """Return the state of an example, one of the filter's states.
 
     example: annotated with `waits`, whether it waits for judges.
@@ -218,7 +220,7 @@ def is_decided_by_owner(consensus: Consensus | None) -> bool:
     return consensus is not None and consensus.decided_by == Consensus.DecidedBy.OWNER
 
 
-def state_words(state: str, is_by_owner: bool) -> str:
+def describe_state(state: str, is_by_owner: bool) -> str:
     """Return a state in the words of the filter, noting a decision by an owner."""
     words = dict(STATE_WORDS) | (OWNER_WORDS if is_by_owner else {})
     return str(words[state])

@@ -73,7 +73,7 @@ class RoundCard:
         return not self.numbers["collected"] and not self.numbers["by_programs"]
 
 
-def round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
+def build_round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
     """Return the cards of a task's rounds, newest first, or only the card of round `number`.
 
     Eight queries, and one for each round that has just closed.
@@ -83,12 +83,12 @@ def round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
         rows = rows.filter(number=number)
     rounds = list(rows)
     # Each number is read for all rounds at once.
-    numbers, votes, waiting = round_numbers(*rounds), _votes(rounds), waiting_examples(rounds)
+    numbers, votes, waiting = round_numbers(*rounds), _count_votes(rounds), waiting_examples(rounds)
     usable = Context.objects.filter(round__in=rounds, is_retired=False).order_by()
     contexts = dict(usable.values_list("round").annotate(Count("pk")))
     listed = []
     for round in rounds:
-        used = _used(numbers[round.pk], votes.get(round.pk, 0))
+        used = _build_used_budget(numbers[round.pk], votes.get(round.pk, 0))
         card = RoundCard(
             round=round,
             numbers=numbers[round.pk],
@@ -101,16 +101,16 @@ def round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
     return listed
 
 
-def _used(numbers: Mapping[str, int], votes: int) -> UsedBudget:
+def _build_used_budget(numbers: Mapping[str, int], votes: int) -> UsedBudget:
     return UsedBudget(numbers["collected"], numbers["validated_errors"], votes)
 
 
-def _votes(rounds: Sequence[Round]) -> dict[int, int]:
+def _count_votes(rounds: Sequence[Round]) -> dict[int, int]:
     rows = Consensus.objects.filter(round__in=rounds).order_by()
     return dict(rows.values_list("round").annotate(Sum("votes")))
 
 
-def closing_words(round: Round) -> str:
+def describe_closing(round: Round) -> str:
     """Return the consequences of closing the round now, as text."""
     now = timezone.now()
     # Whoever is writing when a round closes may finish within this time.

@@ -9,14 +9,14 @@ from django.views.decorators.http import require_safe
 from annotation.models import Example
 from core.accounts.people import shown_name
 from core.web.lists import list_page
-from dynabench.manage.access import owned_round
+from dynabench.manage.access import find_owned_round
 from tasks.models import Round
 from validation.decisions.second_opinion import SecondOpinion
 from validation.decisions.second_opinion import second_opinion as fitted
 from validation.models import Consensus
 from validation.rates.rates import Undefined
 
-A_PAGE = 50
+PAGE_SIZE = 50
 """Rows of each of the two tables on a page."""
 
 
@@ -32,7 +32,7 @@ class Disagreement(NamedTuple):
 @require_safe
 def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the model's estimates of validators, and its disagreements with the consensus."""
-    round = owned_round(request, code, number)
+    round = find_owned_round(request, code, number)
     model = fitted(round)
     values: dict[str, Any] = {"task": round.task, "round": round}
     if isinstance(model, Undefined):
@@ -40,7 +40,7 @@ def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse
     else:
         values["model"] = model
         values["validators"] = []
-        validator_page = list_page(request, model.validators, size=A_PAGE, name="validators")
+        validator_page = list_page(request, model.validators, size=PAGE_SIZE, name="validators")
         for validator in validator_page:
             name = shown_name(validator.annotator)
             confusion = []
@@ -48,14 +48,14 @@ def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse
                 confusion.append((true_label, list(chances.values())))
             values["validators"].append((name, validator.reliability, confusion))
         values["validator_page"] = validator_page
-        page = list_page(request, disagreements(round, model), size=A_PAGE)
+        page = list_page(request, find_disagreements(round, model), size=PAGE_SIZE)
         examples = Example.objects.in_bulk([row.example for row in page])
         values["page"] = page
         values["otherwise"] = [(examples[row.example], row) for row in page]
     return render(request, "own/second_opinion.html", values)
 
 
-def disagreements(round: Round, model: SecondOpinion) -> list[Disagreement]:
+def find_disagreements(round: Round, model: SecondOpinion) -> list[Disagreement]:
     """Return the examples on which the model disagrees with the consensus, surest first."""
     rows = []
     decided = Consensus.objects.filter(round=round, state=Consensus.State.DECIDED)

@@ -18,7 +18,7 @@ from validation.decisions.replay import ExampleStatus
 from validation.judging.wording import verdict_words
 from validation.models import Choice, Consensus, Gold, Validation
 
-VERDICTS = {
+VERDICT_WORDS = {
     "correct": gettext_noop("correct"),
     "incorrect": gettext_noop("incorrect"),
     "flagged": gettext_noop("flagged"),
@@ -26,19 +26,19 @@ VERDICTS = {
 }
 
 
-def shown_texts(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
+def read_texts_by_example(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
     """Return each example's input as one line of text, by the example's id. One query."""
     rows = Example.objects.filter(pk__in=list(examples)).values_list("pk", "inputs")
-    return {pk: one_line(task.config, inputs) for pk, inputs in rows}
+    return {pk: join_inputs(task.config, inputs) for pk, inputs in rows}
 
 
-def one_line(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
+def join_inputs(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """Return an author's input as one line of text."""
-    return " | ".join(words for _title, words in _answers(config, config.input, inputs))
+    return " | ".join(words for _title, words in _list_answers(config, config.input, inputs))
 
 
 @dataclass(frozen=True, slots=True)
-class ShownVote:
+class VoteDetails:
     """A vote as owners see it. notes: (title, text) of the validator's further answers."""
 
     by: str
@@ -48,7 +48,7 @@ class ShownVote:
     by_program: bool
 
 
-def case_file(task: Task, example: Example) -> dict[str, Any]:
+def build_case_file(task: Task, example: Example) -> dict[str, Any]:
     """Return everything about one example for the template. Five queries."""
     config = task.config
     # In the order in which they were cast.
@@ -58,17 +58,17 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     consensus = Consensus.objects.filter(pk=example.pk).first()
     decided = ""
     if consensus:
-        decided = decision_words(config, consensus, example)
+        decided = describe_decision(config, consensus, example)
     decision_rows = []
     for decision in decisions:
-        decision_rows.append((decision, decision_words(config, decision, example)))
+        decision_rows.append((decision, describe_decision(config, decision, example)))
     return {
         "shown_context": result_panel.shown_context(config, example.context),
-        "written": _answers(config, config.input, example.inputs),
-        "explained": _answers(config, config.metadata.create, example.metadata),
+        "written": _list_answers(config, config.input, example.inputs),
+        "explained": _list_answers(config, config.metadata.create, example.metadata),
         "author": shown_name(example.annotator),
-        "answers": _target_answers(config, example),
-        "votes": [_shown_vote(config, vote, example) for vote in votes],
+        "answers": _list_target_answers(config, example),
+        "votes": [_describe_vote(config, vote, example) for vote in votes],
         "decisions": decision_rows,
         "standing": standing,
         "consensus": consensus,
@@ -77,19 +77,19 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     }
 
 
-def decision_words(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
+def describe_decision(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
     """Return a label or verdict as text; empty if there is none."""
     if choice.verdict:
         # A task may have its own words for a verdict.
         words = verdict_words(config, choice.verdict, example)
-        return words or _(VERDICTS[choice.verdict])
+        return words or _(VERDICT_WORDS[choice.verdict])
     for name in config.target_fields:
         if config.labels(name):
             return config.display(name, choice.label)
     return choice.label
 
 
-def _answers(
+def _list_answers(
     config: TaskConfig, components: Iterable[Component], values: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     """Return (title, text) of the components that have a value."""
@@ -101,7 +101,7 @@ def _answers(
     return answers
 
 
-def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
+def _list_target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
     """Return (target's name, its answer, whether the example fooled it) for each target."""
     words = {True: _("fooled"), False: _("not fooled"), None: _("not known whether fooled")}
     rows = []
@@ -111,7 +111,7 @@ def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str
     return rows
 
 
-def _shown_vote(config: TaskConfig, vote: Validation, example: Example) -> ShownVote:
+def _describe_vote(config: TaskConfig, vote: Validation, example: Example) -> VoteDetails:
     flag_reason = reveal = changed = ""
     if vote.flag_reason:
         flag_reason = vote.get_flag_reason_display()
@@ -120,16 +120,16 @@ def _shown_vote(config: TaskConfig, vote: Validation, example: Example) -> Shown
     # Stored as `label:VALUE` or `verdict:VALUE`; a vote of that kind has the same words.
     kind, _colon, value = vote.reveal_choice.partition(":")
     if value:
-        changed = decision_words(config, Validation(**{kind: value}), example)
+        changed = describe_decision(config, Validation(**{kind: value}), example)
     notes = [(_("Flagged because"), flag_reason), (_("Comment"), vote.comment)]
-    notes += _answers(config, config.judge_questions, vote.metadata)
+    notes += _list_answers(config, config.judge_questions, vote.metadata)
     notes += [
         (_("After seeing the author's label"), f"{reveal} {changed}".strip()),
         (_("Why"), vote.reveal_comment),
     ]
-    return ShownVote(
+    return VoteDetails(
         by=shown_name(vote.validator),
-        answer=decision_words(config, vote, example),
+        answer=describe_decision(config, vote, example),
         seconds=vote.seconds,
         notes=[(title, words) for title, words in notes if words],
         by_program=vote.by_program,

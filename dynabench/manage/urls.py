@@ -36,7 +36,7 @@ from dynabench.manage.wizard import steps
 app_name = "own"
 
 
-def desk(name: str) -> list[URLPattern]:
+def build_desk_urls(name: str) -> list[URLPattern]:
     """Return the URL patterns of the import pages of the desk with this name."""
     at, which = f"rounds/<int:number>/{name}/", {"desk": name}
     return [
@@ -77,9 +77,9 @@ urlpatterns = [
         "rounds/<int:number>/contexts/<int:pk>/undo/", contexts.contexts_undo, name="contexts-undo"
     ),
     path("rounds/<int:number>/contexts/all/", passages.contexts_all, name="contexts-all"),
-    *desk("contexts"),
-    *desk("rows"),
-    *desk("labelled"),
+    *build_desk_urls("contexts"),
+    *build_desk_urls("rows"),
+    *build_desk_urls("labelled"),
     path("rounds/<int:number>/delete/", rounds.round_delete, name="round-delete"),
     path("rounds/<int:number>/replace/", rounds.round_replace, name="round-replace"),
     path("rounds/<int:number>/stay/", rounds.round_stay, name="round-stay"),

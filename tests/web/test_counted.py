@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotation.models import Example
 from core.accounts.services import annotator_of
 from dynabench.manage.activity import count_activity
-from dynabench.manage.round_cards import round_cards
+from dynabench.manage.round_cards import build_round_cards
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write
@@ -70,7 +70,7 @@ def test_every_place_counts_the_same(made, as_alice, bob):
     csv = as_alice.get("/t/nli/numbers.csv").text.splitlines()
     line = dict(zip(csv[0].split(","), csv[1].split(","), strict=True))
     assert {word: int(line[name]) for name, word in in_api.items()} == wanted
-    (card,) = round_cards(made.task)
+    (card,) = build_round_cards(made.task)
     names = {**in_api, "validated_errors": "catches"}
     assert {names[name]: n for name, n in card.numbers.items() if name in names} == wanted
     (author,) = author_statistics([made])
@@ -92,7 +92,7 @@ def test_what_waits_is_one_number(made, as_alice, is_filled):
     if is_filled:
         fill_queue(round=made)
     cache.clear()
-    (card,) = round_cards(made.task)
+    (card,) = build_round_cards(made.task)
     assert card.waiting == as_alice.get("/own/nli/").context["now"].waiting > 0
 
 

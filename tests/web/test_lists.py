@@ -19,7 +19,7 @@ from core.web.lists import ListPage
 from dynabench.campaigns.models import Place
 from dynabench.communities.models import Community, Post
 from dynabench.manage import review
-from dynabench.manage.log import readable_entries
+from dynabench.manage.log import find_readable_entries
 from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import NearCopy, TrainingRun
 from leaderboard.models import Battle, Contestant
@@ -200,7 +200,7 @@ def make_history(round, owner):
         LogEntry.objects.bulk_create(
             LogEntry(actor=owner, action=action, target=str(target), data=data) for _ in range(MANY)
         )
-    entries = readable_entries(["nli"], ["nli"]).count()
+    entries = find_readable_entries(["nli"], ["nli"]).count()
     return [
         (reverse("own:duties", args=["nli"]), "page", MANY),
         (reverse("own:config", args=["nli"]), "page", MANY),

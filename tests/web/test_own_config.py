@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from core.accounts.models import LogEntry
-from dynabench.manage.config import STALE_MESSAGE, count_words
+from dynabench.manage.config import STALE_MESSAGE, describe_problem_counts
 from tasks.config_changes import ROUND_OPENED, hash_text
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import TaskFactory, UserFactory
@@ -195,7 +195,7 @@ def test_problems_are_counted_in_words(nli):
     from tasks.config.parsing import Problem
 
     error, warning = (Problem(kind, "", 1, 1, "m", "f") for kind in ("error", "warning"))
-    assert count_words([error, warning, error]) == "2 errors, 1 warning"
+    assert describe_problem_counts([error, warning, error]) == "2 errors, 1 warning"
 
 
 def test_each_saved_text_is_a_version_that_can_be_compared_and_brought_back(editor, nli, text):

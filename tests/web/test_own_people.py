@@ -11,7 +11,7 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from core.accounts.people import shown_name
 from core.accounts.services import annotator_of
-from dynabench.manage.people import agreement_check, labels_check
+from dynabench.manage.people import check_agreement, check_labels
 from dynabench.notices.sentences import address, sentence
 from dynabench.notices.services import renew_notices
 from tests.support.factories import RoundFactory, UserFactory
@@ -75,10 +75,10 @@ def test_what_is_unknown_never_counts_against_anybody(as_alice, crowd, nli):
         example=alone, validator=annotator_of(UserFactory()), label="contradiction"
     )
     statistics = {one.annotator: one for one in author_statistics([nli])}
-    assert labels_check(statistics[crowd["carol"]]) is Check.FAIL
-    assert labels_check(statistics[crowd["bob"]]) is Check.PASS
-    assert labels_check(statistics[annotator_of(dave)]) is Check.UNKNOWN
-    checks = [agreement_check(one) for one in validator_statistics([nli])]
+    assert check_labels(statistics[crowd["carol"]]) is Check.FAIL
+    assert check_labels(statistics[crowd["bob"]]) is Check.PASS
+    assert check_labels(statistics[annotator_of(dave)]) is Check.UNKNOWN
+    checks = [check_agreement(one) for one in validator_statistics([nli])]
     assert checks.count(Check.FAIL) == 1
     assert checks.count(Check.UNKNOWN) == 1
     names, _ = rows(as_alice.get(URL).text, "Authors")

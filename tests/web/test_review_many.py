@@ -16,7 +16,7 @@ from annotation.models import Example, Report
 from annotation.refusals import NotAllowed, RoundClosed
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
-from dynabench.manage.review_many import is_decided_by_owner, state_of
+from dynabench.manage.review_many import find_example_state, is_decided_by_owner
 from evaluation.dataset_releases.reading import export_lines
 from evaluation.dataset_releases.rows import select_releasable
 from tasks.models import TaskMember
@@ -142,7 +142,7 @@ def test_the_words_of_a_row_are_those_of_the_one_filter_that_finds_it(nli, bob):
         row = Example.objects.select_related("consensus").annotate(waits=waits).get()
         consensus = getattr(row, "consensus", None)
         [name] = [one for one in apart if found(nli.task, state=one)]
-        assert state_of(row, consensus) == name, (standing, retracted, by)
+        assert find_example_state(row, consensus) == name, (standing, retracted, by)
         if not retracted:
             assert bool(found(nli.task, state="by-owner")) == is_decided_by_owner(consensus)
 

@@ -10,10 +10,10 @@ from django.test import Client
 from dynabench.manage.wizard.field_forms import (
     COLOUR_WORDS,
     KEY_FIELDS,
-    ROWS,
-    TYPES,
+    ROW_KEYS,
+    TYPE_WORDS,
     FieldForm,
-    label_rows,
+    build_label_formset,
     write_labels,
 )
 from dynabench.manage.wizard.forms import FORMS
@@ -114,10 +114,10 @@ def labels(*rows):
 
 
 def test_every_type_of_field_and_its_keys_can_be_asked_for():
-    assert TYPES.keys() == FIELD_TYPES.keys()
+    assert TYPE_WORDS.keys() == FIELD_TYPES.keys()
     assert COLOUR_WORDS.keys() == set(COLOURS)
     keys = {key for kind in FIELD_TYPES.values() for key in kind.keys}
-    assert keys == {*KEY_FIELDS, *ROWS}
+    assert keys == {*KEY_FIELDS, *ROW_KEYS}
 
 
 def test_a_task_from_nothing(as_ada, ada):
@@ -231,11 +231,11 @@ def test_every_step_of_every_template_keeps_what_it_says(code):
                 continue
             form = FieldForm(data, place, index, sent_back(FieldForm(data, place, index)))
             assert form.is_valid(), form.errors
-            if rows := label_rows(get_fields(data, place)[index], form.rows):
+            if rows := build_label_formset(get_fields(data, place)[index], form.rows):
                 sent = sent_back(rows.management_form)
                 for row in rows:
                     sent |= sent_back(row)
-                rows = label_rows(get_fields(data, place)[index], form.rows, sent)
+                rows = build_label_formset(get_fields(data, place)[index], form.rows, sent)
                 assert rows.is_valid(), rows.errors
                 write_labels(get_fields(data, place)[index], form.rows, rows)
             form.write(data)

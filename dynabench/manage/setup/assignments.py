@@ -11,19 +11,19 @@ from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from tasks.members.assignments.forms import AmountForm, AssignmentForm
 from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
 from tasks.permissions import can_edit, can_own
 from validation.judging.assignments import due_before, progress_of
 
-A_PAGE = 20
+PAGE_SIZE = 20
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show all assignments with people's progress, and the form for a new one."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     sent = request.POST if request.method == "POST" else None
     form = AssignmentForm(sent, task=task, owns=can_own(request.user, task))
     if form.is_valid():
@@ -34,7 +34,7 @@ def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
             return redirect("own:duties", code)
     standing = progress_of(task.duties.standing())
     # In pages after those that are open, which the page is about and which all are shown.
-    page = list_page(request, task.duties.exclude(ended_at=None), size=A_PAGE)
+    page = list_page(request, task.duties.exclude(ended_at=None), size=PAGE_SIZE)
     shown_assignments = task.duties.filter(pk__in=[assignment.pk for assignment in page])
     values = {
         "task": task,
@@ -48,7 +48,7 @@ def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def assignment_page(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Show one assignment. A POST changes its amount or deadline."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     standing = task.duties.standing().select_related("person__annotator", "round")
     assignment = get_object_or_404(standing, pk=pk)
     now = {
@@ -73,7 +73,7 @@ def assignment_page(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 @require_POST
 def assignment_end(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """End an assignment. Completed work is kept."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     with as_message(request):
         assignment = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)
         end_assignment(assignment=assignment, actor=person(request))

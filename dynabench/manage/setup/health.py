@@ -16,7 +16,7 @@ from core.accounts.people import person
 from core.web.htmx import htmx_partial
 from core.web.lists import rows_after
 from core.web.throttles import is_used_up
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, RoundTarget, TargetFailure, TargetModel
 from tasks.permissions import can_edit, can_manage
@@ -24,14 +24,14 @@ from tasks.selectors import PLANNED_STATES
 from tasks.targets.send_test import NoAnswer, send_test
 from tasks.targets.three_texts import TEXT_COUNT, ask_three_texts, build_samples
 
-A_PAGE = 20
+PAGE_SIZE = 20
 """Answers on a page."""
-TIMED = 200
+MEDIAN_SAMPLE_SIZE = 200
 """How many of the latest answers the seconds are of."""
-DAYS = 14
+SHOWN_DAYS = 14
 
 
-TOO_MANY = gettext_noop("You have sent many tests. Go on in an hour.")
+TOO_MANY_MESSAGE = gettext_noop("You have sent many tests. Go on in an hour.")
 
 
 @require_http_methods(["GET", "POST"])
@@ -41,24 +41,24 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     htmx sends one request per text, so that each answer appears when it arrives.
     """
     may = can_edit if request.method == "POST" else can_manage
-    task = owned_task(request, code, may)
+    task = find_owned_task(request, code, may)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     values: dict[str, Any] = {"task": task, "target": target}
     # One of the requests by which htmx asks for each answer by itself.
     if request.method == "POST" and "text" in request.GET:
-        values |= _answered_one(request, target)
+        values |= _test_one_text(request, target)
         return render(request, "own/setup/target_health.html#rows", values)
-    values |= {**_health(request, target), "can_edit": can_edit(request.user, task)}
-    values["uses"], values["planned"] = _rounds(target)
+    values |= {**_build_health_values(request, target), "can_edit": can_edit(request.user, task)}
+    values["uses"], values["planned"] = _find_rounds(target)
     if request.method == "POST" and htmx_partial(request):
         # The page comes at once, with the row that asks for the first answer.
-        values |= {"is_tested": True, "following": _following(target, 0)}
+        values |= {"is_tested": True, "following": _find_text(target, 0)}
     elif request.method == "POST":
-        values |= _answered_all(request, target)
+        values |= _test_all_texts(request, target)
     return render(request, "own/setup/target_health.html", values)
 
 
-def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
+def _find_rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
     """Return (the rounds that use the target, one planned round that could use it or None).
 
     One query.
@@ -75,61 +75,64 @@ def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
     return using, next(iter(planned), None)
 
 
-def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
+def _test_all_texts(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
     """Send all three texts and return the rows of their answers."""
     if is_used_up("test", person(request).pk):
-        messages.error(request, _(TOO_MANY))
+        messages.error(request, _(TOO_MANY_MESSAGE))
         return {}
     try:
-        answered = [_row(target.task.config, *answer) for answer in ask_three_texts(target)]
+        answered = [_build_row(target.task.config, *answer) for answer in ask_three_texts(target)]
     except NoAnswer as error:
         return {"failure": str(error), "detail": error.more}
     return {"is_tested": True, "answered": answered}
 
 
-def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
+def _test_one_text(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
     """Send one text and return the row of its answer, and the next text. Raises Http404."""
     known_numbers = {str(number): number for number in range(TEXT_COUNT)}
     number = known_numbers.get(request.GET["text"], TEXT_COUNT)  # TEXT_COUNT: behind the last one
-    following = _following(target, number)
+    following = _find_text(target, number)
     if following is None:
         raise Http404
     inputs, config = following["inputs"], target.task.config
     if is_used_up("test", person(request).pk):
-        return {"answered": [{"texts": following["texts"], "failure": _(TOO_MANY)}]}
+        return {"answered": [{"texts": following["texts"], "failure": _(TOO_MANY_MESSAGE)}]}
     try:
         answer: Any = send_test(target, inputs)
     except NoAnswer as error:
         # A failure is a row, too: the other texts are sent all the same.
         answer = error
-    return {"answered": [_row(config, inputs, answer)], "following": _following(target, number + 1)}
+    return {
+        "answered": [_build_row(config, inputs, answer)],
+        "following": _find_text(target, number + 1),
+    }
 
 
-def _following(target: TargetModel, number: int) -> dict[str, Any] | None:
+def _find_text(target: TargetModel, number: int) -> dict[str, Any] | None:
     """Return the test text with this number, or None after the last one."""
     texts = build_samples(target.task)
     if number >= len(texts):
         return None
     inputs = texts[number]
-    return {"number": number, "inputs": inputs, **_texts(target.task.config, inputs)}
+    return {"number": number, "inputs": inputs, **_display_texts(target.task.config, inputs)}
 
 
-def _texts(config: TaskConfig, inputs: Any) -> dict[str, Any]:
+def _display_texts(config: TaskConfig, inputs: Any) -> dict[str, Any]:
     return {"texts": [config.display(name, value) for name, value in inputs.items()]}
 
 
-def _row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
+def _build_row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
     """Return a test text with its answer, or with the reason why there is none."""
-    texts = _texts(config, inputs)
+    texts = _display_texts(config, inputs)
     if isinstance(answer, NoAnswer):
         return {**texts, "failure": str(answer), "detail": answer.more}
     answers = [config.display(name, value) for name, value in answer.output.items()]
     return {**texts, "said": answers, "seconds": answer.seconds}
 
 
-def _health(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
+def _build_health_values(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
     rows = TargetOutput.objects.filter(target=target).order_by("-pk")
-    seconds = list(rows.values_list("seconds", flat=True)[:TIMED])
+    seconds = list(rows.values_list("seconds", flat=True)[:MEDIAN_SAMPLE_SIZE])
     median_seconds = p95_seconds = None
     if seconds:
         median_seconds = median(seconds)
@@ -137,11 +140,11 @@ def _health(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
         p95_seconds = quantiles(seconds, n=20)[-1]
     calls = target.uses.values("day").annotate(requests=Sum("requests")).order_by("-day")
     return {
-        "page": rows_after(request, rows.select_related("example", "version"), size=A_PAGE),
+        "page": rows_after(request, rows.select_related("example", "version"), size=PAGE_SIZE),
         "counted": len(seconds),
         "median": median_seconds,
         "p95": p95_seconds,
         "failed": TargetFailure.objects.filter(target=target).first(),
-        "calls": calls[:DAYS],
+        "calls": calls[:SHOWN_DAYS],
         "versions": target.versions.annotate(answers=Count("targetoutput")).order_by("-pk"),
     }

@@ -20,7 +20,7 @@ from core.mail.addresses import is_address
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
-from dynabench.manage.access import owned_task
+from dynabench.manage.access import find_owned_task
 from tasks.members.forms import ROLES, InvitationForm
 from tasks.members.invitation_services import (
     MAX_USES,
@@ -31,7 +31,7 @@ from tasks.members.invitation_services import (
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own, count_places_left
 
-MOST_ADDRESSES = 30
+MAX_ADDRESSES = 30
 
 
 class MailForm(InvitationForm):
@@ -47,9 +47,9 @@ class MailForm(InvitationForm):
     def clean_addresses(self) -> list[str]:
         """Return the addresses. The error names the invalid ones."""
         addresses: list[str] = self.cleaned_data["addresses"].replace(",", " ").split()
-        if len(addresses) > MOST_ADDRESSES:
+        if len(addresses) > MAX_ADDRESSES:
             message = _("Invite at most %(most)d people at a time.")
-            raise ValidationError(message % {"most": MOST_ADDRESSES})
+            raise ValidationError(message % {"most": MAX_ADDRESSES})
         wrong = [address for address in addresses if not is_address(address)]
         if wrong:
             message = _("These are no e-mail addresses: %(wrong)s")
@@ -95,7 +95,7 @@ def invitations(request: HttpRequest, code: str) -> HttpResponse:
 
     A link is shown only once.
     """
-    task = owned_task(request, code, can_own)
+    task = find_owned_task(request, code, can_own)
     mail_data = request.POST if "mail" in request.POST else None
     link_data = request.POST if "link" in request.POST else None
     start = {"role": TaskMember.Role.ANNOTATOR}
@@ -134,7 +134,7 @@ def _send_mails(request: HttpRequest, task: Task, form: MailForm) -> bool:
 @require_POST
 def invitation_revoke(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Revoke an invitation. People who accepted it stay members."""
-    task = owned_task(request, code, can_own)
+    task = find_owned_task(request, code, can_own)
     with as_message(request):
         revoke_invitation(
             invitation=get_object_or_404(task.invitations, pk=pk), actor=person(request)

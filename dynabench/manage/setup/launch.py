@@ -13,7 +13,7 @@ from tasks.permissions import JUDGES, OWNERS, can_edit
 from tasks.rounds.launch import Preparation, find_gaps
 from tasks.selectors import PLANNED_STATES
 
-WORDS = {
+GAP_WORDS = {
     "rows": gettext_noop("Import the rows to be judged. People can judge them at once."),
     "contexts": gettext_noop("The round has no contexts, the texts that people write about."),
     "one_target": gettext_noop("People talk to one model: the round needs exactly one target."),
@@ -29,7 +29,7 @@ WORDS = {
         "judge blind yourself."
     ),
 }
-CONFIG = ("instructions", "examples")
+CONFIG_GAPS = ("instructions", "examples")
 
 
 class MissingThing(NamedTuple):
@@ -41,7 +41,7 @@ class MissingThing(NamedTuple):
     is_needed: bool
 
 
-def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[str, Any]:
+def build_launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[str, Any]:
     """Return the values of own/setup/_launch.html.
 
     Empty if a round was opened, for an arena, and for people who may not edit the task.
@@ -54,17 +54,17 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
     round = min(rounds, key=lambda round: round.number, default=None)
     if round is None:
         return {}
-    prepared = _prepared(task, round)
+    prepared = _measure_preparation(task, round)
     lines, may_open = [], True
     for gap in find_gaps(task.config, prepared):
-        words = _words(gap.name, task, prepared)
-        lines.append(MissingThing(gap.name, words, _url(gap.name, round), gap.is_needed))
+        words = _describe_gap(gap.name, task, prepared)
+        lines.append(MissingThing(gap.name, words, _build_gap_url(gap.name, round), gap.is_needed))
         if gap.is_needed:
             may_open = False
     return {"launch": lines, "first": round, "may_open": may_open}
 
 
-def _prepared(task: Task, round: Round) -> Preparation:
+def _measure_preparation(task: Task, round: Round) -> Preparation:
     judges = None  # not known: everybody may judge in a task that everybody sees
     if not task.is_visible:
         members = task.members.colleagues().standing()
@@ -73,18 +73,18 @@ def _prepared(task: Task, round: Round) -> Preparation:
     return Preparation(contexts, round.round_targets.count(), judges)
 
 
-def _words(gap: str, task: Task, prepared: Preparation) -> str:
+def _describe_gap(gap: str, task: Task, prepared: Preparation) -> str:
     if gap != "judges":
-        return _(WORDS[gap])
+        return _(GAP_WORDS[gap])
     numbers = {"needed": task.config.validation.votes.needed, "judges": prepared.judges}
     if task.config.judges_rows:  # nobody wrote the rows, so there is no author to leave out
         gap = "row_judges"
-    return _(WORDS[gap]) % numbers
+    return _(GAP_WORDS[gap]) % numbers
 
 
-def _url(gap: str, round: Round) -> str:
+def _build_gap_url(gap: str, round: Round) -> str:
     code = round.task.code
-    if gap in CONFIG:
+    if gap in CONFIG_GAPS:
         return reverse("own:config", args=[code])
     if gap == "judges":
         return reverse("own:access", args=[code], fragment="members")

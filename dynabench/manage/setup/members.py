@@ -11,8 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from core.accounts.people import person
 from core.web.refusals import as_form_error, as_message
 from dynabench.communities.proposal_services import ask_for_task
-from dynabench.manage.access import owned_task
-from dynabench.manage.approval import approval_form, approval_of
+from dynabench.manage.access import find_owned_task
+from dynabench.manage.approval import build_approval_form, describe_approval
 from tasks.making.forms import ApprovalForm
 from tasks.members.forms import ROLES, MemberForm, RoleForm, SeenForm
 from tasks.models import Task, TaskMember
@@ -28,7 +28,7 @@ from tasks.services import change_members, change_task, find_account_limited
 from validation.judging.blind_services import begin_blind, end_blind
 
 
-def _seen_form(task: Task, data: Any = None) -> SeenForm:
+def _build_visibility_form(task: Task, data: Any = None) -> SeenForm:
     """Return the form for the task's visibility, without the choice that requires approval."""
     now = {"is_visible": task.is_visible, "allow_try_out": task.allow_try_out}
     form = SeenForm(data, initial=now)
@@ -42,22 +42,22 @@ def _seen_form(task: Task, data: Any = None) -> SeenForm:
 def access(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task's visibility and its members. A POST changes the visibility."""
     may = can_manage if request.method == "GET" else can_own
-    task = owned_task(request, code, may)
+    task = find_owned_task(request, code, may)
     # Two unticked boxes are sent as nothing, so an empty POST is a form that was sent.
     data = request.POST if request.method == "POST" else None
-    form = _seen_form(task, data)
+    form = _build_visibility_form(task, data)
     if form.is_valid():
         with as_form_error(form):
             change_task(task=task, actor=person(request), fields=form.cleaned_data)
             messages.success(request, _("Saved."))
             return redirect("own:access", code)
-    return _page(request, task, form, MemberForm(initial={"role": TaskMember.Role.ANNOTATOR}))
+    return _show_page(request, task, form, MemberForm(initial={"role": TaskMember.Role.ANNOTATOR}))
 
 
 @require_POST
 def member_add(request: HttpRequest, code: str) -> HttpResponse:
     """Give a person a role, which takes effect once they have confirmed their email address."""
-    task = owned_task(request, code, can_own)
+    task = find_owned_task(request, code, can_own)
     form = MemberForm(request.POST)
     if form.is_valid():
         with as_form_error(form):
@@ -67,14 +67,14 @@ def member_add(request: HttpRequest, code: str) -> HttpResponse:
             change_members(task=task, actor=person(request), added=[member])
             messages.success(request, _("%(email)s is a member.") % {"email": member.user.email})
             return redirect("own:access", code)
-    return _page(request, task, _seen_form(task), form, status=422)
+    return _show_page(request, task, _build_visibility_form(task), form, status=422)
 
 
 @require_POST
 def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
     """Ask for approval to open the task to non-members."""
-    task = owned_task(request, code, can_own)
-    form = approval_form(request, request.POST)
+    task = find_owned_task(request, code, can_own)
+    form = build_approval_form(request, request.POST)
     if form.is_valid():
         with as_form_error(form):
             # The field is missing where there are no communities.
@@ -82,7 +82,9 @@ def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
             ask_for_task(task=task, actor=person(request), **values)
             messages.success(request, _("Approval requested. We email you the decision."))
             return redirect("own:access", code)
-    return _page(request, task, _seen_form(task), MemberForm(), asking=form, status=422)
+    return _show_page(
+        request, task, _build_visibility_form(task), MemberForm(), asking=form, status=422
+    )
 
 
 @require_POST
@@ -91,7 +93,7 @@ def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
     The last owner can be neither removed nor given another role.
     """
-    task = owned_task(request, code, can_own)
+    task = find_owned_task(request, code, can_own)
     member = get_object_or_404(task.members.colleagues().select_related("user"), pk=pk)
     form = RoleForm(request.POST)
     with as_message(request):
@@ -111,7 +113,7 @@ def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 @require_POST
 def blind(request: HttpRequest, code: str) -> HttpResponse:
     """Start or stop the owner's blind judging of the task. Owners only."""
-    task, owner = owned_task(request, code, can_own), person(request)
+    task, owner = find_owned_task(request, code, can_own), person(request)
     with as_message(request):
         if "on" in request.POST:
             begin_blind(task=task, owner=owner)
@@ -122,7 +124,7 @@ def blind(request: HttpRequest, code: str) -> HttpResponse:
     return redirect("own:access", code)
 
 
-def _page(
+def _show_page(
     request: HttpRequest,
     task: Task,
     form: SeenForm,
@@ -132,7 +134,7 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     values = {
-        **approval_of(request, task),
+        **describe_approval(request, task),
         "task": task,
         "form": form,
         "adding": adding,
@@ -144,5 +146,5 @@ def _page(
         "may_be_blind": may_be_blind(request.user, task),
     }
     if values.get("may_ask"):
-        values["asking"] = asking or approval_form(request)
+        values["asking"] = asking or build_approval_form(request)
     return render(request, "own/setup/members.html", values, status=status)

@@ -14,13 +14,13 @@ from django.views.decorators.http import require_http_methods
 
 from core.accounts.people import person
 from core.web.lists import ListFilter, list_page
-from dynabench.manage.access import owned_round
+from dynabench.manage.access import find_owned_round
 from tasks.contexts.media.markup import format_media
 from tasks.contexts.services import set_retired
 from tasks.models import Context, Round
 from tasks.permissions import can_edit, can_oversee
 
-A_PAGE = 50
+PAGE_SIZE = 50
 
 
 class ContextFilter(ListFilter):
@@ -42,14 +42,14 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
     A POST by an editor retires or restores the selected ones.
     """
     if request.method == "POST":
-        return _changed(request, owned_round(request, code, number, can_edit))
-    round = owned_round(request, code, number, can_oversee)
+        return _change_contexts(request, find_owned_round(request, code, number, can_edit))
+    round = find_owned_round(request, code, number, can_oversee)
     rows = round.contexts.order_by("-pk")
     searched = ContextFilter(request).cleaned_data["context"]
     if searched is not None:
         rows = rows.filter(pk=searched)
     # The database counts for the rows of the page only: a round may have 100,000 contexts.
-    page = list_page(request, _count_uses(rows), size=A_PAGE)
+    page = list_page(request, _count_uses(rows), size=PAGE_SIZE)
     values: dict[str, Any] = {"task": round.task, "round": round, "page": page, "wanted": searched}
     values["rows"] = []
     for context in page:
@@ -78,11 +78,11 @@ def _count_uses(rows: QuerySet[Context]) -> QuerySet[Context]:
     return rows.annotate(times_given=number("assignments"), written=number("examples"))
 
 
-def _changed(request: HttpRequest, round: Round) -> HttpResponse:
+def _change_contexts(request: HttpRequest, round: Round) -> HttpResponse:
     """Retire or restore the selected contexts and show the same page again."""
     ticked = [pk for pk in request.POST.getlist("context") if _is_id(pk)]
     # Of this round, and no more than a page shows.
-    chosen = round.contexts.filter(pk__in=ticked[:A_PAGE])
+    chosen = round.contexts.filter(pk__in=ticked[:PAGE_SIZE])
     if not chosen:
         messages.error(request, gettext("Tick a context first."))
     elif "retire" in request.POST:

@@ -19,7 +19,7 @@ from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
-from dynabench.manage.access import owned_task, waiting_values
+from dynabench.manage.access import build_attention_values, find_owned_task
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_manage, list_fixed_settings
 from tasks.rounds.services import add_where_missing
@@ -28,8 +28,10 @@ from tasks.targets.forms import InputForm, SettingsForm
 from tasks.targets.send_test import NoAnswer, format_answer, send_test
 from tasks.targets.services import add_target, change_target, delete_target
 
-SECRET = RegexValidator(r"^[!-~]+$", gettext_lazy("Letters, digits and signs, without spaces."))
-WORDS = {
+SECRET_VALIDATOR = RegexValidator(
+    r"^[!-~]+$", gettext_lazy("Letters, digits and signs, without spaces.")
+)
+FIELD_WORDS = {
     "name": (gettext_lazy("Name"), gettext_lazy("Small letters, digits and hyphens. It stays.")),
     "adapter": (gettext_lazy("Adapter"), gettext_lazy("How the model is asked.")),
     "url": (gettext_lazy("Address"), gettext_lazy("Empty: this site's model server loads it.")),
@@ -62,7 +64,7 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         max_length=500,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        validators=[SECRET],
+        validators=[SECRET_VALIDATOR],
         help_text=gettext_lazy(
             "Sent as a bearer token, over https. It is stored encrypted and never shown again. "
             "Give it again with another address, adapter or option."
@@ -118,8 +120,8 @@ def limit_settings(form: SecretForm, user: User) -> None:
     for name in list_fixed_settings(user, existing):
         form.fields.pop(name, None)
     for name, field in form.fields.items():
-        if name in WORDS:
-            field.label, field.help_text = WORDS[name]
+        if name in FIELD_WORDS:
+            field.label, field.help_text = FIELD_WORDS[name]
         if isinstance(field, forms.JSONField):
             field.widget.attrs["rows"] = 4
 
@@ -127,17 +129,17 @@ def limit_settings(form: SecretForm, user: User) -> None:
 @require_safe
 def targets(request: HttpRequest, code: str) -> HttpResponse:
     """Show all targets of the task."""
-    task = owned_task(request, code, can_manage)
+    task = find_owned_task(request, code, can_manage)
     rows = task.targets.annotate(rounds_in_all=Count("rounds"))
     values = {"task": task, "targets": rows, "can_edit": can_edit(request.user, task)}
-    values |= waiting_values(request, task)
+    values |= build_attention_values(request, task)
     return render(request, "own/setup/targets.html", values)
 
 
 @require_http_methods(["GET", "POST"])
 def target_add(request: HttpRequest, code: str) -> HttpResponse:
     """Register a target; the next page sends it a test."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     who = person(request)
     form = TargetSettings(who, request.POST or None, instance=TargetModel(task=task))
     if form.is_valid():
@@ -145,7 +147,7 @@ def target_add(request: HttpRequest, code: str) -> HttpResponse:
             target = add_target(task=task, actor=who, fields=form.settings_in(form.fields))
             show_registered(request, target)
             return redirect("own:target-test", code, target.pk)
-    return _form_page(request, task, form)
+    return _show_form(request, task, form)
 
 
 def show_registered(request: HttpRequest, target: TargetModel) -> None:
@@ -165,7 +167,7 @@ def show_registered(request: HttpRequest, target: TargetModel) -> None:
 @require_http_methods(["GET", "POST"])
 def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Show the form for a target's settings. A POST changes them."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     who = person(request)
     form = TargetSettings(who, request.POST or None, instance=target)
@@ -180,13 +182,13 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             messages.success(request, _("Saved."))
             show_contact(request, changed)
             return redirect("own:targets", code)
-    return _form_page(request, task, form)
+    return _show_form(request, task, form)
 
 
 @require_http_methods(["GET", "POST"])
 def target_delete(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Ask for confirmation to delete an unused target. A POST deletes it."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets, pk=pk)
     if request.method == "POST":
         with as_message(request):
@@ -199,7 +201,7 @@ def target_delete(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Send one input to the target, outside any transaction, and show the answer."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     form = InputForm(target, request.POST or None)
     values: dict[str, Any] = {"task": task, "target": target, "form": form}
@@ -213,6 +215,6 @@ def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     return render(request, "own/setup/target_test.html", values, status=form_status(form))
 
 
-def _form_page(request: HttpRequest, task: Task, form: TargetSettings) -> HttpResponse:
+def _show_form(request: HttpRequest, task: Task, form: TargetSettings) -> HttpResponse:
     values = {"task": task, "target": form.instance, "form": form}
     return render(request, "own/setup/target_form.html", values, status=form_status(form))

@@ -14,14 +14,14 @@ from core.accounts.people import person
 from core.web.bodies import FORM_BYTES, takes
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
-from dynabench.manage.access import owned_round
+from dynabench.manage.access import find_owned_round
 from tasks.contexts.uploads import MAX_BYTES, UploadGone, find_upload, store_upload
 from tasks.line_files import FileError
 from tasks.models import Round
 from tasks.permissions import can_edit
 from validation.imports.tool_files import HISTORY, LAYOUTS, Brought, Wanted, import_answers
 
-TITLES = {
+TOOL_TITLES = {
     "dynabench": gettext_lazy("A round that Dynabench exported"),
     "argilla": "Argilla",
     "doccano": "doccano",
@@ -29,7 +29,7 @@ TITLES = {
     "potato": "Potato",
     HISTORY: gettext_lazy("JSON lines with one example and its votes each"),
 }
-TOOLS_FIRST = list(TITLES) + sorted(LAYOUTS - TITLES.keys())
+TOOLS_FIRST = list(TOOL_TITLES) + sorted(LAYOUTS - TOOL_TITLES.keys())
 
 
 class ToolForm(forms.Form):
@@ -37,7 +37,7 @@ class ToolForm(forms.Form):
 
     layout = forms.ChoiceField(
         label=gettext_lazy("Where the file is from"),
-        choices=[(name, TITLES.get(name, name)) for name in TOOLS_FIRST],
+        choices=[(name, TOOL_TITLES.get(name, name)) for name in TOOLS_FIRST],
     )
     file = forms.FileField(
         label=gettext_lazy("File"),
@@ -79,7 +79,7 @@ class StoreForm(ToolForm):
 @require_http_methods(["GET", "POST"])
 def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the upload form; after an upload, show a preview. Stores no examples."""
-    round = owned_round(request, code, number, can_edit)
+    round = find_owned_round(request, code, number, can_edit)
     form = ToolForm()
     if request.method == "POST":
         form = ToolForm(request.POST, request.FILES)
@@ -102,7 +102,7 @@ def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
 @require_POST
 def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Store the examples of the preview."""
-    round = owned_round(request, code, number, can_edit)
+    round = find_owned_round(request, code, number, can_edit)
     form = StoreForm(request.POST)
     with as_message(request, UploadGone, FileError):
         if not form.is_valid():

@@ -18,8 +18,14 @@ from core.errors import Refused
 from core.text.words import composed_value
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error
-from dynabench.manage.wizard.shared import is_preview, mends_of, own_draft, show_preview, show_step
-from dynabench.manage.wizard.step_form import text_area
+from dynabench.manage.wizard.shared import (
+    find_own_draft,
+    find_step_problems,
+    is_preview,
+    show_preview,
+    show_step,
+)
+from dynabench.manage.wizard.step_form import build_text_area
 from tasks.config.components import Component
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
@@ -27,9 +33,9 @@ from tasks.config.schema import TaskConfig
 from tasks.making.draft_services import change_draft
 from tasks.making.outline import Data, build_preview, format_data, get_value, parse_data, set_value
 
-KINDS = {"good": gettext_lazy("Good example"), "bad": gettext_lazy("Bad example")}
-PARTS = ("context", "input")
-NEW = "new"
+KIND_WORDS = {"good": gettext_lazy("Good example"), "bad": gettext_lazy("Bad example")}
+EXAMPLE_PARTS = ("context", "input")
+NEW_KEY = "new"
 """Names the example that is not there yet."""
 
 
@@ -39,7 +45,7 @@ class ExampleForm(forms.Form):
     def __init__(self, config: TaskConfig, example: Data, sent: Any = None) -> None:
         super().__init__(sent)
         self.config = config
-        for section in PARTS:
+        for section in EXAMPLE_PARTS:
             values = example.get(section) or {}
             for component in getattr(config, section):
                 self._add(section, component, values.get(component.name))
@@ -47,7 +53,7 @@ class ExampleForm(forms.Form):
             label=_("Why it is good or bad"),
             max_length=1000,
             initial=example.get("reason"),
-            widget=text_area(2),
+            widget=build_text_area(2),
         )
 
     def _add(self, section: str, component: Component, value: Any) -> None:
@@ -55,13 +61,13 @@ class ExampleForm(forms.Form):
         if component.type == "candidates" and section == "context":
             value = "\n".join(value or ())
             words = _("One text a line.")
-            field: forms.Field = forms.CharField(widget=text_area(3), help_text=words)
+            field: forms.Field = forms.CharField(widget=build_text_area(3), help_text=words)
             field.label, field.required = component.title, False
         else:
             field = form_field(component, {})
         # Given texts are long.
         if section == "context" and component.kind.is_text:
-            field.widget = text_area(4)
+            field.widget = build_text_area(4)
         field.initial = component.kind.typed(value)
         self.fields[name] = field
 
@@ -71,7 +77,7 @@ class ExampleForm(forms.Form):
         kind: good or bad. Raises Refused if the replaced example no longer exists.
         """
         example: Data = {"context": {}, "input": {}, "reason": self.cleaned_data["reason"]}
-        for section in PARTS:
+        for section in EXAMPLE_PARTS:
             for component in getattr(self.config, section):
                 typed = self.cleaned_data[f"{section}-{component.name}"]
                 value = self._value(component, typed, example)
@@ -81,8 +87,8 @@ class ExampleForm(forms.Form):
             del example["context"]
         examples = list(get_value(data, ("examples", kind), ()))
         index: int | None = len(examples)
-        if key != NEW:
-            index = _place(examples, key)
+        if key != NEW_KEY:
+            index = _find_index(examples, key)
         if index is None:
             raise Refused(_("The example was changed meanwhile. Save again to add this one too."))
         examples[index : index + 1] = [example]
@@ -99,7 +105,7 @@ class ExampleForm(forms.Form):
         return component.kind.stored(component, typed, example["context"])
 
 
-def _config_of(data: Data) -> TaskConfig:
+def _load_config(data: Data) -> TaskConfig:
     """Return the draft's configuration without its examples. Raises Http404 if it has errors."""
     try:
         # Examples that do not fit the fields any more must not stop the form that corrects them.
@@ -110,27 +116,33 @@ def _config_of(data: Data) -> TaskConfig:
 
 def can_be_typed(config: TaskConfig) -> bool:
     """Return whether a form can hold the task's examples: no field is a file or a conversation."""
-    for section in PARTS:
+    for section in EXAMPLE_PARTS:
         for component in getattr(config, section):
             if component.is_media or component.type == "chat":
                 return False
     return True
 
 
-def listed_examples(data: Data) -> dict[str, Any]:
+def list_examples(data: Data) -> dict[str, Any]:
     """Return the draft's examples, and whether the form can hold more of them."""
     try:
-        is_typed = can_be_typed(_config_of(data))
+        is_typed = can_be_typed(_load_config(data))
     except Http404:
         is_typed = False
     rows = []
-    for kind, words in KINDS.items():
+    for kind, words in KIND_WORDS.items():
         examples = get_value(data, ("examples", kind), ())
-        rows.append((kind, words, [(_key(example), _words(example)) for example in examples]))
+        rows.append(
+            (
+                kind,
+                words,
+                [(_compute_key(example), _shorten_example(example)) for example in examples],
+            )
+        )
     return {"is_typed": is_typed, "rows": rows}
 
 
-def _key(example: Data) -> str:
+def _compute_key(example: Data) -> str:
     """Return a digest that identifies the example in URLs.
 
     Unlike an index, it never refers to another example later.
@@ -138,15 +150,15 @@ def _key(example: Data) -> str:
     return sha256(json.dumps(example, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _place(examples: Sequence[Data], key: str) -> int | None:
+def _find_index(examples: Sequence[Data], key: str) -> int | None:
     """Return the index of the example with this key, or None."""
     for index, example in enumerate(examples):
-        if _key(example) == key:
+        if _compute_key(example) == key:
             return index
     return None
 
 
-def _words(example: Data) -> str:
+def _shorten_example(example: Data) -> str:
     """Return the beginning of an example's first text."""
     for section in ("input", "context"):
         for value in (example.get(section) or {}).values():
@@ -158,14 +170,14 @@ def _words(example: Data) -> str:
 @require_http_methods(["GET", "POST"])
 def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
     """Show the form for one example. A POST previews, stores or removes the example."""
-    draft = own_draft(request, pk)
+    draft = find_own_draft(request, pk)
     data = parse_data(draft.text)
-    config, examples = _config_of(data), get_value(data, ("examples", kind), ())
-    if kind not in KINDS or not can_be_typed(config):
+    config, examples = _load_config(data), get_value(data, ("examples", kind), ())
+    if kind not in KIND_WORDS or not can_be_typed(config):
         raise Http404
     index: int | None = len(examples)
-    if key != NEW:
-        index = _place(examples, key)
+    if key != NEW_KEY:
+        index = _find_index(examples, key)
     if index is None and request.method == "GET":
         raise Http404
     # A POST whose example was changed in another window may still add it as a new one.
@@ -178,15 +190,15 @@ def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResp
     if is_preview(request):
         return show_preview(request, draft, form, write)
     if "remove" in request.POST:
-        change_draft(draft=draft, change=lambda data: _remove(data, kind, key))
+        change_draft(draft=draft, change=lambda data: _remove_example(data, kind, key))
         return redirect("draft-step", pk, "words")
     if form.is_valid():
         with as_form_error(form, ConfigError):
             change_draft(draft=draft, change=write)
             return redirect("draft-step", pk, "words")
-    values: dict[str, Any] = {"form": form, "kind": kind, "words": KINDS[kind]}
-    values["mends"] = mends_of(draft, "words", f"examples.{kind}[{index}]")
-    values |= {"is_there": is_there, "key": key if is_there else NEW}
+    values: dict[str, Any] = {"form": form, "kind": kind, "words": KIND_WORDS[kind]}
+    values["mends"] = find_step_problems(draft, "words", f"examples.{kind}[{index}]")
+    values |= {"is_there": is_there, "key": key if is_there else NEW_KEY}
     return show_step(
         request,
         draft,
@@ -197,9 +209,9 @@ def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResp
     )
 
 
-def _remove(data: Data, kind: str, key: str) -> None:
+def _remove_example(data: Data, kind: str, key: str) -> None:
     examples = list(get_value(data, ("examples", kind), ()))
-    index = _place(examples, key)
+    index = _find_index(examples, key)
     if index is not None:
         del examples[index]
     set_value(data, ("examples", kind), examples)

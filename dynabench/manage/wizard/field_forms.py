@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dynabench.manage.wizard.step_form import text_area
+from dynabench.manage.wizard.step_form import build_text_area
 from tasks.config.checks import list_types_for
 from tasks.config.components import COLOURS, COMMON_KEYS, FIELD_TYPES, OUTCOMES
 from tasks.making.outline import (
@@ -24,7 +24,7 @@ from tasks.making.outline import (
     tidy_data,
 )
 
-TYPES = {
+TYPE_WORDS = {
     "text": gettext_lazy("Text, one line"),
     "long_text": gettext_lazy("Text, several lines"),
     "multiclass": gettext_lazy("One label of several"),
@@ -63,51 +63,53 @@ REFERS_TO = {
 }
 
 
-def _whole(label: Any, **ends: Any) -> Callable[[], forms.Field]:
+def _build_integer_field(label: Any, **ends: Any) -> Callable[[], forms.Field]:
     return lambda: forms.IntegerField(label=label, required=False, **ends)
 
 
-def _number(label: Any, **ends: Any) -> Callable[[], forms.Field]:
+def _build_number_field(label: Any, **ends: Any) -> Callable[[], forms.Field]:
     return lambda: forms.FloatField(label=label, required=False, **ends)
 
 
-def _tick(label: Any) -> Callable[[], forms.Field]:
+def _build_checkbox(label: Any) -> Callable[[], forms.Field]:
     return lambda: forms.BooleanField(label=label, required=False)
 
 
 KEY_FIELDS: Mapping[str, Callable[[], forms.Field]] = {
     "placeholder": lambda: forms.CharField(label=_("Grey text in the empty field"), required=False),
-    "min_length": _whole(gettext_lazy("Fewest characters"), min_value=0),
-    "max_length": _whole(gettext_lazy("Most characters"), min_value=1),
-    "counter": _tick(gettext_lazy("The number of characters is shown")),
+    "min_length": _build_integer_field(gettext_lazy("Fewest characters"), min_value=0),
+    "max_length": _build_integer_field(gettext_lazy("Most characters"), min_value=1),
+    "counter": _build_checkbox(gettext_lazy("The number of characters is shown")),
     "reference": lambda: forms.ChoiceField(label=_("Which field it is about"), required=False),
-    "rank": _tick(gettext_lazy("All texts are put in order, best first")),
-    "minimum": _number(gettext_lazy("Smallest number")),
-    "maximum": _number(gettext_lazy("Largest number")),
-    "step": _number(gettext_lazy("Distance between numbers"), min_value=0),
-    "max_turns": _whole(gettext_lazy("Most turns of a person"), min_value=1, max_value=49),
-    "system": lambda: forms.CharField(
-        label=_("What the model is told first"), required=False, widget=text_area(4)
+    "rank": _build_checkbox(gettext_lazy("All texts are put in order, best first")),
+    "minimum": _build_number_field(gettext_lazy("Smallest number")),
+    "maximum": _build_number_field(gettext_lazy("Largest number")),
+    "step": _build_number_field(gettext_lazy("Distance between numbers"), min_value=0),
+    "max_turns": _build_integer_field(
+        gettext_lazy("Most turns of a person"), min_value=1, max_value=49
     ),
-    "single": _tick(gettext_lazy("One probability, not one a label")),
+    "system": lambda: forms.CharField(
+        label=_("What the model is told first"), required=False, widget=build_text_area(4)
+    ),
+    "single": _build_checkbox(gettext_lazy("One probability, not one a label")),
 }
 """How the keys are asked for that a type of field has besides those of all; labels have rows."""
-ROWS = ("labels", "tags", "colours")
-SEEN: Mapping[Any, str] = {True: "yes", False: "no"}
-LAST = ("required", "is_answer", "when", "judges_see", "judges_label", "place", "name")
+ROW_KEYS = ("labels", "tags", "colours")
+VISIBILITY_CHOICES: Mapping[Any, str] = {True: "yes", False: "no"}
+LAST_FIELDS = ("required", "is_answer", "when", "judges_see", "judges_label", "place", "name")
 
 
-def places_for(kind: str) -> list[str]:
+def list_places(kind: str) -> list[str]:
     """Return the places that a field of this type may be in.
 
     Returns none without a type: such a field only repeats an input.
     """
     if not kind:
         return []
-    return [place for place in PLACE_WORDS if _section(place) in FIELD_TYPES[kind].places]
+    return [place for place in PLACE_WORDS if _find_section(place) in FIELD_TYPES[kind].places]
 
 
-def _section(place: str) -> str:
+def _find_section(place: str) -> str:
     """Return the name that field types use for a place.
 
     Questions to authors and questions to judges are both metadata.
@@ -117,14 +119,14 @@ def _section(place: str) -> str:
     return place
 
 
-def type_choices(place: str = "") -> list[tuple[str, Any]]:
+def list_type_choices(place: str = "") -> list[tuple[str, Any]]:
     """Return the types that a field in this place may have, or all types, with titles."""
     fitting = list(FIELD_TYPES)
     if place:
-        fitting = list_types_for(_section(place))
+        fitting = list_types_for(_find_section(place))
     # Types of other packages have no words here, and come last.
-    order = list(TYPES) + [name for name in FIELD_TYPES if name not in TYPES]
-    return [(name, TYPES.get(name, name)) for name in order if name in fitting]
+    order = list(TYPE_WORDS) + [name for name in FIELD_TYPES if name not in TYPE_WORDS]
+    return [(name, TYPE_WORDS.get(name, name)) for name in order if name in fitting]
 
 
 class AddForm(forms.Form):
@@ -138,13 +140,13 @@ class AddForm(forms.Form):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         kinds: Any = self.fields["type"]
-        kinds.choices = type_choices()
+        kinds.choices = list_type_choices()
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data
         kind, place = values.get("type", ""), values.get("place", "")
-        if kind and place and place not in places_for(kind):
-            places = ", ".join(str(PLACE_WORDS[fitting]) for fitting in places_for(kind))
+        if kind and place and place not in list_places(kind):
+            places = ", ".join(str(PLACE_WORDS[fitting]) for fitting in list_places(kind))
             words = _("This kind of field cannot stand there. It can in: %(places)s")
             self.add_error("place", words % {"places": places})
         return values
@@ -165,7 +167,7 @@ class AddForm(forms.Form):
         tidy_data(data)
 
 
-def conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
+def list_conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
     """Return (condition as JSON, words) for the conditions under which this field may be asked."""
     choices: list[tuple[dict[str, str], Any]] = []
     if place == "validate":
@@ -178,15 +180,15 @@ def conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
         fooled |= {"undecided": _("nothing is decided"), "no_model": _("no model answered")}
         for key in OUTCOMES:
             choices.append(({"outcome": key}, fooled[key]))
-    for field in _fields_before(data, place, index):
+    for field in _find_earlier_fields(data, place, index):
         for label in field.get("labels") or ():
-            value = _value(label)
+            value = _read_label_value(label)
             words = f"{field.get('label') or field['name']}: {value}"
             choices.append(({"field": field["name"], "equals": value}, words))
     return [("", _("Always"))] + [(json.dumps(condition), words) for condition, words in choices]
 
 
-def _fields_before(data: Data, place: str, index: int) -> Iterator[Data]:
+def _find_earlier_fields(data: Data, place: str, index: int) -> Iterator[Data]:
     """Yield the single-label fields that people have filled in before this field is asked."""
     earlier = {
         "input": ("input",),
@@ -202,7 +204,7 @@ def _fields_before(data: Data, place: str, index: int) -> Iterator[Data]:
                 yield field
 
 
-def _value(label: Any) -> str:
+def _read_label_value(label: Any) -> str:
     """Return the value of a label, which is a string or a dictionary with further keys."""
     if isinstance(label, dict):
         return str(label["value"])
@@ -259,7 +261,7 @@ class FieldForm(forms.Form):
             when = json.dumps(self.field["when"])
         about: dict[str, Any] = {**self.field, "when": when, "was": self.field.get("name", "")}
         about |= {"required": self.field.get("required", True)}
-        about |= {"judges_see": SEEN.get(self.field.get("judges_see"), "")}
+        about |= {"judges_see": VISIBILITY_CHOICES.get(self.field.get("judges_see"), "")}
         about |= {"is_answer": self.field.get("name") in outputs, "place": place}
         super().__init__(sent, initial=about)
         for key in self.kind.keys:
@@ -270,16 +272,16 @@ class FieldForm(forms.Form):
                 label=_("Add several at once"),
                 max_length=20_000,
                 required=False,
-                widget=text_area(3),
+                widget=build_text_area(3),
                 help_text=_("One per line, such as a list from another program."),
             )
         self._arrange(draft, when)
-        self.order_fields(_first(self.fields) + list(LAST))
+        self.order_fields(_list_first_fields(self.fields) + list(LAST_FIELDS))
 
     def _arrange(self, draft: Data, when: str) -> None:
         fields: dict[str, Any] = self.fields
-        fields["type"].choices = type_choices(self.at)
-        places = places_for(self.kind.name)
+        fields["type"].choices = list_type_choices(self.at)
+        places = list_places(self.kind.name)
         fields["place"].choices = [(place, PLACE_WORDS[place]) for place in places]
         if self.at != "input" or "output" not in self.kind.places:
             del fields["is_answer"]
@@ -289,7 +291,7 @@ class FieldForm(forms.Form):
         if self.at in ("context", "output"):
             del fields["when"]
         else:
-            offered = conditions(draft, self.at, self.index)
+            offered = list_conditions(draft, self.at, self.index)
             if when and when not in dict(offered):  # written by hand, or of a field that is gone
                 offered.append((when, when))
             fields["when"].choices = offered
@@ -320,13 +322,13 @@ class FieldForm(forms.Form):
         if field.get("name", "") != values["was"]:
             raise LookupError
         # With all that refers to it.
-        if field["name"] != values["name"] and _is_alone(data, field["name"]):
+        if field["name"] != values["name"] and _has_name_alone(data, field["name"]):
             rename_field(data, field["name"], values["name"])
             field = get_fields(data, self.at)[self.index]
         field["name"] = values["name"]
         self._write_keys(field)
-        if "is_answer" in values and _is_alone(data, values["name"]):
-            _answer_too(data, values["name"], values["is_answer"])
+        if "is_answer" in values and _has_name_alone(data, values["name"]):
+            _set_output(data, values["name"], values["is_answer"])
         if values["type"] != field["type"]:
             kept_keys = set(COMMON_KEYS) | set(FIELD_TYPES[values["type"]].keys)
             field["type"] = values["type"]
@@ -369,7 +371,7 @@ class FieldForm(forms.Form):
         set_value(field, ("judges_label",), judges_label)
 
 
-def _is_alone(data: Data, name: str) -> bool:
+def _has_name_alone(data: Data, name: str) -> bool:
     """Return whether one field has the name, or only an input and its output.
 
     If two fields share a name by mistake, references stay with the other one on a rename.
@@ -382,14 +384,14 @@ def _is_alone(data: Data, name: str) -> bool:
     return len(homes) == 1 or sorted(homes) == ["input", "output"]
 
 
-def _first(fields: Mapping[str, Any]) -> list[str]:
+def _list_first_fields(fields: Mapping[str, Any]) -> list[str]:
     """Return the names of the fields before those of LAST, in page order."""
     begin = ["was", "label", "type", "help"]
-    placed = {*begin, *LAST}
+    placed = {*begin, *LAST_FIELDS}
     return begin + [name for name in fields if name not in placed]
 
 
-def _answer_too(data: Data, name: str, is_output: bool) -> None:
+def _set_output(data: Data, name: str, is_output: bool) -> None:
     """Add the input to the outputs or remove it from them, as `is_output` says."""
     outputs = get_fields(data, "output")
     there = [output for output in outputs if output.get("name") == name]
@@ -399,13 +401,13 @@ def _answer_too(data: Data, name: str, is_output: bool) -> None:
         outputs.remove(there[0])
 
 
-LONGEST_LABEL = 100
+MAX_LABEL_CHARS = 100
 
 
 class LabelForm(forms.Form):
     """A form for one label, or for one tag, which has only a value and a colour."""
 
-    value = forms.CharField(label=gettext_lazy("Label"), max_length=LONGEST_LABEL, required=False)
+    value = forms.CharField(label=gettext_lazy("Label"), max_length=MAX_LABEL_CHARS, required=False)
     colour = forms.ChoiceField(
         label=gettext_lazy("Colour"),
         required=False,
@@ -419,10 +421,10 @@ class LabelForm(forms.Form):
 
 
 # Two empty rows to add labels without JavaScript.
-LABELS = forms.formset_factory(LabelForm, extra=2, max_num=200)
+LabelFormSet = forms.formset_factory(LabelForm, extra=2, max_num=200)
 
 
-def label_rows(field: Data, key: str, sent: Any = None) -> Any:
+def build_label_formset(field: Data, key: str, sent: Any = None) -> Any:
     """Return the formset for a field's labels or tags, or None if the field has none."""
     if not key:
         return None
@@ -432,9 +434,9 @@ def label_rows(field: Data, key: str, sent: Any = None) -> Any:
         row = {"value": label}
         if isinstance(label, dict):
             row = dict(label)
-        row["colour"] = colours.get(_value(label))
+        row["colour"] = colours.get(_read_label_value(label))
         rows.append(row)
-    rows_of = LABELS(sent, initial=rows, prefix="labels")
+    rows_of = LabelFormSet(sent, initial=rows, prefix="labels")
     if key == "tags":
         for form in rows_of.forms:
             for name in ("display", "goal", "help"):
@@ -447,7 +449,7 @@ def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
     labels_kept = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
     values = {row["value"] for row in labels_kept}
     # Once each, in their order.
-    lines = dict.fromkeys(line.strip()[:LONGEST_LABEL] for line in pasted.splitlines())
+    lines = dict.fromkeys(line.strip()[:MAX_LABEL_CHARS] for line in pasted.splitlines())
     labels_kept += [{"value": line} for line in lines if line and line not in values]
     labels: list[Any] = []
     for row in labels_kept:
@@ -464,11 +466,11 @@ def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
     )
 
 
-def field_title(field: Data) -> str:
+def find_field_title(field: Data) -> str:
     """Return a field's title on pages."""
     return str(field.get("label") or field.get("name") or "")
 
 
-def type_words(field: Data) -> str:
+def describe_type(field: Data) -> str:
     """Return the title of a field's type; empty for a field without a type."""
-    return str(TYPES.get(get_value(field, ("type",), ""), ""))
+    return str(TYPE_WORDS.get(get_value(field, ("type",), ""), ""))

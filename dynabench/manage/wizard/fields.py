@@ -17,18 +17,18 @@ from dynabench.manage.wizard.field_forms import (
     PLACE_WORDS,
     AddForm,
     FieldForm,
-    field_title,
-    label_rows,
-    places_for,
-    type_words,
+    build_label_formset,
+    describe_type,
+    find_field_title,
+    list_places,
     write_labels,
 )
 from dynabench.manage.wizard.shared import (
-    field_at,
-    go_on,
+    find_field,
+    find_own_draft,
+    find_step_problems,
     is_preview,
-    mends_of,
-    own_draft,
+    redirect_to_next_step,
     show_preview,
     show_step,
 )
@@ -47,31 +47,36 @@ from tasks.making.outline import (
 )
 from tasks.models import TaskDraft
 
-MOVES = {"up": -1, "down": 1}
-STALE = gettext_noop("The fields were changed in another window. Look at them again.")
+MOVE_STEPS = {"up": -1, "down": 1}
+STALE_MESSAGE = gettext_noop("The fields were changed in another window. Look at them again.")
 
 
-def _listed(data: Data, focus: str) -> list[dict[str, Any]]:
+def _list_fields(data: Data, focus: str) -> list[dict[str, Any]]:
     """Return the fields by place.
 
     focus: the button that gets the focus, such as `input-1-up`.
     """
     listed = []
     for place, words in PLACE_WORDS.items():
-        listed.append({"place": place, "words": words, "rows": _rows(data, place, focus)})
+        listed.append({"place": place, "words": words, "rows": _build_rows(data, place, focus)})
     return listed
 
 
-def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
+def _build_rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
     """Return the fields of a place with the buttons that move them."""
     fields = get_fields(data, place)
     rows = []
     focused, _dash, button = focus.rpartition("-")
     for index, field in enumerate(fields):
         ends = {"up": index == 0, "down": index == len(fields) - 1}
-        row = {"title": field_title(field), "kind": type_words(field), "index": index, "ends": ends}
+        row = {
+            "title": find_field_title(field),
+            "kind": describe_type(field),
+            "index": index,
+            "ends": ends,
+        }
         if is_mirror(data, place, field):
-            row |= {"is_mirror": True, "title": _input_title(data, field)}
+            row |= {"is_mirror": True, "title": _find_input_title(data, field)}
         if focused == f"{place}-{index}":
             # A button that can move the field no further is disabled and takes no focus.
             row["focus"] = "edit" if ends.get(button) else button
@@ -79,16 +84,16 @@ def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _input_title(data: Data, output: Data) -> str:
+def _find_input_title(data: Data, output: Data) -> str:
     """Return the title of the input with the output's name, or else the output's own title."""
-    inputs = {field.get("name"): field_title(field) for field in get_fields(data, "input")}
-    return inputs.get(output.get("name"), "") or field_title(output)
+    inputs = {field.get("name"): find_field_title(field) for field in get_fields(data, "input")}
+    return inputs.get(output.get("name"), "") or find_field_title(output)
 
 
 @require_http_methods(["GET", "POST"])
 def fields_page(request: HttpRequest, pk: int) -> HttpResponse:
     """Show all fields, and a form that adds one. Going to another step also adds a typed field."""
-    draft = own_draft(request, pk)
+    draft = find_own_draft(request, pk)
     if "fields" not in list_steps(parse_data(draft.text)):
         raise Http404
     # The way to another step sends the form too; left empty it adds nothing.
@@ -98,18 +103,21 @@ def fields_page(request: HttpRequest, pk: int) -> HttpResponse:
     if is_preview(request):
         return show_preview(request, draft, form, form.write)
     if request.method == "POST" and not is_sent:
-        return go_on(request, draft, "fields")
+        return redirect_to_next_step(request, draft, "fields")
     if form.is_valid():
         with as_form_error(form, ConfigError):
             draft = change_draft(draft=draft, change=form.write)
             if "go" in request.POST:
-                return go_on(request, draft, "fields")
+                return redirect_to_next_step(request, draft, "fields")
             place = form.cleaned_data["place"]
             # The page of the new field, whose other settings are to be chosen.
             last = len(get_fields(parse_data(draft.text), place)) - 1
             return redirect("draft-field", pk, place, last)
-    values = {"places": _listed(parse_data(draft.text), request.GET.get("at", "")), "form": form}
-    values["mends"] = mends_of(draft, "fields")
+    values = {
+        "places": _list_fields(parse_data(draft.text), request.GET.get("at", "")),
+        "form": form,
+    }
+    values["mends"] = find_step_problems(draft, "fields")
     if request.method == "GET" and request.htmx:  # type: ignore[attr-defined]
         page = "own/wizard/fields.html"
         return render_page(request, page, {**values, "draft": draft}, part="fields")
@@ -119,7 +127,7 @@ def fields_page(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def fields_change(request: HttpRequest, pk: int) -> HttpResponse:
     """Move or remove a field. `do` is up, down, remove or move, then place and index."""
-    draft = own_draft(request, pk)
+    draft = find_own_draft(request, pk)
     focus = ""
     with as_message(request, ConfigError):
         focus = _move(draft, request.POST.get("do", "").split(":"))
@@ -135,7 +143,7 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
     do = words[0]
     try:
         place, index = words[1], int(words[2])
-        there, at = place, index + MOVES.get(do, 0)
+        there, at = place, index + MOVE_STEPS.get(do, 0)
         if len(words) > 3:
             there, at = words[3], int(words[4])
         if place not in PLACE_PATHS or there not in PLACE_PATHS or min(index, at) < 0:
@@ -146,40 +154,40 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
                 remove_field(data, place, index)
                 return
             kind = get_fields(data, place)[index].get("type", "")
-            if there != place and there not in places_for(kind):
+            if there != place and there not in list_places(kind):
                 raise Refused(_("This kind of field cannot stand there."), code="place")
             move_field(data, place, index, there, at)
 
         change_draft(draft=draft, change=change)
     # Words that no button sends, or a place that another window has emptied.
     except (ValueError, IndexError):
-        raise Refused(_(STALE), code="stale") from None
+        raise Refused(_(STALE_MESSAGE), code="stale") from None
     return f"{there}-{at}-{do}"
 
 
 @require_http_methods(["GET", "POST"])
 def field_page(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse:
     """Show a field's settings with its labels and colours. A POST stores them."""
-    draft = own_draft(request, pk)
+    draft = find_own_draft(request, pk)
     data = parse_data(draft.text)
-    current = field_at(data, place, index)
+    current = find_field(data, place, index)
     # A mirror shows an input that the model answers, which has its own page.
     if current is None or is_mirror(data, place, current) or current.get("type") not in FIELD_TYPES:
         raise Http404
     form = FieldForm(data, place, index, request.POST or None)
-    rows = label_rows(current, form.rows, request.POST or None)
+    rows = build_label_formset(current, form.rows, request.POST or None)
     is_good = form.is_valid() and (rows is None or rows.is_valid())
     if is_preview(request):
         if not is_good:
             return show_preview(request, draft)
-        return show_preview(request, draft, form, partial(_write, form=form, rows=rows))
+        return show_preview(request, draft, form, partial(_write_field, form=form, rows=rows))
     if is_good:
         with as_form_error(form, ConfigError):
             return _store_field(request, draft, form, rows)
     path = f"{'.'.join(PLACE_PATHS[place])}[{index}]"
     values: dict[str, Any] = {"form": form, "rows": rows, "place": place, "index": index}
-    values |= {"mends": mends_of(draft, "fields", path)}
-    values |= {"name": field_title(current), "key": form.rows}
+    values |= {"mends": find_step_problems(draft, "fields", path)}
+    values |= {"name": find_field_title(current), "key": form.rows}
     status = form_status(form)
     if rows is not None and rows.is_bound and not rows.is_valid():
         status = 422
@@ -193,7 +201,7 @@ def field_page(request: HttpRequest, pk: int, place: str, index: int) -> HttpRes
     )
 
 
-def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
+def _write_field(data: Data, *, form: FieldForm, rows: Any) -> None:
     """Write the labels, then the field, because another type may not have labels."""
     if rows is not None:
         pasted = form.cleaned_data.get("pasted", "")
@@ -209,14 +217,14 @@ def _store_field(
     Raises Refused.
     """
     try:
-        draft = change_draft(draft=draft, change=partial(_write, form=form, rows=rows))
+        draft = change_draft(draft=draft, change=partial(_write_field, form=form, rows=rows))
     except LookupError:
-        raise Refused(_(STALE), code="stale") from None
+        raise Refused(_(STALE_MESSAGE), code="stale") from None
     values = form.cleaned_data
     # Other settings appear with another type.
     is_new = values["type"] != form.kind.name or "more" in request.POST
     if is_new and values["place"] == form.at:
         return redirect("draft-field", draft.pk, form.at, form.index)
     if request.POST.get("go"):
-        return go_on(request, draft, "fields")
+        return redirect_to_next_step(request, draft, "fields")
     return redirect(f"{reverse('draft-step', args=[draft.pk, 'fields'])}#fields")

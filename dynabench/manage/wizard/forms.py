@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from core.text.words import composed
-from dynabench.manage.wizard.step_form import StepForm, require_both, text_area
+from dynabench.manage.wizard.step_form import StepForm, build_text_area, require_both
 from evaluation.scoring.metrics import METRICS as SCORED
 from tasks.config.schema import ERROR_METRICS
 from tasks.making.outline import (
@@ -23,7 +23,7 @@ from tasks.making.outline import (
     set_value,
 )
 
-RULES = {
+RULE_WORDS = {
     "exact_match": gettext_lazy("Its answer differs from the writer's"),
     "string_f1": gettext_lazy("Its answer has too few words in common with the writer's"),
     "contains": gettext_lazy("Its text does not hold the writer's answer"),
@@ -33,19 +33,19 @@ RULES = {
     "pattern": gettext_lazy("Its text lacks a pattern, or holds a forbidden one"),
     "secret": gettext_lazy("It tells the secret of the conversation"),
 }
-POLICIES = {
+POLICY_WORDS = {
     "n-equal": gettext_lazy("So many equal votes decide, however many are cast"),
     "at-least": gettext_lazy("So many equal votes of at most so many decide"),
     "strict": gettext_lazy("More than half of all votes decide"),
     "plurality": gettext_lazy("The most frequent vote decides"),
 }
-ASKING = ("ask_user", "pattern", "string_f1")
+ASKING_RULES = ("ask_user", "pattern", "string_f1")
 """The verdicts that may ask the writer whether the model is right."""
-SUPPORT = ("content_warning", "support")
-BRACED = re.compile(r"\{(\w+)\}")
+SUPPORT_PATH = ("content_warning", "support")
+PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
 
 
-def metric_title(metric: str) -> str:
+def find_metric_title(metric: str) -> str:
     """Return the title of a metric on pages; the name for a custom metric."""
     if metric in SCORED:
         return SCORED[metric].title
@@ -108,7 +108,7 @@ class GoalForm(StepForm):
     def clean(self) -> dict[str, Any]:
         """Refuse placeholders in braces that name no field, because no preview could fill them."""
         values: dict[str, Any] = super().clean() or {}
-        for name in BRACED.findall(values.get("goal_text") or ""):
+        for name in PLACEHOLDER_PATTERN.findall(values.get("goal_text") or ""):
             if name != values.get("goal_field"):
                 words = _("Choose the label that {%(name)s} stands for below, or remove the braces")
                 self.add_error("goal_text", words % {"name": name})
@@ -181,7 +181,7 @@ class AnswerForm(StepForm):
         if current and current not in offered:
             offered.append(current)
         chosen: Any = self.fields["rule"]
-        chosen.choices = [(name, RULES[name]) for name in offered]
+        chosen.choices = [(name, RULE_WORDS[name]) for name in offered]
         if offered == ["ask_user"]:
             self.fields["rule"].help_text = _(
                 "To compare answers, open a field that people fill in and tick that the model "
@@ -196,12 +196,12 @@ class AnswerForm(StepForm):
         for name in self.initial.get("also") or ():
             if name not in listed:  # chosen before the fields changed
                 listed.append(name)
-        also.choices = [(name, metric_title(name)) for name in listed]
+        also.choices = [(name, find_metric_title(name)) for name in listed]
         main: Any = self.fields["main"]
         titled = []
         for name, words in main.choices:
             if name:  # the first one says to choose
-                words = metric_title(name)
+                words = find_metric_title(name)
             titled.append((name, words))
         main.choices = titled
         if "pattern" not in offered:
@@ -232,7 +232,7 @@ class AnswerForm(StepForm):
             rule["pattern"] = values["pattern"]
             if values["forbidden"]:
                 rule["forbidden"] = True
-        if kind in ASKING:
+        if kind in ASKING_RULES:
             self._put_question(rule, kind)
         if before.get("type") == kind:
             # The same rule keeps what this form does not show.
@@ -265,13 +265,13 @@ class WordsForm(StepForm):
         label=gettext_lazy("Instructions"),
         required=False,
         strip=False,
-        widget=text_area(12),
+        widget=build_text_area(12),
         help_text=gettext_lazy("Markdown. The steps first, then the rules."),
     )
     warning = forms.CharField(
         label=gettext_lazy("Content warning"),
         required=False,
-        widget=text_area(2),
+        widget=build_text_area(2),
         help_text=gettext_lazy("If the texts may hurt: people read this page first."),
     )
 
@@ -279,12 +279,12 @@ class WordsForm(StepForm):
         label=gettext_lazy("Where people find help, by country"),
         required=False,
         strip=False,  # errors name lines
-        widget=text_area(3),
+        widget=build_text_area(3),
         help_text=gettext_lazy("One place a line, such as “France: 3114”, shown on a help page."),
     )
 
     def arrange(self, data: Data) -> None:
-        entries = get_value(data, SUPPORT, ())
+        entries = get_value(data, SUPPORT_PATH, ())
         if not isinstance(entries, list):  # a text of YAML that has errors may be anything
             entries = []
         lines = []
@@ -315,7 +315,7 @@ class WordsForm(StepForm):
 
     def write(self, data: Data) -> None:
         super().write(data)
-        set_value(data, SUPPORT, self.cleaned_data["help_lines"] or None)
+        set_value(data, SUPPORT_PATH, self.cleaned_data["help_lines"] or None)
         if not self.cleaned_data["warning"]:
             data.pop("content_warning", None)  # its other parts say nothing without it
 
@@ -369,7 +369,7 @@ class JudgingForm(StepForm):
     rule = forms.ChoiceField(
         # Translators: noun: the rule by which votes decide
         label=gettext_lazy("Policy"),
-        choices=list(POLICIES.items()),
+        choices=list(POLICY_WORDS.items()),
         widget=forms.RadioSelect,
     )
     needed = forms.IntegerField(

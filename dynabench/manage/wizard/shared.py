@@ -17,7 +17,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.errors import Refused
-from dynabench.manage.preview import judge_values, show_framed, write_values
+from dynabench.manage.preview import build_judge_values, build_write_values, show_framed
 from tasks.config.loading import check_config
 from tasks.config.parsing import Problem
 from tasks.config_changes import check_change
@@ -52,7 +52,7 @@ STEP_WORDS = {
 }
 
 
-class Mend(NamedTuple):
+class StepProblem(NamedTuple):
     """A problem, with the step and the URL of the page where it is fixed."""
 
     problem: Problem
@@ -60,7 +60,7 @@ class Mend(NamedTuple):
     url: str
 
 
-def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
+def find_own_draft(request: HttpRequest, pk: int) -> TaskDraft:
     """Return one of the person's drafts.
 
     Raises Http404, also if they may no longer edit the draft's task.
@@ -72,7 +72,7 @@ def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
     return draft
 
 
-def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
+def find_problems(draft: TaskDraft, text: str = "") -> list[StepProblem]:
     """Return the errors and warnings of the configuration that the draft would become.
 
     text: its text, by default made from the draft.
@@ -84,12 +84,14 @@ def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
     else:
         _config, problems = check_config(text)
     return [
-        Mend(_in_words(problem), find_step(problem.path), _page(draft, problem.path))
+        StepProblem(
+            _reword_problem(problem), find_step(problem.path), _build_page_url(draft, problem.path)
+        )
         for problem in problems
     ]
 
 
-def field_at(data: Data, place: str, index: int) -> Data | None:
+def find_field(data: Data, place: str, index: int) -> Data | None:
     """Return the field at an index of a place, or None."""
     if place not in PLACE_PATHS:
         return None
@@ -103,14 +105,14 @@ NO_OUTPUT = gettext_noop("the model answers nothing yet")
 NO_OUTPUT_FIX = gettext_noop("open a field that people fill in, and tick that the model answers it")
 
 
-def _in_words(problem: Problem) -> Problem:
+def _reword_problem(problem: Problem) -> Problem:
     """Return a missing output reworded for the wizard, without YAML; other problems unchanged."""
     if problem.path != "output" or problem.severity != "error":
         return problem
     return replace(problem, path="", message=NO_OUTPUT, fix=NO_OUTPUT_FIX)
 
 
-def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
+def find_step_problems(draft: TaskDraft, step: str, path: str = "") -> list[StepProblem]:
     """Return a step's problems, or only those whose path begins with `path`.
 
     Returns none while the step has no data.
@@ -118,22 +120,22 @@ def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
     # Nobody is told of errors in what they have not filled in yet.
     if not is_begun(parse_data(draft.text), step):
         return []
-    mends = [mend for mend in problems_of(draft) if mend.step == step]
+    mends = [mend for mend in find_problems(draft) if mend.step == step]
     return [mend for mend in mends if mend.problem.path.startswith(path)]
 
 
-def _page(draft: TaskDraft, path: str) -> str:
+def _build_page_url(draft: TaskDraft, path: str) -> str:
     """Return the URL of the page where a problem at this path is fixed."""
     field_place, data = parse_field_path(path), parse_data(draft.text)
     if field_place:
         place, index = field_place
-        field = field_at(data, place, index)
+        field = find_field(data, place, index)
         if field and not is_mirror(data, place, field):
             return reverse("draft-field", args=[draft.pk, place, index])
     return reverse("draft-step", args=[draft.pk, find_step(path)])
 
 
-def go_on(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
+def redirect_to_next_step(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
     """Redirect to the step that the person chose, by default the one after `step`."""
     steps = list_steps(parse_data(draft.text))
     next_step = request.POST.get("go", "")
@@ -181,7 +183,7 @@ def show_step(
     return render(request, page, {**around, **values}, status=status)
 
 
-def preview_page(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
+def render_preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
     """Show the write page or the judge page for the data, with the task's contexts if any."""
     text = format_data(build_preview(data))
     parsed, problems = check_config(text)
@@ -193,9 +195,9 @@ def preview_page(request: HttpRequest, draft: TaskDraft, data: Data, page: str) 
         # Never saved.
         task.config_text, task.name = text, parsed.name
         if page == "judge":
-            values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
+            values = {**build_judge_values(task, annotator_of(person(request))), "page": "judge"}
         else:
-            values = {**write_values(task), "page": "write"}
+            values = {**build_write_values(task), "page": "write"}
     return show_framed(request, values)
 
 
@@ -219,4 +221,4 @@ def show_preview(
     if form is not None and write is not None and form.is_valid():
         with suppress(LookupError, Refused):  # the draft was changed in another window
             write(data)
-    return preview_page(request, draft, data, request.POST["page"])
+    return render_preview(request, draft, data, request.POST["page"])

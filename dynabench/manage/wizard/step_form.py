@@ -14,25 +14,25 @@ from tasks.config.schema import Limits, Programs, Support
 from tasks.making.outline import Data, complete_data, get_value, set_value
 
 Path = tuple[str, ...]
-PARTS: Mapping[Path, type[ConfigPart]] = {
+CONFIG_PARTS: Mapping[Path, type[ConfigPart]] = {
     ("limits",): Limits,
     ("programs",): Programs,
     ("support",): Support,
     ("validation",): ValidationPolicy,
     ("validation", "votes"): Votes,
 }
-NONE = ("", gettext_lazy("None"))
+NONE_CHOICE = ("", gettext_lazy("None"))
 
 
-def default_of(path: Path) -> Any:
+def find_default(path: Path) -> Any:
     """Return the default of a setting, or None."""
-    section = PARTS.get(path[:-1])
+    section = CONFIG_PARTS.get(path[:-1])
     if section is None:
         return None
     return section.model_fields[path[-1]].default
 
 
-def text_area(rows: int) -> forms.Textarea:
+def build_text_area(rows: int) -> forms.Textarea:
     """Return a text box with this number of lines."""
     return forms.Textarea(attrs={"rows": rows})
 
@@ -55,14 +55,14 @@ class StepForm(forms.Form):
         full = complete_data(draft)
         values = {}
         for name, path in self.PATHS.items():
-            values[name] = get_value(full, path, default_of(path))
+            values[name] = get_value(full, path, find_default(path))
         super().__init__(sent, initial=values)
         self.arrange(full)
 
     def arrange(self, data: Data) -> None:
         """Adapt the fields to the data."""
 
-    def choose(self, name: str, options: Sequence[str], none: Any = NONE) -> None:
+    def choose(self, name: str, options: Sequence[str], none: Any = NONE_CHOICE) -> None:
         """Set a field's choices.
 
         They are `none`, the options, and the current value if it is not among them.
@@ -82,6 +82,6 @@ class StepForm(forms.Form):
                 value = self.cleaned_data[name]
                 if isinstance(value, str):
                     value = composed(value)
-                if value == default_of(path):
+                if value == find_default(path):
                     value = None  # leaves it out: what is not set follows a later default
                 set_value(data, path, value)

@@ -13,18 +13,18 @@ from core.accounts.people import person
 from core.accounts.places import keep_place
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
-from dynabench.manage.access import owned_task
-from dynabench.manage.config import ConfigForm, problem_lines
+from dynabench.manage.access import find_owned_task
+from dynabench.manage.config import ConfigForm, list_problem_lines
 from dynabench.manage.wizard import examples
 from dynabench.manage.wizard.forms import FORMS
 from dynabench.manage.wizard.shared import (
-    go_on,
+    find_own_draft,
+    find_problems,
+    find_step_problems,
     is_preview,
     leave_draft,
-    mends_of,
-    own_draft,
-    preview_page,
-    problems_of,
+    redirect_to_next_step,
+    render_preview,
     show_preview,
     show_step,
 )
@@ -59,7 +59,7 @@ def draft_new(request: HttpRequest) -> HttpResponse:
 @require_POST
 def draft_change(request: HttpRequest, code: str) -> HttpResponse:
     """Create a draft of a task's next configuration, or continue the person's own."""
-    task = owned_task(request, code, can_edit)
+    task = find_owned_task(request, code, can_edit)
     draft = begin_change(task=task, owner=person(request))
     return redirect("draft-step", draft.pk, "goal")
 
@@ -67,7 +67,7 @@ def draft_change(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     """Show a step that is one form. A POST stores the form and shows the next step."""
-    draft = own_draft(request, pk)
+    draft = find_own_draft(request, pk)
     data = parse_data(draft.text)
     # An arena has fewer steps.
     if step not in FORMS or step not in list_steps(data):
@@ -77,11 +77,13 @@ def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
         return show_preview(request, draft, form, form.write)
     if form.is_valid():
         with as_form_error(form, ConfigError):
-            return go_on(request, change_draft(draft=draft, change=form.write), step)
+            return redirect_to_next_step(
+                request, change_draft(draft=draft, change=form.write), step
+            )
     values: dict[str, Any] = {"form": form}
     if step == "words":
-        values["examples"] = examples.listed_examples(data)
-    values["mends"] = mends_of(draft, step)
+        values["examples"] = examples.list_examples(data)
+    values["mends"] = find_step_problems(draft, step)
     # The step of the words has a page of its own, with the examples.
     page = "" if step == "words" else "own/wizard/form.html"
     return show_step(request, draft, step, values, template=page, status=form_status(form))
@@ -91,23 +93,23 @@ def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
 @require_safe
 def draft_preview(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the write page or the judge page for the draft."""
-    draft = own_draft(request, pk)
-    return preview_page(request, draft, parse_data(draft.text), request.GET.get("page", "write"))
+    draft = find_own_draft(request, pk)
+    return render_preview(request, draft, parse_data(draft.text), request.GET.get("page", "write"))
 
 
 @require_http_methods(["GET", "POST"])
 def finish_page(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the draft's problems, its text, and the form that creates the task."""
-    draft = own_draft(request, pk)
+    draft = find_own_draft(request, pk)
     if is_preview(request):
         return show_preview(request, draft)
     text = draft_text(draft)
-    mends = problems_of(draft, text)
+    mends = find_problems(draft, text)
     data = parse_data(draft.text)
     initial = {"name": data.get("name", ""), "code": draft.code}
     form = NewTaskForm(request.POST or None, initial=initial)
     if "go" in request.POST:
-        return go_on(request, _name_as_typed(draft, form), "finish")
+        return redirect_to_next_step(request, _name_as_typed(draft, form), "finish")
     # A draft of a task's change is saved by the page of its configuration.
     if not draft.task and form.is_valid():
         with as_form_error(form, ConfigError):
@@ -140,7 +142,7 @@ def _finish_draft(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> 
 @require_http_methods(["GET", "POST"])
 def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the draft's text for editing. A text with errors is shown again and not stored."""
-    draft = own_draft(request, pk)
+    draft = find_own_draft(request, pk)
     text = draft_text(draft)
     now = hash_text(text)
     form = ConfigForm(request.POST or None, initial={"text": text, "base": now})
@@ -157,14 +159,14 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
             form = form.over(now)
         else:
             form.add_error("text", _("The text has errors, which are listed below."))
-    values = {"draft": draft, "form": form, "problems": problem_lines(problems, text)}
+    values = {"draft": draft, "form": form, "problems": list_problem_lines(problems, text)}
     return render(request, "own/wizard/yaml.html", values, status=form_status(form))
 
 
 @require_POST
 def draft_delete(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete a draft."""
-    draft = own_draft(request, pk)
+    draft = find_own_draft(request, pk)
     task = draft.task
     forget_draft(draft)
     messages.success(request, _("The draft is deleted."))
