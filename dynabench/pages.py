@@ -21,7 +21,7 @@ from core.web.htmx import htmx_partial, render_page
 from core.web.lists import NoSuchRows
 from core.web.refusals import Curable
 from dynabench.cards import TaskCard, cards_for, cards_of
-from dynabench.communities.permissions import listed_communities
+from dynabench.communities.permissions import find_visible_communities
 from dynabench.operations.demo.services import can_offer
 from leaderboard.people.next_steps import next_steps
 from tasks.models import Task
@@ -58,7 +58,7 @@ def home(request: HttpRequest) -> HttpResponse:
         matching.append(card)
     values = {
         "cards": matching,
-        "communities": listed_communities(request.user),
+        "communities": find_visible_communities(request.user),
         "offers_new": is_offered_new_tasks(request.user),
         "search": search,
         "open": only_open,

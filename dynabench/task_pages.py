@@ -15,7 +15,7 @@ from core.charts import Point, line_chart, reach
 from core.data.adaptive_cache import Kept
 from core.text.markdown import render_markdown
 from core.web.downloads import csv_file
-from dynabench.communities.selectors import communities_of
+from dynabench.communities.selectors import find_communities
 from evaluation.dataset_releases.reading import find_latest_datasets, find_public_datasets
 from evaluation.models import Dataset
 from tasks.access import ALL_KINDS, find_task
@@ -47,7 +47,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
     config, numbered = task.config, _numbered(rounds)
     values: dict[str, Any] = {
         **_frame(request, task, "overview"),
-        "communities": communities_of(task, request.user),
+        "communities": find_communities(task, request.user),
         "round": live,
         "is_judged": any(round.state in JUDGED_STATES for round in rounds),
         "can_edit": can_edit(request.user, task),

@@ -23,20 +23,20 @@ from core.accounts.models import ApiToken, User
 from core.accounts.people import person
 from core.web.api import LateChoiceField, NewestFirst, Pages, check_query, read, weights
 from core.web.form_fields import request_field
-from dynabench.communities.board import WEIGHT, board_of
+from dynabench.communities.board import WEIGHT_PREFIX, build_board
 from dynabench.communities.forms import CommunityForm, JointForm
 from dynabench.communities.joint_services import (
     JointPart,
-    joint_kind_names,
-    joint_kinds,
-    parts_for,
+    list_joint_kind_names,
+    list_joint_kinds,
+    list_parts,
     submit_jointly,
 )
 from dynabench.communities.models import Community, JointSubmission, Post
-from dynabench.communities.permissions import listed_communities
-from dynabench.communities.rules import Line
-from dynabench.communities.selectors import entries_for
-from dynabench.communities.services import change_community, check_runs
+from dynabench.communities.permissions import find_visible_communities
+from dynabench.communities.rules import BoardLine
+from dynabench.communities.selectors import list_visible_entries
+from dynabench.communities.services import change_community, check_can_run
 from evaluation.api.models import find_upload
 from evaluation.models import Submission
 from tasks.selectors import find_visible_tasks
@@ -143,7 +143,7 @@ class CommunityBoardSerializer(serializers.Serializer[Any]):
 class NewJointSerializer(serializers.Serializer[Any]):
     """A new submission of one model to all tasks of a community."""
 
-    kind = LateChoiceField(joint_kind_names)
+    kind = LateChoiceField(list_joint_kind_names)
     name = request_field(JointForm, "name")
     upload = serializers.UUIDField(required=False, allow_null=True, help_text="Of an archive.")
     source = request_field(JointForm, "source")
@@ -174,12 +174,12 @@ class JointSerializer(serializers.ModelSerializer[JointSubmission]):
     def get_models(self, joint: JointSubmission) -> Any:
         """Return the submissions to tasks that the owner may still see.
 
-        `_own_submissions` has prefetched them.
+        `_select_own_submissions` has prefetched them.
         """
         return JointModelSerializer(joint.submissions.all(), many=True).data
 
 
-def _own_submissions(owner: User) -> QuerySet[JointSubmission]:
+def _select_own_submissions(owner: User) -> QuerySet[JointSubmission]:
     """Return the user's joint submissions, with the submissions to tasks that they may see."""
     visible = Submission.objects.filter(task__in=find_visible_tasks(owner)).select_related("task")
     # A log may have megabytes, and the list shows none.
@@ -187,12 +187,12 @@ def _own_submissions(owner: User) -> QuerySet[JointSubmission]:
     return JointSubmission.objects.filter(owner=owner).prefetch_related(models)
 
 
-def find(request: Request, slug: str) -> Community:
+def find_visible_community(request: Request, slug: str) -> Community:
     """Return the community, if the person may see it. Raises Http404."""
-    return get_object_or_404(listed_communities(request.user), slug=slug)
+    return get_object_or_404(find_visible_communities(request.user), slug=slug)
 
 
-class ByName(Pages):
+class CommunityPages(Pages):
     """A pagination of communities, ordered by slug."""
 
     ordering = "slug"
@@ -204,12 +204,12 @@ class Communities(generics.ListAPIView[Community]):
 
     is_public = True
     serializer_class = CommunitySerializer
-    pagination_class = ByName
+    pagination_class = CommunityPages
     queryset = Community.objects.none()
 
     def get_queryset(self) -> QuerySet[Community]:
         """Return the communities that the person may see."""
-        return listed_communities(self.request.user)
+        return find_visible_communities(self.request.user)
 
 
 class CommunityView(APIView):
@@ -219,14 +219,14 @@ class CommunityView(APIView):
     @extend_schema(operation_id="communities_get", responses=WholeCommunitySerializer)
     def get(self, request: Request, slug: str) -> Response:
         """Return a community with tasks, news and the files that a joint archive must contain."""
-        return self._whole(find(request, slug))
+        return self._whole(find_visible_community(request, slug))
 
     @write("communities_change", CommunityChangeSerializer, WholeCommunitySerializer)
     def patch(self, request: Request, slug: str) -> Response:
         """Change a community's text, visibility and tracks. Owners only."""
-        community, actor = find(request, slug), person(request)
+        community, actor = find_visible_community(request, slug), person(request)
         # Before the body is read: others get a refusal, and no errors about their fields.
-        check_runs(actor, community)
+        check_can_run(actor, community)
         changes = read(CommunityChangeSerializer, request)
         names = ("name", "summary", "text", "is_listed", "tracks")
         values = {name: getattr(community, name) for name in names}
@@ -237,11 +237,11 @@ class CommunityView(APIView):
         """Return the response with everything about a community that the person may see."""
         user = self.request.user
         files = []
-        for kind, joint in joint_kinds():
+        for kind, joint in list_joint_kinds():
             if joint.file_for != "model":
-                parts = parts_for(user, community, kind.name)
-                files += [_file_of(kind.name, part) for part in parts]
-        entries = entries_for(user, community)
+                parts = list_parts(user, community, kind.name)
+                files += [_describe_file(kind.name, part) for part in parts]
+        entries = list_visible_entries(user, community)
         body = CommunitySerializer(community).data | {
             "text": community.text,
             "tasks": CommunityTaskSerializer(entries, many=True).data,
@@ -251,7 +251,7 @@ class CommunityView(APIView):
         return Response(body)
 
 
-def _file_of(kind: str, part: JointPart) -> dict[str, str]:
+def _describe_file(kind: str, part: JointPart) -> dict[str, str]:
     """Return the archive's file for a part of a joint submission, as the API describes it."""
     return {
         "kind": kind,
@@ -275,23 +275,23 @@ class CommunityBoardView(APIView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """Return the board across tasks. `w_<task>` sets a task's weight, `track` a track."""
-        check_query(request, "track", prefixes=(WEIGHT,))
-        community = find(request, slug)
-        entries = entries_for(request.user, community)
-        board = board_of(community, entries, request.query_params.dict())
-        fields = {f"{WEIGHT}{head.task.code}" for head in board.heads}
-        weight_fields = {name for name in request.query_params if name.startswith(WEIGHT)}
+        check_query(request, "track", prefixes=(WEIGHT_PREFIX,))
+        community = find_visible_community(request, slug)
+        entries = list_visible_entries(request.user, community)
+        board = build_board(community, entries, request.query_params.dict())
+        fields = {f"{WEIGHT_PREFIX}{head.task.code}" for head in board.heads}
+        weight_fields = {name for name in request.query_params if name.startswith(WEIGHT_PREFIX)}
         # The page ignores such weights. A program should learn that they have no effect.
         wrong_fields = set(board.unread) | (weight_fields - fields)
         if wrong_fields:
             message = "A weight is a number from 0 to 8, of a task that is here."
             raise serializers.ValidationError({name: [message] for name in wrong_fields})
         columns = [head._asdict() | {"task": head.task.code} for head in board.heads]
-        body = {"columns": columns, "lines": [_line(line) for line in board.lines]}
+        body = {"columns": columns, "lines": [_describe_line(line) for line in board.lines]}
         return Response(CommunityBoardSerializer(body).data)
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _describe_line(line: BoardLine) -> dict[str, Any]:
     """Return a line of the board in the API's format."""
     entrant, score = line.entrant, line.score
     points = [
@@ -325,8 +325,8 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
 
     def get_queryset(self) -> QuerySet[JointSubmission]:
         """Return the person's joint submissions to the community."""
-        community = find(self.request, self.kwargs["slug"])
-        return _own_submissions(person(self.request)).filter(community=community)
+        community = find_visible_community(self.request, self.kwargs["slug"])
+        return _select_own_submissions(person(self.request)).filter(community=community)
 
     @write("communities_submit", NewJointSerializer, {201: JointSerializer})
     def post(self, request: Request, slug: str) -> Response:
@@ -335,12 +335,12 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
         422 with the code `joint` if some tasks refuse; the message lists them with their
            reasons.
         """
-        community, owner = find(request, slug), person(request)
+        community, owner = find_visible_community(request, slug), person(request)
         fields = read(NewJointSerializer, request)
         # The upload itself, of this person, in place of its id.
         fields["upload"] = find_upload(owner, fields.get("upload"))
         joint = submit_jointly(community=community, owner=owner, **fields)
-        body = JointSerializer(_own_submissions(owner).get(pk=joint.pk)).data
+        body = JointSerializer(_select_own_submissions(owner).get(pk=joint.pk)).data
         return Response(body, status.HTTP_201_CREATED)
 
 

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from core.data.adaptive_cache import kept_many
 from dynabench.communities.models import Community, CommunityTask, JointSubmission
-from dynabench.communities.rules import MOST, Entrant, Line, Measured, across
+from dynabench.communities.rules import MAX_WEIGHT, BoardLine, Entrant, MeasuredScore, rank_entrants
 from evaluation.kinds import TARGET, kind_names
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.ranking.anchored import anchors_of
 from tasks.models import Task
 
-WEIGHT = "w_"
+WEIGHT_PREFIX = "w_"
 """What the reader's weight of a task begins with in a URL: `?w_nli=2`."""
 
 
@@ -31,10 +31,10 @@ class BoardRow:
     owner: str
     whose: str
     is_anonymous: bool
-    score: Measured
+    score: MeasuredScore
 
 
-class Head(NamedTuple):
+class BoardColumn(NamedTuple):
     """The column of a task. floor: main metric, in percent, that earns 0 points."""
 
     task: Task
@@ -43,7 +43,7 @@ class Head(NamedTuple):
     weight: float
 
 
-class Cell(NamedTuple):
+class BoardCell(NamedTuple):
     """A model's points in a task, and its submission's id; None: not evaluated there."""
 
     task: Task
@@ -58,18 +58,18 @@ class Board:
     track: the selected track; "": all. unread: query parameters that are not valid weights.
     """
 
-    heads: Sequence[Head]
-    lines: Sequence[Line]
+    heads: Sequence[BoardColumn]
+    lines: Sequence[BoardLine]
     tracks: Sequence[str]
     track: str
     unread: Sequence[str]
 
     @property
-    def rows(self) -> list[tuple[Line, int, list[Cell]]]:
+    def rows(self) -> list[tuple[BoardLine, int, list[BoardCell]]]:
         """Return (line, number of counted tasks with a result, cells) for each model."""
         rows = []
         for line in self.lines:
-            cells = [_cell(line, head.task) for head in self.heads]
+            cells = [_build_cell(line, head.task) for head in self.heads]
             rows.append((line, self.wanted - len(line.missing), cells))
         return rows
 
@@ -79,18 +79,18 @@ class Board:
         return sum(head.weight > 0 for head in self.heads)
 
 
-def _cell(line: Line, task: Task) -> Cell:
+def _build_cell(line: BoardLine, task: Task) -> BoardCell:
     """Return a model's cell in the column of a task."""
     points = line.points.get(task.code)
-    return Cell(task, points.value if points else None, line.entrant.models.get(task.code))
+    return BoardCell(task, points.value if points else None, line.entrant.models.get(task.code))
 
 
-def board_of(
+def build_board(
     community: Community, entries: Collection[CommunityTask], query: Mapping[str, str]
 ) -> Board:
     """Return the board across the tasks that the reader may see.
 
-    entries: with their tasks, from `selectors.entries_for`; no other task is read.
+    entries: with their tasks, from `selectors.list_visible_entries`; no other task is read.
     query: weights (`w_nli=2`) and `track`.
     The number of queries is bounded once the tasks' boards are cached, for about a minute.
     """
@@ -101,15 +101,15 @@ def board_of(
     track = query.get("track", "")
     if track not in community.tracks:
         track = ""
-    entrants = _entrants(community, tasks)
+    entrants = _collect_entrants(community, tasks)
     if track:
         entrants = [entrant for entrant in entrants if entrant.track == track]
     # What knows nothing gets no points, which makes tasks comparable.
-    floors = {task.code: floor_of(task) for task in tasks}
-    lines = across(entrants, weights, floors)
+    floors = {task.code: find_floor(task) for task in tasks}
+    lines = rank_entrants(entrants, weights, floors)
     # In the order in which the tasks joined.
     heads = [
-        Head(task, in_words(task.config.metrics.main), floors[task.code], weights[task.code])
+        BoardColumn(task, in_words(task.config.metrics.main), floors[task.code], weights[task.code])
         for task in tasks
     ]
     return Board(heads, lines, community.tracks, track, unread)
@@ -126,24 +126,24 @@ def _read_weights(
     for entry in entries:
         code = entry.task.code
         weights[code] = entry.weight
-        field = f"{WEIGHT}{code}"
+        field = f"{WEIGHT_PREFIX}{code}"
         if field in query:
             try:
-                weights[code] = weight_of(query[field])
+                weights[code] = parse_weight(query[field])
             except ValueError:
                 unread.append(field)
     return weights, unread
 
 
-def weight_of(text: str) -> float:
-    """Parse a weight from 0 to MOST. Raises ValueError."""
+def parse_weight(text: str) -> float:
+    """Parse a weight from 0 to MAX_WEIGHT. Raises ValueError."""
     value = float(text)
-    if not 0 <= value <= MOST:
+    if not 0 <= value <= MAX_WEIGHT:
         raise ValueError(text)
     return value
 
 
-def floor_of(task: Task) -> float:
+def find_floor(task: Task) -> float:
     """Return the main metric, in percent, of the task's baseline without knowledge.
 
     Taken from the task's own leaderboard.
@@ -154,7 +154,7 @@ def floor_of(task: Task) -> float:
     return anchors_of(pool_of(task, None).rows, main, ()).scales[main].low
 
 
-def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
+def _collect_entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
     """Return the public models of the tasks, without duplicates.
 
     A joint submission is one model, as are one owner's submissions under the same name.
@@ -163,8 +163,8 @@ def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
     """
     # By the version of the configuration, as it names the main metric.
     task_of = {f"community-board-{task.pk}-{task.config_number}": task for task in tasks}
-    cached = kept_many(list(task_of), lambda keys: {key: _rows(task_of[key]) for key in keys})
-    joint_of = _joint_submissions(community, tasks)
+    cached = kept_many(list(task_of), lambda keys: {key: _read_rows(task_of[key]) for key in keys})
+    joint_of = _find_joint_submissions(community, tasks)
     rows_of_model: dict[str, list[tuple[Task, BoardRow]]] = {}
     for cache_key, task in task_of.items():
         for row in cached[cache_key].numbers:
@@ -173,10 +173,10 @@ def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
             if joint:
                 key = f"joint {joint.pk} {row.is_anonymous}"
             rows_of_model.setdefault(key, []).append((task, row))
-    return [_entrant(key, rows, joint_of) for key, rows in rows_of_model.items()]
+    return [_build_entrant(key, rows, joint_of) for key, rows in rows_of_model.items()]
 
 
-def _entrant(
+def _build_entrant(
     key: str, rows: Sequence[tuple[Task, BoardRow]], joint_of: Mapping[str, JointSubmission]
 ) -> Entrant:
     """Return one model with its best submission to each task.
@@ -201,7 +201,9 @@ def _entrant(
     )
 
 
-def _joint_submissions(community: Community, tasks: Sequence[Task]) -> dict[str, JointSubmission]:
+def _find_joint_submissions(
+    community: Community, tasks: Sequence[Task]
+) -> dict[str, JointSubmission]:
     """Return the joint submission to which each submission belongs, by its id. One query."""
     # From the table of links: one query, however many joint submissions there are.
     links = JointSubmission.submissions.through.objects.filter(
@@ -211,7 +213,7 @@ def _joint_submissions(community: Community, tasks: Sequence[Task]) -> dict[str,
     return {str(link.submission_id): link.jointsubmission for link in rows}
 
 
-def _rows(task: Task) -> list[BoardRow]:
+def _read_rows(task: Task) -> list[BoardRow]:
     """Return the models of the task's public board, ranked by the main metric."""
     from leaderboard.board.matrix import score_matrix  # loads numpy
     from leaderboard.board.opening import opening_of
@@ -235,7 +237,7 @@ def _rows(task: Task) -> list[BoardRow]:
                 owner=model.team or model.owner,
                 whose=whose,
                 is_anonymous=model.is_anonymous,
-                score=Measured(*main),
+                score=MeasuredScore(*main),
             )
         )
     return rows
@@ -247,16 +249,16 @@ class DataRow(NamedTuple):
     rows: number of submitted rows; chosen: of those used. labels: number of rows by label.
     """
 
-    line: Line
+    line: BoardLine
     task: Task
     model: str
-    points: Measured
+    points: MeasuredScore
     rows: int
     chosen: int
     labels: Mapping[str, int]
 
 
-def data_rows(board: Board) -> list[DataRow]:
+def list_data_rows(board: Board) -> list[DataRow]:
     """Return the training-data submissions behind the board's lines, by task. One query."""
     ids: set[str] = set()
     for line in board.lines:

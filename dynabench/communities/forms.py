@@ -8,14 +8,14 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from core.mail.addresses import AddressField
-from dynabench.communities.joint_services import joint_kinds
+from dynabench.communities.joint_services import list_joint_kinds
 from dynabench.communities.models import Community, CommunityTask, Post
-from dynabench.communities.rules import MOST
+from dynabench.communities.rules import MAX_WEIGHT
 from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.models import Task
 from tasks.models.proposal import CODE
 
-LONGEST_TEXT = 100_000
+MAX_TEXT_CHARS = 100_000
 
 
 class CommunityProposalForm(forms.Form):
@@ -74,7 +74,7 @@ class CommunityForm(forms.ModelForm):
     text = forms.CharField(
         label=_("Text"),
         required=False,
-        max_length=LONGEST_TEXT,
+        max_length=MAX_TEXT_CHARS,
         help_text=_("Markdown: who you are, what you want, how to take part."),
         widget=forms.Textarea(attrs={"rows": 12}),
     )
@@ -127,7 +127,7 @@ class PostForm(forms.ModelForm):
 
     text = forms.CharField(
         label=_("Text"),
-        max_length=LONGEST_TEXT,
+        max_length=MAX_TEXT_CHARS,
         help_text=_("Markdown."),
         widget=forms.Textarea(attrs={"rows": 6}),
     )
@@ -150,7 +150,7 @@ class WeightsForm(forms.Form):
         super().__init__(*args)
         for entry in entries:
             self.fields[f"weight_{entry.pk}"] = forms.FloatField(
-                label=entry.task.name, min_value=0, max_value=MOST, initial=entry.weight
+                label=entry.task.name, min_value=0, max_value=MAX_WEIGHT, initial=entry.weight
             )
 
     @property
@@ -206,7 +206,9 @@ class JointForm(forms.Form):
         """Offer the kinds of models that the tasks accept, and the community's tracks."""
         super().__init__(*args)
         kind = self.fields["kind"]
-        choices = [(one.name, joint.words) for one, joint in joint_kinds() if one.name in kinds]
+        choices = [
+            (one.name, joint.words) for one, joint in list_joint_kinds() if one.name in kinds
+        ]
         # Only those that one of its tasks takes.
         kind.choices = choices  # type: ignore[attr-defined]
         if community.tracks:

@@ -17,7 +17,7 @@ from core.errors import Invalid, Refused
 from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
 from core.files.storage.disk import scratch
 from dynabench.communities.models import Community, JointSubmission
-from dynabench.communities.selectors import entries_for
+from dynabench.communities.selectors import list_visible_entries
 from evaluation.contract import GIB
 from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack_archive
 from evaluation.isolation.uploads.chunked import MAX_OPEN_UPLOADS, add_file, assemble, discard
@@ -30,9 +30,9 @@ from evaluation.test_sets.selectors import select_open_versions
 from tasks.models import Task
 from tasks.permissions import Person, can_submit
 
-UNPACKING = Bounds(seconds=600, memory_bytes=512 * MIB)
-LIMITS = ArchiveLimits(members=2000, bytes=GIB)
-ENDING = ".jsonl"
+UNPACK_BOUNDS = Bounds(seconds=600, memory_bytes=512 * MIB)
+ARCHIVE_LIMITS = ArchiveLimits(members=2000, bytes=GIB)
+FILE_SUFFIX = ".jsonl"
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ class JointRefused(Refused):
         self.answers = answers
 
 
-def joint_kinds() -> list[tuple[Kind, Joint]]:
+def list_joint_kinds() -> list[tuple[Kind, Joint]]:
     """Return the kinds of models that can be submitted jointly, in the form's order."""
     kinds = [(kind, kind.joint) for kind in KINDS.values() if kind.joint]
     return sorted(kinds, key=lambda pair: pair[1].place)
 
 
-def joint_kind_names() -> list[str]:
+def list_joint_kind_names() -> list[str]:
     """Return the names of the kinds that can be submitted jointly, in the form's order."""
-    return [kind.name for kind, _joint in joint_kinds()]
+    return [kind.name for kind, _joint in list_joint_kinds()]
 
 
-def joint_of(kind: str) -> Joint | None:
+def get_joint_settings(kind: str) -> Joint | None:
     """Return the joint-submission settings of a kind.
 
     None if the kind is unknown or cannot be submitted jointly.
@@ -88,7 +88,7 @@ def joint_of(kind: str) -> Joint | None:
     return KINDS[kind].joint if kind in KINDS else None
 
 
-def parts_for(user: Person, community: Community, kind: str) -> list[JointPart]:
+def list_parts(user: Person, community: Community, kind: str) -> list[JointPart]:
     """Return the parts of a joint submission of this kind.
 
     One per task that accepts the kind and to which the person may submit; for predictions,
@@ -96,12 +96,12 @@ def parts_for(user: Person, community: Community, kind: str) -> list[JointPart]:
     """
     tasks = [
         entry.task
-        for entry in entries_for(user, community)
+        for entry in list_visible_entries(user, community)
         if entry.task.config.kind == "examples"
         and kind in kinds_of(entry.task.config)
         and can_submit(user, entry.task)
     ]
-    joint = joint_of(kind)
+    joint = get_joint_settings(kind)
     if joint is None or joint.file_for != "set":
         return [JointPart(task) for task in tasks]
     parts = []
@@ -135,7 +135,7 @@ def submit_jointly(
     submissions or none, with the locks of `submit_model`. Raises Invalid, JointRefused,
     UploadRefused.
     """
-    how = joint_of(kind)
+    how = get_joint_settings(kind)
     if how is None:
         raise Invalid(_("Choose one of the kinds."), field="kind")
     # A community with tracks needs one of them, and one without takes none.
@@ -143,7 +143,7 @@ def submit_jointly(
         raise Invalid(_("Choose one of the community's tracks."), field="track")
     if upload is None and how.needs_file:
         raise Invalid(_("Choose the archive."), field="upload")
-    parts = parts_for(owner, community, kind)
+    parts = list_parts(owner, community, kind)
     if not parts:
         raise Invalid(_("No task of this community takes that kind."), field="kind")
     # Made here, where no lock is held: each submission shows it as its owner's name.
@@ -152,7 +152,7 @@ def submit_jointly(
     fields = {"kind": kind, "name": name, "source": source, "revision": revision, "card": card}
     _check_quotas(parts, owner)
     # Unpacked and stored before anything is locked.
-    with _files(parts, how, upload) as files:
+    with _open_files(parts, how, upload) as files:
         joint = _store_joint(community, owner, files, fields, track)
     if upload:
         discard(upload)
@@ -161,7 +161,7 @@ def submit_jointly(
 
 def _check_quotas(parts: Sequence[JointPart], owner: User) -> None:
     """Check each task's quota before large files are copied. Raises JointRefused."""
-    with _answers(parts) as answers:
+    with _collect_answers(parts) as answers:
         for part in parts:
             try:
                 check_quota(part.task, owner)
@@ -170,7 +170,7 @@ def _check_quotas(parts: Sequence[JointPart], owner: User) -> None:
 
 
 @contextmanager
-def _answers(parts: Sequence[JointPart]) -> Iterator[dict[str, str]]:
+def _collect_answers(parts: Sequence[JointPart]) -> Iterator[dict[str, str]]:
     """Yield a dictionary in which the caller stores each task's reason, by code.
 
     Raises JointRefused afterwards if a task refused.
@@ -229,7 +229,7 @@ def _submit_all(
     Raises JointRefused, which rolls the submissions back.
     """
     submissions = []
-    with _answers(parts) as answers:
+    with _collect_answers(parts) as answers:
         for part in parts:
             try:
                 # A savepoint, so that after a refusal the other tasks are asked, too.
@@ -249,7 +249,7 @@ def _submit_all(
 
 
 @contextmanager
-def _files(
+def _open_files(
     parts: Sequence[JointPart], how: Joint, upload: Upload | None
 ) -> Iterator[list[tuple[JointPart, Path | None]]]:
     """Yield each part with its local file, or None if it has no file.
@@ -266,7 +266,7 @@ def _files(
             return
         # In a process of its own with little memory: the archive is a stranger's.
         try:
-            bounded(partial(unpack_archive, path, folder / "files", LIMITS), UNPACKING)
+            bounded(partial(unpack_archive, path, folder / "files", ARCHIVE_LIMITS), UNPACK_BOUNDS)
         except (ArchiveRefused, OutOfBounds) as error:
             raise Invalid(str(error), field="upload") from None
         # Archives of macOS hold a second file for each, which would belong to no task.
@@ -274,9 +274,9 @@ def _files(
         yield _find_files(parts, folder / "files")
 
 
-def _place_of(name: str) -> str:
+def _strip_suffix(name: str) -> str:
     """Return the `JointPart.place` of a file name; the extension is case-insensitive."""
-    return name[: -len(ENDING)] if name.lower().endswith(ENDING) else name
+    return name[: -len(FILE_SUFFIX)] if name.lower().endswith(FILE_SUFFIX) else name
 
 
 def _find_files(parts: Sequence[JointPart], folder: Path) -> list[tuple[JointPart, Path | None]]:
@@ -285,7 +285,7 @@ def _find_files(parts: Sequence[JointPart], folder: Path) -> list[tuple[JointPar
     A task with only one part may also use `nli.jsonl`. Raises Invalid, JointRefused.
     """
     files = (path for path in folder.rglob("*") if path.is_file())
-    file_at = {_place_of(str(path.relative_to(folder))): path for path in files}
+    file_at = {_strip_suffix(str(path.relative_to(folder))): path for path in files}
     part_counts = Counter(part.task.code for part in parts)
     places = {}
     for part in parts:
@@ -295,14 +295,14 @@ def _find_files(parts: Sequence[JointPart], folder: Path) -> list[tuple[JointPar
         places[part] = code if has_short_name else part.place
     strange_places = sorted(file_at.keys() - set(places.values()))
     if strange_places:
-        wanted = ", ".join(f"{place}{ENDING}" for place in places.values())
+        wanted = ", ".join(f"{place}{FILE_SUFFIX}" for place in places.values())
         message = _("%(file)s belongs to no task. The archive holds %(wanted)s.")
         # A stranger's name of a file: escaped, and cut where it is very long.
         name = ascii(strange_places[0])[1:121]
         raise Invalid(message % {"file": name, "wanted": wanted}, field="upload")
-    with _answers(parts) as answers:
+    with _collect_answers(parts) as answers:
         for part, place in places.items():
             if place not in file_at:
-                words = {"file": f"{part.place}{ENDING}"}
+                words = {"file": f"{part.place}{FILE_SUFFIX}"}
                 answers[part.task.code] = _("The archive lacks %(file)s.") % words
     return [(part, file_at[place]) for part, place in places.items()]

@@ -16,8 +16,8 @@ from core.web.refusals import as_form_error
 from dynabench.communities.forms import JointForm
 from dynabench.communities.joint_services import (
     JointRefused,
-    joint_kind_names,
-    parts_for,
+    list_joint_kind_names,
+    list_parts,
     submit_jointly,
 )
 from dynabench.communities.models import Community, JointSubmission
@@ -29,18 +29,18 @@ from evaluation.submissions.selectors import with_runs
 from tasks.selectors import find_visible_tasks
 
 
-def _room(user: User) -> int:
+def _get_max_form_bytes(user: User) -> int:
     """Return the maximum size in bytes of a form that contains a file."""
     return max_upload_bytes(user) + FORM_BYTES
 
 
-@takes(_room)
+@takes(_get_max_form_bytes)
 @require_http_methods(["GET", "HEAD", "POST"])
 def submit(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the form and submit a model to all tasks. If some refuse, list their reasons."""
     community = find_community(request, slug)
     user = person(request)
-    parts = {kind: parts_for(user, community, kind) for kind in joint_kind_names()}
+    parts = {kind: list_parts(user, community, kind) for kind in list_joint_kind_names()}
     # Only kinds that one of the tasks takes from this person.
     kinds = [kind for kind in parts if parts[kind]]
     posted = (request.POST, request.FILES) if request.method == "POST" else ()

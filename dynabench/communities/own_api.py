@@ -22,13 +22,13 @@ from core.mail.addresses import AddressInRequest
 from core.web.api import NewestFirst, read
 from core.web.form_fields import request_field
 from dynabench.communities import services
-from dynabench.communities.api import PostSerializer, find
+from dynabench.communities.api import PostSerializer, find_visible_community
 from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm, PostForm
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask
 from dynabench.communities.permissions import can_run
 from dynabench.communities.proposal_services import decide_community, propose_community
-from dynabench.communities.rules import MOST
-from dynabench.communities.selectors import owned_tasks
+from dynabench.communities.rules import MAX_WEIGHT
+from dynabench.communities.selectors import select_owned_tasks
 from tasks.permissions import can_own, can_see, look_up_roles
 
 
@@ -103,10 +103,10 @@ class CommunityEntryChangeSerializer(serializers.Serializer[Any]):
     """Admission of a task, or its new weight."""
 
     state = serializers.ChoiceField([CommunityTask.State.IN], required=False)
-    weight = serializers.FloatField(min_value=0, max_value=MOST, required=False)
+    weight = serializers.FloatField(min_value=0, max_value=MAX_WEIGHT, required=False)
 
 
-class Owning(APIView):
+class OwnerView(APIView):
     """Base view for actions that need the scope for owners."""
 
     write_scope = ApiToken.Scope.OWN
@@ -116,13 +116,13 @@ class Owning(APIView):
 
         Raises Refused; Http404 if the person may not see it.
         """
-        community = find(self.request, slug)
-        services.check_runs(person(self.request), community)
+        community = find_visible_community(self.request, slug)
+        services.check_can_run(person(self.request), community)
         return community
 
 
 @extend_schema_view(get=extend_schema(operation_id="community_proposals_list"))
-class CommunityProposals(Owning, generics.ListAPIView[CommunityProposal]):
+class CommunityProposals(OwnerView, generics.ListAPIView[CommunityProposal]):
     """The caller's own proposals, newest first; administrators also get all pending ones."""
 
     serializer_class = CommunityProposalSerializer
@@ -149,7 +149,7 @@ class CommunityProposals(Owning, generics.ListAPIView[CommunityProposal]):
         return Response(CommunityProposalSerializer(proposal).data, status.HTTP_201_CREATED)
 
 
-class CommunityProposalView(Owning):
+class CommunityProposalView(OwnerView):
     @write("community_proposals_decide", CommunityDecisionSerializer, CommunityProposalSerializer)
     def patch(self, request: Request, pk: int) -> Response:
         """Approve a proposal, which creates the community, or decline it. Administrators only."""
@@ -165,7 +165,7 @@ class CommunityProposalView(Owning):
         return Response(CommunityProposalSerializer(decided).data)
 
 
-class CommunityOwners(Owning):
+class CommunityOwners(OwnerView):
     """The owners of a community.
 
     Adding one counts towards the submission rate limit, because it reveals whether an
@@ -179,7 +179,7 @@ class CommunityOwners(Owning):
     )
     def get(self, request: Request, slug: str) -> Response:
         """List the owners of a community. Owners only."""
-        return _owners(self.run(slug))
+        return _respond_with_owners(self.run(slug))
 
     @write(
         "community_owners_add",
@@ -191,16 +191,16 @@ class CommunityOwners(Owning):
         community = self.run(slug)
         fields = read(NewCommunityOwnerSerializer, request)
         services.add_owner(community=community, actor=person(request), **fields)
-        return _owners(community, status.HTTP_201_CREATED)
+        return _respond_with_owners(community, status.HTTP_201_CREATED)
 
 
-def _owners(community: Community, code: int = status.HTTP_200_OK) -> Response:
+def _respond_with_owners(community: Community, code: int = status.HTTP_200_OK) -> Response:
     """Return the response that lists the community's owners."""
     rows = community.owners.select_related("annotator").order_by("pk")
     return Response(CommunityOwnerSerializer(rows, many=True).data, code)
 
 
-class CommunityOwner(Owning):
+class CommunityOwner(OwnerView):
     @write("community_owners_remove", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         """Remove an owner; owners may remove themselves. The last one cannot be removed."""
@@ -210,7 +210,7 @@ class CommunityOwner(Owning):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class CommunityNews(Owning):
+class CommunityNews(OwnerView):
     @write("community_news_post", NewPostSerializer, {201: PostSerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Post a news item. Owners only."""
@@ -222,7 +222,7 @@ class CommunityNews(Owning):
         return Response(PostSerializer(post).data, status.HTTP_201_CREATED)
 
 
-class CommunityPost(Owning):
+class CommunityPost(OwnerView):
     @write("community_news_delete", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         """Delete a news item. Owners only."""
@@ -231,7 +231,7 @@ class CommunityPost(Owning):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class CommunityEntries(Owning):
+class CommunityEntries(OwnerView):
     @extend_schema(
         operation_id="community_entries_list", responses=CommunityEntrySerializer(many=True)
     )
@@ -241,29 +241,29 @@ class CommunityEntries(Owning):
         user = person(request)
         # One query for the roles in all tasks, which `_entry` asks about each.
         look_up_roles(user, [entry.task for entry in entries])
-        rows = [_entry(user, entry) for entry in entries]
+        rows = [_describe_entry(user, entry) for entry in entries]
         return Response(CommunityEntrySerializer(rows, many=True).data)
 
     @write("community_entries_add", NewCommunityEntrySerializer, {201: CommunityEntrySerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Request that a task of your own join. If you also own the community, it joins at once."""
-        community, user = find(request, slug), person(request)
+        community, user = find_visible_community(request, slug), person(request)
         fields = read(NewCommunityEntrySerializer, request)
-        task = owned_tasks(user).filter(code=fields["task"]).first()
+        task = select_owned_tasks(user).filter(code=fields["task"]).first()
         if task is None:
             raise serializers.ValidationError({"task": ["You own no task of this code."]})
         entry = services.ask_to_join(community=community, task=task, actor=user)
-        body = CommunityEntrySerializer(_entry(user, entry)).data
+        body = CommunityEntrySerializer(_describe_entry(user, entry)).data
         return Response(body, status.HTTP_201_CREATED)
 
 
-def _entry(user: User, entry: CommunityTask) -> dict[str, Any]:
+def _describe_entry(user: User, entry: CommunityTask) -> dict[str, Any]:
     """Return an entry in the API's format, without the code if the user may not see the task."""
     code = entry.task.code if can_see(user, entry.task) else ""
     return {"id": entry.pk, "task": code, "state": entry.state, "weight": entry.weight}
 
 
-class CommunityEntry(Owning):
+class CommunityEntry(OwnerView):
     @write("community_entries_change", CommunityEntryChangeSerializer, CommunityEntrySerializer)
     def patch(self, request: Request, slug: str, pk: int) -> Response:
         """Admit a task, or change the weight of one that you may see. Owners only."""
@@ -274,26 +274,26 @@ class CommunityEntry(Owning):
         if "weight" in changes and not can_see(user, entry.task):
             raise Http404
         if "state" in changes:
-            services.admit(entry=entry, actor=user)
+            services.admit_task(entry=entry, actor=user)
         if "weight" in changes:
             weights = {entry.pk: changes["weight"]}
             services.set_weights(community=community, actor=user, weights=weights)
         # The services have changed rows, not this object.
         entry.refresh_from_db(fields=["state", "weight"])
-        return Response(CommunityEntrySerializer(_entry(user, entry)).data)
+        return Response(CommunityEntrySerializer(_describe_entry(user, entry)).data)
 
     @write("community_entries_remove", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         """Decline or remove a task. Owners of the community or of the task only."""
-        community, user = find(request, slug), person(request)
+        community, user = find_visible_community(request, slug), person(request)
         entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
         if not (can_run(user, community) or can_own(user, entry.task)):
             raise Http404
-        services.take_out(entry=entry, actor=user)
+        services.remove_entry(entry=entry, actor=user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-ONE = "communities/<slug:slug>/"
+COMMUNITY_PATH = "communities/<slug:slug>/"
 urlpatterns = [
     path("communities/proposals/", CommunityProposals.as_view(), name="community-proposals"),
     path(
@@ -301,10 +301,10 @@ urlpatterns = [
         CommunityProposalView.as_view(),
         name="community-proposal",
     ),
-    path(f"{ONE}owners/", CommunityOwners.as_view(), name="community-owners"),
-    path(f"{ONE}owners/<int:pk>/", CommunityOwner.as_view(), name="community-owner"),
-    path(f"{ONE}news/", CommunityNews.as_view(), name="community-news"),
-    path(f"{ONE}news/<int:pk>/", CommunityPost.as_view(), name="community-post"),
-    path(f"{ONE}entries/", CommunityEntries.as_view(), name="community-entries"),
-    path(f"{ONE}entries/<int:pk>/", CommunityEntry.as_view(), name="community-entry"),
+    path(f"{COMMUNITY_PATH}owners/", CommunityOwners.as_view(), name="community-owners"),
+    path(f"{COMMUNITY_PATH}owners/<int:pk>/", CommunityOwner.as_view(), name="community-owner"),
+    path(f"{COMMUNITY_PATH}news/", CommunityNews.as_view(), name="community-news"),
+    path(f"{COMMUNITY_PATH}news/<int:pk>/", CommunityPost.as_view(), name="community-post"),
+    path(f"{COMMUNITY_PATH}entries/", CommunityEntries.as_view(), name="community-entries"),
+    path(f"{COMMUNITY_PATH}entries/<int:pk>/", CommunityEntry.as_view(), name="community-entry"),
 ]

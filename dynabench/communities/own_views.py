@@ -26,7 +26,7 @@ from dynabench.communities.forms import (
 )
 from dynabench.communities.models import Community, CommunityTask
 from dynabench.communities.permissions import can_run
-from dynabench.communities.selectors import owned_tasks
+from dynabench.communities.selectors import select_owned_tasks
 from dynabench.communities.views import find_community
 from tasks.contexts.media.decoding import MAX_BYTES
 from tasks.models import TaskProposal
@@ -41,18 +41,18 @@ def _find_own(request: HttpRequest, slug: str) -> Community:
     return community
 
 
-def _entries(request: HttpRequest, community: Community) -> list[tuple[CommunityTask, bool]]:
+def _list_entries(request: HttpRequest, community: Community) -> list[tuple[CommunityTask, bool]]:
     """Return (entry, whether the person may see its task) for each entry of the community."""
     entries = list(community.entries.select_related("task"))
     look_up_roles(request.user, [entry.task for entry in entries])
     return [(entry, can_see(request.user, entry.task)) for entry in entries]
 
 
-def _page(
+def _render_forms(
     request: HttpRequest, community: Community, wrong: BaseForm | None = None
 ) -> HttpResponse:
     """Render all forms. wrong: the invalid form, which keeps its input."""
-    entries = _entries(request, community)
+    entries = _list_entries(request, community)
     weighed = [entry for entry, is_seen in entries if is_seen and entry.state == "in"]
     forms = {
         # A form changes its instance, and the page shows the community as it is stored.
@@ -89,7 +89,7 @@ def manage(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the settings of a community; POST changes its text."""
     community = _find_own(request, slug)
     if request.method != "POST":
-        return _page(request, community)
+        return _render_forms(request, community)
     form = CommunityForm(request.POST, instance=Community.objects.get(pk=community.pk))
     if form.is_valid():
         with as_form_error(form):
@@ -98,7 +98,7 @@ def manage(request: HttpRequest, slug: str) -> HttpResponse:
             )
             messages.success(request, _("Saved."))
             return redirect("communities:manage", slug)
-    return _page(request, community, form)
+    return _render_forms(request, community, form)
 
 
 @takes(MAX_BYTES + FORM_BYTES)
@@ -116,7 +116,7 @@ def change_logo(request: HttpRequest, slug: str) -> HttpResponse:
             services.set_logo(community=community, actor=person(request), data=data)
             messages.success(request, _("Saved."))
             return redirect("communities:manage", slug)
-    return _page(request, community, form)
+    return _render_forms(request, community, form)
 
 
 @require_POST
@@ -131,12 +131,12 @@ def owner_add(request: HttpRequest, slug: str) -> HttpResponse:
         # The same limit as that of inviting members to tasks.
         if is_used_up("members", request.user.pk):
             form.add_error(None, _("You have named many people. Go on in an hour."))
-            return _page(request, community, form)
+            return _render_forms(request, community, form)
         with as_form_error(form):
             services.add_owner(community=community, actor=person(request), **form.cleaned_data)
             messages.success(request, _("Saved."))
             return redirect("communities:manage", slug)
-    return _page(request, community, form)
+    return _render_forms(request, community, form)
 
 
 @require_POST
@@ -162,7 +162,7 @@ def news_post(request: HttpRequest, slug: str) -> HttpResponse:
         services.post_news(community=community, actor=person(request), **form.cleaned_data)
         messages.success(request, _("It is told."))
         return redirect("communities:community", slug)
-    return _page(request, community, form)
+    return _render_forms(request, community, form)
 
 
 @require_POST
@@ -179,14 +179,14 @@ def news_delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def weights(request: HttpRequest, slug: str) -> HttpResponse:
     """Set the weights of the tasks that the person may see."""
     community = _find_own(request, slug)
-    entries = _entries(request, community)
+    entries = _list_entries(request, community)
     weighed = [entry for entry, is_seen in entries if is_seen and entry.state == "in"]
     form = WeightsForm(weighed, request.POST)
     if form.is_valid():
         services.set_weights(community=community, actor=person(request), weights=form.weights)
         messages.success(request, _("Saved."))
         return redirect("communities:manage", slug)
-    return _page(request, community, form)
+    return _render_forms(request, community, form)
 
 
 @require_POST
@@ -201,7 +201,7 @@ def entry(request: HttpRequest, slug: str, pk: int, action: str) -> HttpResponse
     if not runs and not (action == "remove" and can_own(request.user, chosen.task)):
         raise Http404
     with as_message(request):
-        change = services.admit if action == "admit" else services.take_out
+        change = services.admit_task if action == "admit" else services.remove_entry
         change(entry=chosen, actor=person(request))
         messages.success(request, _("Saved."))
     if runs:
@@ -217,7 +217,7 @@ def join(request: HttpRequest, slug: str) -> HttpResponse:
     """
     community = find_community(request, slug)
     user = person(request)
-    own_tasks = owned_tasks(user)
+    own_tasks = select_owned_tasks(user)
     form = JoinForm(own_tasks, request.POST if request.method == "POST" else None)
     if form.is_valid():
         with as_form_error(form):

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dynabench.communities.models import CommunityTask
-from dynabench.communities.rules import NOTHING, Entrant, Line, Measured, across
+from dynabench.communities.rules import (
+    NO_MEASUREMENT,
+    BoardLine,
+    Entrant,
+    MeasuredScore,
+    rank_entrants,
+)
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import filter_counting_runs
 from tasks.models import Task
@@ -15,7 +21,7 @@ from tasks.models import Task
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
 
-PAIR = "pair"
+PAIR_SLICE = "pair"
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class PairBoard:
 
     task: Task
     pairs: Sequence[str]
-    lines: Sequence[Line]
+    lines: Sequence[BoardLine]
     metrics: Sequence[str]
     metric: str
     sources: Sequence[str]
@@ -36,20 +42,20 @@ class PairBoard:
     target: str
 
     @property
-    def rows(self) -> list[tuple[Line, list[Measured]]]:
+    def rows(self) -> list[tuple[BoardLine, list[MeasuredScore]]]:
         """Return each line with its points for each pair."""
         rows = []
         for line in self.lines:
-            rows.append((line, [line.points.get(pair, NOTHING) for pair in self.pairs]))
+            rows.append((line, [line.points.get(pair, NO_MEASUREMENT) for pair in self.pairs]))
         return rows
 
 
-def tasks_with_pairs(entries: Collection[CommunityTask]) -> list[Task]:
+def filter_tasks_with_pairs(entries: Collection[CommunityTask]) -> list[Task]:
     """Return the tasks whose examples are scored separately by language pair."""
-    return [entry.task for entry in entries if PAIR in entry.task.config.slices]
+    return [entry.task for entry in entries if PAIR_SLICE in entry.task.config.slices]
 
 
-def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
+def build_pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
     """Return the public models of a task by language pair.
 
     query: filters by source, target and metric.
@@ -66,7 +72,7 @@ def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
     metric = query.get("metric", "")
     if metric not in metrics:
         metric = matrix.main
-    values_of = _values(matrix, metric)
+    values_of = _average_values(matrix, metric)
     pairs = sorted(set().union(*values_of.values()))
     source, target = query.get("source", ""), query.get("target", "")
     sources, targets, shown_pairs = set(), set(), []
@@ -82,7 +88,7 @@ def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
         if model.id in values_of
     ]
     # Each pair counts the same, and its points are the metric itself: the floor is 0.
-    lines = across(entrants, dict.fromkeys(shown_pairs, 1.0), dict.fromkeys(pairs, 0.0))
+    lines = rank_entrants(entrants, dict.fromkeys(shown_pairs, 1.0), dict.fromkeys(pairs, 0.0))
     return PairBoard(
         task=task,
         pairs=shown_pairs,
@@ -96,7 +102,7 @@ def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
     )
 
 
-def _values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, Measured]]:
+def _average_values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, MeasuredScore]]:
     """Return a metric's mean over the open sets that count, in percent, by model id and pair."""
     model_of: dict[UUID, UUID] = {}
     for model in matrix.models:
@@ -109,16 +115,16 @@ def _values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, Measured]]:
     scores = Score.objects.filter(
         run__in=runs.filter(suite=EvaluationRun.Suite.PLAIN).values("pk"),
         metric=metric,
-        slice__startswith=f"{PAIR}=",
+        slice__startswith=f"{PAIR_SLICE}=",
         kind="",
         value__isnull=False,
     )
     percents: dict[UUID, dict[str, list[float]]] = {}
     for submission, slice_name, value in scores.values_list("run__submission", "slice", "value"):
         by_pair = percents.setdefault(model_of[submission], {})
-        pair = slice_name.removeprefix(f"{PAIR}=")
+        pair = slice_name.removeprefix(f"{PAIR_SLICE}=")
         by_pair.setdefault(pair, []).append(100 * (value or 0.0))
     means = {}
     for model_id, by_pair in percents.items():
-        means[model_id] = {pair: Measured(fmean(values)) for pair, values in by_pair.items()}
+        means[model_id] = {pair: MeasuredScore(fmean(values)) for pair, values in by_pair.items()}
     return means

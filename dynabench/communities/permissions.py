@@ -8,10 +8,10 @@ from dynabench.communities.models import Community, CommunityTask
 from tasks.models import TaskMember
 from tasks.permissions import Person
 
-IN = CommunityTask.State.IN
+JOINED = CommunityTask.State.IN
 
 
-def listed_communities(user: Person) -> QuerySet[Community]:
+def find_visible_communities(user: Person) -> QuerySet[Community]:
     """Return the communities that the person may see, by name. One query.
 
     These are the listed ones, those that the person owns, and those of the person's tasks.
@@ -21,7 +21,7 @@ def listed_communities(user: Person) -> QuerySet[Community]:
     if not isinstance(user, User):
         return Community.objects.filter(is_listed=True)
     own_tasks = TaskMember.objects.standing().filter(user=user).values("task")
-    of_tasks = CommunityTask.objects.filter(state=IN, task__in=own_tasks).values("community")
+    of_tasks = CommunityTask.objects.filter(state=JOINED, task__in=own_tasks).values("community")
     # Subqueries: joins would list a community once for each of its owners and tasks.
     owned = Community.objects.filter(owners=user).values("pk")
     return Community.objects.filter(Q(is_listed=True) | Q(pk__in=owned) | Q(pk__in=of_tasks))

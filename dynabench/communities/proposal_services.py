@@ -18,7 +18,7 @@ from dynabench.communities.models import (
     CommunityTask,
     ProposedTask,
 )
-from dynabench.communities.permissions import IN, can_propose, can_run, listed_communities
+from dynabench.communities.permissions import JOINED, can_propose, can_run, find_visible_communities
 from tasks.mails import build_decision_text, mail_administrators, mail_person
 from tasks.making.proposal_services import (
     decide_proposal,
@@ -28,7 +28,7 @@ from tasks.making.proposal_services import (
 from tasks.models import TaskProposal
 
 State = CommunityProposal.State
-DECIDED = {
+DECISION_MESSAGES = {
     "approved": gettext_noop("The proposal is approved."),
     "declined": gettext_noop("The proposal is declined."),
 }
@@ -110,7 +110,7 @@ def ask_for_task(*, community: Community | None, actor: User, **request: Any) ->
         # A second request replaces the first, which may have named a community.
         ProposedTask.objects.filter(proposal=proposal).delete()
         return proposal
-    if not listed_communities(actor).filter(pk=community.pk).exists():
+    if not find_visible_communities(actor).filter(pk=community.pk).exists():
         raise Refused(_("There is no such community."), code="community", field="community")
     proposal = request_approval(actor=actor, **request)
     ProposedTask.objects.update_or_create(proposal=proposal, defaults={"community": community})
@@ -152,7 +152,7 @@ def decide_task(
     link = ProposedTask.objects.filter(proposal=proposal).first()
     # Its owners have decided, so they are not asked again whether it may join.
     if link and decided.task and approve:
-        defaults = {"state": IN}
+        defaults = {"state": JOINED}
         CommunityTask.objects.update_or_create(
             community=link.community, task=decided.task, defaults=defaults
         )

@@ -19,24 +19,24 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from dynabench.communities.models import Community, CommunityTask
-from dynabench.communities.permissions import IN
+from dynabench.communities.permissions import JOINED
 from evaluation.test_sets.parsing import SetFile
 from evaluation.test_sets.services import create_set_with_version
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task, install_official_tasks
 
-READY = Path(__file__).parent / "ready"
-POOL = "pool"
+READY_FOLDER = Path(__file__).parent / "ready"
+POOL_NAME = "pool"
 
 
 @cache
-def ready() -> Mapping[str, Mapping[str, Any]]:
+def read_ready_communities() -> Mapping[str, Mapping[str, Any]]:
     """Return the contents of each predefined `community.yaml`, by the community's name."""
-    files = sorted(READY.glob("*/community.yaml"))
+    files = sorted(READY_FOLDER.glob("*/community.yaml"))
     return {file.parent.name: yaml.safe_load(file.read_text()) for file in files}
 
 
-def add_ready(*, name: str, owner: User | None) -> Community:
+def add_ready_community(*, name: str, owner: User | None) -> Community:
     """Create a predefined community with its tasks, or what is missing of it.
 
     owner: of the community and of the new tasks; None: only administrators manage them.
@@ -48,8 +48,8 @@ def add_ready(*, name: str, owner: User | None) -> Community:
     Existing rows are kept. One transaction per task; no lock, because names are unique.
     Raises Refused.
     """
-    about = ready()[name]
-    folders = {code: READY / name / code for code in about["tasks"]}
+    about = read_ready_communities()[name]
+    folders = {code: READY_FOLDER / name / code for code in about["tasks"]}
     official = {code for code, folder in folders.items() if not folder.is_dir()}
     if Task.objects.filter(code__in=official).count() < len(official):
         install_official_tasks()
@@ -60,7 +60,9 @@ def add_ready(*, name: str, owner: User | None) -> Community:
         else:
             task = _make_task(folder, owner)
             _fill_task(task, folder)
-        CommunityTask.objects.get_or_create(community=community, task=task, defaults={"state": IN})
+        CommunityTask.objects.get_or_create(
+            community=community, task=task, defaults={"state": JOINED}
+        )
     return community
 
 
@@ -106,7 +108,7 @@ def _make_task(folder: Path, owner: User | None) -> Task:
 def _fill_task(task: Task, folder: Path) -> None:
     """Create the task's missing sets and its pool, then make it visible to everybody."""
     for file in sorted(folder.glob("*.jsonl")):
-        if file.stem == POOL:
+        if file.stem == POOL_NAME:
             _release_pool(task, file)
         elif not task.evaluation_sets.filter(name=file.stem).exists():
             # Hand-written sets of the code: their answers are public, in this very file.

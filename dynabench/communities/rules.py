@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from leaderboard.ranking.ranks import rank_labels, shared_ranks
 
-PERFECT = 100.0
+PERFECT_PERCENT = 100.0
 """The best value of a main metric, in percent."""
-MOST = 8.0
+MAX_WEIGHT = 8.0
 """The largest weight of a task; only ratios matter."""
 ALIKE = 9
 """Digits after the point to which scores that share a rank are equal."""
 
 
-class Measured(NamedTuple):
+class MeasuredScore(NamedTuple):
     """A model's main metric on a task, with its interval, in percent.
 
     None: no value, or no interval.
@@ -29,7 +29,7 @@ class Measured(NamedTuple):
     high: float | None = None
 
 
-NOTHING = Measured(None)
+NO_MEASUREMENT = MeasuredScore(None)
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Entrant:
     name: str
     owner: str
     track: str
-    scores: Mapping[str, Measured]
+    scores: Mapping[str, MeasuredScore]
     models: Mapping[str, str]  # by task, the id of its submission
 
 
 @dataclass(frozen=True)
-class Line:
+class BoardLine:
     """A model's line on the board. Its rank is None if it lacks a task that counts.
 
     first, last: best and worst rank that the intervals allow; None if a score has no
@@ -53,15 +53,15 @@ class Line:
     """
 
     entrant: Entrant
-    points: Mapping[str, Measured]
-    score: Measured
+    points: Mapping[str, MeasuredScore]
+    score: MeasuredScore
     rank: str
     first: int | None
     last: int | None
     missing: tuple[str, ...]
 
 
-def points_of(measured: Measured, floor: float) -> Measured:
+def rescale_to_points(measured: MeasuredScore, floor: float) -> MeasuredScore:
     """Rescale a metric to points: 0 at `floor`, 100 at 100 percent.
 
     floor: the metric of a model without knowledge, in percent. Points are clipped to 0 to
@@ -71,12 +71,14 @@ def points_of(measured: Measured, floor: float) -> Measured:
     def place(value: float | None) -> float | None:
         if value is None:
             return None
-        return max(0.0, min(100.0, 100 * (value - floor) / (PERFECT - floor)))
+        return max(0.0, min(100.0, 100 * (value - floor) / (PERFECT_PERCENT - floor)))
 
-    return Measured(*map(place, measured))
+    return MeasuredScore(*map(place, measured))
 
 
-def mean_of(points: Mapping[str, Measured], weights: Mapping[str, float]) -> Measured:
+def average_points(
+    points: Mapping[str, MeasuredScore], weights: Mapping[str, float]
+) -> MeasuredScore:
     """Return the weighted mean of the tasks that count; no value where one is missing.
 
     Parameters
@@ -96,14 +98,14 @@ def mean_of(points: Mapping[str, Measured], weights: Mapping[str, float]) -> Mea
     counting = {task: weight for task, weight in weights.items() if weight > 0}
     total = sum(counting.values())
     if not total:
-        return NOTHING
+        return NO_MEASUREMENT
     mean = 0.0
     below: list[float] = []
     above: list[float] = []
     for task, weight in counting.items():
-        value, low, high = points.get(task, NOTHING)
+        value, low, high = points.get(task, NO_MEASUREMENT)
         if value is None:
-            return NOTHING
+            return NO_MEASUREMENT
         # Weights may have any sum: only their ratios matter.
         share = weight / total
         mean += share * value
@@ -112,13 +114,13 @@ def mean_of(points: Mapping[str, Measured], weights: Mapping[str, float]) -> Mea
             above.append(share * (high - value))
     # A mean has an interval only where each of its parts has one.
     if len(below) < len(counting):
-        return Measured(mean)
-    return Measured(mean, mean - hypot(*below), mean + hypot(*above))
+        return MeasuredScore(mean)
+    return MeasuredScore(mean, mean - hypot(*below), mean + hypot(*above))
 
 
-def across(
+def rank_entrants(
     entrants: Sequence[Entrant], weights: Mapping[str, float], floors: Mapping[str, float]
-) -> list[Line]:
+) -> list[BoardLine]:
     """Return the models' lines by score, best first; then those that lack a task.
 
     Parameters
@@ -128,7 +130,7 @@ def across(
     weights
         By task. A task of weight 0 does not count.
     floors
-        By task, as `points_of` takes them.
+        By task, as `rescale_to_points` takes them.
 
     Notes
     -----
@@ -146,10 +148,10 @@ def across(
         for line, label, (first, last) in zip(scored, labels, bounds, strict=True)
     ]
     unscored = [line for line in lines if line.score.value is None]
-    return sorted(ranked + unscored, key=_order)
+    return sorted(ranked + unscored, key=_get_sort_key)
 
 
-def _order(line: Line) -> tuple[float, int, str, str]:
+def _get_sort_key(line: BoardLine) -> tuple[float, int, str, str]:
     """Return the sort key of a line."""
     # No score is above 0 when it is negated, so lines without one come last.
     score = line.score.value
@@ -157,18 +159,22 @@ def _order(line: Line) -> tuple[float, int, str, str]:
     return negated, len(line.missing), line.entrant.name.casefold(), line.entrant.key
 
 
-def _make_line(entrant: Entrant, weights: Mapping[str, float], floors: Mapping[str, float]) -> Line:
+def _make_line(
+    entrant: Entrant, weights: Mapping[str, float], floors: Mapping[str, float]
+) -> BoardLine:
     """Return a model's line without its rank."""
-    points = {task: points_of(score, floors[task]) for task, score in entrant.scores.items()}
+    points = {
+        task: rescale_to_points(score, floors[task]) for task, score in entrant.scores.items()
+    }
     missing = tuple(
         task
         for task, weight in weights.items()
-        if weight > 0 and points.get(task, NOTHING).value is None
+        if weight > 0 and points.get(task, NO_MEASUREMENT).value is None
     )
-    return Line(entrant, points, mean_of(points, weights), "", None, None, missing)
+    return BoardLine(entrant, points, average_points(points, weights), "", None, None, missing)
 
 
-def _rank_bounds(scores: Sequence[Measured]) -> list[tuple[int | None, int | None]]:
+def _rank_bounds(scores: Sequence[MeasuredScore]) -> list[tuple[int | None, int | None]]:
     """Return the best and worst rank of each score by the intervals; None without an interval.
 
     Two models differ significantly if their difference exceeds the root of the sum of
@@ -185,7 +191,7 @@ def _rank_bounds(scores: Sequence[Measured]) -> list[tuple[int | None, int | Non
     return bounds
 
 
-def _is_better(score: Measured, other: Measured) -> bool:
+def _is_better(score: MeasuredScore, other: MeasuredScore) -> bool:
     """Return whether a score is significantly better than another. Both must have intervals."""
     assert None not in score
     assert None not in other

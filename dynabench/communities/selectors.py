@@ -6,16 +6,16 @@ from django.db.models import QuerySet
 
 from core.accounts.models import User
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask
-from dynabench.communities.permissions import IN, listed_communities
+from dynabench.communities.permissions import JOINED, find_visible_communities
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, Person, look_up_roles
 from tasks.selectors import find_visible_tasks
 
-NEWS = 20
+NEWS_PER_PAGE = 20
 """The number of news on a page."""
 
 
-def entries_for(user: Person, community: Community) -> list[CommunityTask]:
+def list_visible_entries(user: Person, community: Community) -> list[CommunityTask]:
     """Return the community's tasks that the person may see, in the order of joining.
 
     Also loads the person's roles in them. Three queries.
@@ -23,25 +23,25 @@ def entries_for(user: Person, community: Community) -> list[CommunityTask]:
     # An order in a subquery costs time and changes nothing.
     visible = find_visible_tasks(user).order_by()
     # A community may hold private tasks, which others must not even see the names of.
-    rows = community.entries.filter(state=IN, task__in=visible.values("pk"))
+    rows = community.entries.filter(state=JOINED, task__in=visible.values("pk"))
     entries = list(rows.select_related("task"))
     look_up_roles(user, [entry.task for entry in entries])
     return entries
 
 
-def communities_of(task: Task, user: Person) -> Sequence[Community]:
+def find_communities(task: Task, user: Person) -> Sequence[Community]:
     """Return the communities of the task that the person may see."""
-    holding = CommunityTask.objects.filter(task=task, state=IN).values("community")
-    return list(listed_communities(user).filter(pk__in=holding))
+    holding = CommunityTask.objects.filter(task=task, state=JOINED).values("community")
+    return list(find_visible_communities(user).filter(pk__in=holding))
 
 
-def waiting_proposals(user: User) -> QuerySet[CommunityProposal]:
+def select_waiting_proposals(user: User) -> QuerySet[CommunityProposal]:
     """Return the proposals that administrators have to decide; none for other people."""
     waiting = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)
     return waiting if user.is_superuser else waiting.none()
 
 
-def owned_tasks(user: User) -> QuerySet[Task]:
+def select_owned_tasks(user: User) -> QuerySet[Task]:
     """Return the tasks that the person owns; all tasks for administrators."""
     if user.is_superuser:
         return Task.objects.all()

@@ -15,19 +15,19 @@ from core.accounts.services import log
 from core.errors import Invalid, Refused
 from core.text.taken_names import check_free, checked_name, lock_names
 from dynabench.communities.models import Community, CommunityTask, Post
-from dynabench.communities.permissions import IN, can_run, listed_communities
-from dynabench.communities.rules import MOST
+from dynabench.communities.permissions import JOINED, can_run, find_visible_communities
+from dynabench.communities.rules import MAX_WEIGHT
 from tasks.contexts.media.services import decode_upload
 from tasks.mails import build_decision_text, mail_person
 from tasks.models import Task
 from tasks.permissions import can_own, check_approved
 from tasks.services import find_account
 
-MOST_TRACKS = 20
-LONGEST_TRACK = 60
+MAX_TRACKS = 20
+MAX_TRACK_CHARS = 60
 
 
-def check_runs(actor: User, community: Community) -> None:
+def check_can_run(actor: User, community: Community) -> None:
     """Check that the person manages the community. Raises Refused."""
     if not can_run(actor, community):
         raise Refused(_("Only an owner of the community does this."), code="owners", status=403)
@@ -50,10 +50,10 @@ def change_community(
     Does not lock the community: the last change wins. Locks the names of communities if a
     listed one gets another name. Raises Refused, Invalid.
     """
-    check_runs(actor, community)
-    if len(tracks) > MOST_TRACKS or any(len(track) > LONGEST_TRACK for track in tracks):
+    check_can_run(actor, community)
+    if len(tracks) > MAX_TRACKS or any(len(track) > MAX_TRACK_CHARS for track in tracks):
         message = _("At most %(most)d tracks, each of at most %(long)d characters.")
-        numbers = {"most": MOST_TRACKS, "long": LONGEST_TRACK}
+        numbers = {"most": MAX_TRACKS, "long": MAX_TRACK_CHARS}
         raise Invalid(message % numbers, field="tracks")
     if len(set(tracks)) < len(tracks):
         raise Invalid(_("Two tracks are the same."), field="tracks")
@@ -61,14 +61,14 @@ def change_community(
     if is_renamed:
         name = checked_name(name)
     if is_listed and (is_renamed or not community.is_listed):
-        _check_looks(name, community)
+        _check_name_is_free(name, community)
     community.name, community.summary, community.text = name, summary, text
     community.is_listed, community.tracks = is_listed, tracks
     community.save(update_fields=["name", "summary", "text", "is_listed", "tracks"])
     log(actor, "community.changed", community, is_listed=is_listed)
 
 
-def _check_looks(name: str, community: Community) -> None:
+def _check_name_is_free(name: str, community: Community) -> None:
     """Check that no listed community has this name or one that looks like it.
 
     Locks the names of communities until the transaction ends. Raises Invalid.
@@ -84,7 +84,7 @@ def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
 
     No lock, the last one wins. Raises Refused; Invalid if the file is not a picture.
     """
-    check_runs(actor, community)
+    check_can_run(actor, community)
     old = str(community.logo.name or "")
     if data is None:
         community.logo.name = ""
@@ -107,7 +107,7 @@ def add_owner(*, community: Community, actor: User, email: str) -> None:
 
     Takes no lock. Raises Refused, Invalid.
     """
-    check_runs(actor, community)
+    check_can_run(actor, community)
     user = find_account(email)
     # Otherwise an account with a stranger's address would become an owner in their place.
     confirmed = EmailAddress.objects.filter(user=user, email__iexact=email, verified=True)
@@ -124,7 +124,7 @@ def remove_owner(*, community: Community, actor: User, user: User) -> None:
     Locks the community, so that two owners cannot remove each other.
     """
     locked = Community.objects.select_for_update(of=("self",), no_key=True).get(pk=community.pk)
-    check_runs(actor, locked)
+    check_can_run(actor, locked)
     # Counted under the lock, so that two owners cannot both leave.
     if not locked.owners.exclude(pk=user.pk).exists():
         raise Refused(_("A community needs an owner. Name another one first."), code="owners")
@@ -135,7 +135,7 @@ def remove_owner(*, community: Community, actor: User, user: User) -> None:
 @transaction.atomic
 def post_news(*, community: Community, actor: User, title: str, text: str) -> Post:
     """Post a news item. Takes no lock. Raises Refused."""
-    check_runs(actor, community)
+    check_can_run(actor, community)
     title = checked_name(title, "title")
     post = Post.objects.create(community=community, author=actor, title=title, text=text)
     log(actor, "community.post", community, title=title)
@@ -145,7 +145,7 @@ def post_news(*, community: Community, actor: User, title: str, text: str) -> Po
 @transaction.atomic
 def delete_post(*, post: Post, actor: User) -> None:
     """Delete a news item. Takes no lock. Raises Refused."""
-    check_runs(actor, post.community)
+    check_can_run(actor, post.community)
     log(actor, "community.post_deleted", post.community, title=post.title)
     post.delete()
 
@@ -157,7 +157,7 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
     actor: an owner of the task. Takes no lock: a unique constraint allows one entry per
     task. Raises Refused.
     """
-    if not listed_communities(actor).filter(pk=community.pk).exists():
+    if not find_visible_communities(actor).filter(pk=community.pk).exists():
         raise Refused(_("There is no such community."), code="community", status=404)
     if not can_own(actor, task):
         raise Refused(_("Only an owner of the task lets it join."), code="owners", status=403)
@@ -166,7 +166,7 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
     entry, is_new = CommunityTask.objects.get_or_create(
         community=community,
         task=task,
-        defaults={"state": IN if runs else CommunityTask.State.ASKED},
+        defaults={"state": JOINED if runs else CommunityTask.State.ASKED},
     )
     if not is_new:
         raise Refused(_("The task is in the community, or has asked already."), code="exists")
@@ -186,27 +186,27 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
 
 
 @transaction.atomic
-def admit(*, entry: CommunityTask, actor: User) -> None:
+def admit_task(*, entry: CommunityTask, actor: User) -> None:
     """Admit a task that has requested to join.
 
     No lock: one conditional update. Raises Refused.
     """
-    check_runs(actor, entry.community)
+    check_can_run(actor, entry.community)
     # Of two owners who decide at once, the second finds no task that asks.
     waiting = CommunityTask.objects.filter(pk=entry.pk, state=CommunityTask.State.ASKED)
-    if not waiting.update(state=IN):
+    if not waiting.update(state=JOINED):
         raise is_over()
     log(actor, "community.task_in", entry.task, community=entry.community.slug)
 
 
 @transaction.atomic
-def take_out(*, entry: CommunityTask, actor: User) -> None:
+def remove_entry(*, entry: CommunityTask, actor: User) -> None:
     """Decline a task's request or remove a task.
 
     For owners of the community or of the task. Takes no lock. Raises Refused.
     """
     if not can_own(actor, entry.task):
-        check_runs(actor, entry.community)
+        check_can_run(actor, entry.community)
     log(actor, "community.task_out", entry.task, community=entry.community.slug)
     CommunityTask.objects.filter(pk=entry.pk).delete()
 
@@ -214,9 +214,9 @@ def take_out(*, entry: CommunityTask, actor: User) -> None:
 @transaction.atomic
 def set_weights(*, community: Community, actor: User, weights: Mapping[int, float]) -> None:
     """Set the board's default weights, by entry id. Raises Refused, Invalid."""
-    check_runs(actor, community)
-    if not all(0 <= weight <= MOST for weight in weights.values()):
-        raise Invalid(_("A weight is from 0 to %(most)d.") % {"most": MOST}, field="weights")
+    check_can_run(actor, community)
+    if not all(0 <= weight <= MAX_WEIGHT for weight in weights.values()):
+        raise Invalid(_("A weight is from 0 to %(most)d.") % {"most": MAX_WEIGHT}, field="weights")
     entries = {entry.pk: entry for entry in community.entries.filter(pk__in=weights)}
     for pk, entry in entries.items():
         entry.weight = weights[pk]

@@ -17,13 +17,21 @@ from core.web.htmx import form_status
 from core.web.lists import list_page
 from core.web.refusals import as_form_error
 from dynabench.cards import cards_of
-from dynabench.communities.board import board_of, data_rows
+from dynabench.communities.board import build_board, list_data_rows
 from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm
 from dynabench.communities.models import Community, CommunityProposal
-from dynabench.communities.pairs import pair_board, tasks_with_pairs
-from dynabench.communities.permissions import can_propose, can_run, listed_communities
-from dynabench.communities.proposal_services import DECIDED, decide_community, propose_community
-from dynabench.communities.selectors import NEWS, entries_for, waiting_proposals
+from dynabench.communities.pairs import build_pair_board, filter_tasks_with_pairs
+from dynabench.communities.permissions import can_propose, can_run, find_visible_communities
+from dynabench.communities.proposal_services import (
+    DECISION_MESSAGES,
+    decide_community,
+    propose_community,
+)
+from dynabench.communities.selectors import (
+    NEWS_PER_PAGE,
+    list_visible_entries,
+    select_waiting_proposals,
+)
 from leaderboard.people.ranking import ranking_lines
 from leaderboard.people.standings import may_play, standings
 from leaderboard.snapshots.previews import tops_of
@@ -32,10 +40,10 @@ from tasks.contexts.media.views import FILE_HEADERS
 
 def find_community(request: HttpRequest, slug: str) -> Community:
     """Return the community, if the person may see it. Raises Http404."""
-    return get_object_or_404(listed_communities(request.user), slug=slug)
+    return get_object_or_404(find_visible_communities(request.user), slug=slug)
 
 
-def _frame(request: HttpRequest, community: Community, here: str) -> dict[str, Any]:
+def _build_frame(request: HttpRequest, community: Community, here: str) -> dict[str, Any]:
     """Return the context that every page of the community needs. here: its current tab."""
     return {"community": community, "here": here, "runs": can_run(request.user, community)}
 
@@ -44,12 +52,12 @@ def _frame(request: HttpRequest, community: Community, here: str) -> dict[str, A
 @require_safe
 def communities(request: HttpRequest) -> HttpResponse:
     """Show the communities that the person may see."""
-    values: dict[str, Any] = {"communities": listed_communities(request.user)}
+    values: dict[str, Any] = {"communities": find_visible_communities(request.user)}
     if request.user.is_authenticated:
         user = person(request)
         values |= {
             "proposals": user.community_proposals.select_related("community"),
-            "waiting": waiting_proposals(user),
+            "waiting": select_waiting_proposals(user),
         }
     return render(request, "communities/communities.html", values)
 
@@ -59,11 +67,11 @@ def communities(request: HttpRequest) -> HttpResponse:
 def community(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a community: its text, its news and the tasks that the person may see."""
     community = find_community(request, slug)
-    tasks = [entry.task for entry in entries_for(request.user, community)]
+    tasks = [entry.task for entry in list_visible_entries(request.user, community)]
     # Of all tasks at once: the cards would ask for each.
     tops = tops_of(tasks)
-    page = list_page(request, community.posts.all(), size=NEWS)
-    values = _frame(request, community, "community") | {
+    page = list_page(request, community.posts.all(), size=NEWS_PER_PAGE)
+    values = _build_frame(request, community, "community") | {
         "text": render_markdown(community.text),
         "cards": [replace(card, top=tops.get(card.task.pk)) for card in cards_of(tasks)],
         "page": page,
@@ -97,10 +105,10 @@ def logo(request: HttpRequest, slug: str) -> HttpResponse:
 def board(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the board across the tasks, by the reader's weights or the owners' defaults."""
     community = find_community(request, slug)
-    entries = entries_for(request.user, community)
-    values = _frame(request, community, "board") | {
-        "board": board_of(community, entries, request.GET.dict()),
-        "with_pairs": tasks_with_pairs(entries),
+    entries = list_visible_entries(request.user, community)
+    values = _build_frame(request, community, "board") | {
+        "board": build_board(community, entries, request.GET.dict()),
+        "with_pairs": filter_tasks_with_pairs(entries),
         "with_data": any(entry.task.config.training_rows for entry in entries),
     }
     return render(request, "communities/board.html", values)
@@ -111,13 +119,13 @@ def board(request: HttpRequest, slug: str) -> HttpResponse:
 def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
     """Show the board of a task by language pair, with the reader's filters."""
     community = find_community(request, slug)
-    tasks = tasks_with_pairs(entries_for(request.user, community))
+    tasks = filter_tasks_with_pairs(list_visible_entries(request.user, community))
     # Only tasks that this person may see are among them.
     task = next((task for task in tasks if task.code == code), None)
     if task is None:
         raise Http404
-    values = _frame(request, community, "board")
-    values["pairs"] = pair_board(task, request.GET.dict())
+    values = _build_frame(request, community, "board")
+    values["pairs"] = build_pair_board(task, request.GET.dict())
     return render(request, "communities/pairs.html", values)
 
 
@@ -126,12 +134,12 @@ def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
 def data(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the data board: what a fixed model learned from each submission of rows."""
     community = find_community(request, slug)
-    entries = entries_for(request.user, community)
+    entries = list_visible_entries(request.user, community)
     with_rows = [entry for entry in entries if entry.task.config.training_rows]
-    data_board = board_of(community, with_rows, request.GET.dict())
-    values = _frame(request, community, "board") | {
+    data_board = build_board(community, with_rows, request.GET.dict())
+    values = _build_frame(request, community, "board") | {
         "board": data_board,
-        "rows": data_rows(data_board),
+        "rows": list_data_rows(data_board),
     }
     return render(request, "communities/data.html", values)
 
@@ -143,11 +151,11 @@ def people(request: HttpRequest, slug: str) -> HttpResponse:
     me = annotator_of(person(request))
     if not may_play(me):
         raise Http404
-    tasks = [entry.task for entry in entries_for(request.user, community)]
+    tasks = [entry.task for entry in list_visible_entries(request.user, community)]
     places = ranking_lines(
         standings([task for task in tasks if not task.is_sensitive]), me.pseudonym
     )
-    values = _frame(request, community, "people") | {
+    values = _build_frame(request, community, "people") | {
         "me": me,
         # People who are not in the ranking do not see it either.
         "places": places if me.in_ranking else [],
@@ -182,7 +190,7 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
             decided = decide_community(
                 proposal=proposed, actor=person(request), **form.cleaned_data
             )
-            messages.success(request, _(DECIDED[decided.state]))
+            messages.success(request, _(DECISION_MESSAGES[decided.state]))
             return redirect("communities:communities")
     values = {"proposal": proposed, "form": form}
     status = form_status(form)

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
 from annotation.models import Report
-from dynabench.notices.registry import with_own_mails
+from dynabench.notices.registry import list_kinds_with_mails
 from tasks.access import ALL_KINDS, PermissionCheck, find_task
 from tasks.models import Round, Task
 from tasks.permissions import can_manage, can_review
@@ -44,7 +44,7 @@ def build_attention_values(request: HttpRequest, task: Task) -> dict[str, Any]:
         reports = Report.objects.filter(context__round__task=task, resolved_at=None)
         open_reports = reports.count()
     # Reports and failing targets have lines of their own here.
-    notices = task.notices.filter(ended_at=None).exclude(kind__in=with_own_mails())
+    notices = task.notices.filter(ended_at=None).exclude(kind__in=list_kinds_with_mails())
     return {
         "open_reports": open_reports,
         "failing": find_failures(task),

@@ -6,7 +6,7 @@ from django import forms
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.communities.permissions import listed_communities
+from dynabench.communities.permissions import find_visible_communities
 from tasks.making.forms import ApprovalForm
 from tasks.models import Task, TaskProposal
 from tasks.permissions import can_own, needs_approval
@@ -14,7 +14,7 @@ from tasks.permissions import can_own, needs_approval
 
 def build_approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
     """Return the form for requesting approval, with a choice of community if the user sees any."""
-    communities = listed_communities(request.user)
+    communities = find_visible_communities(request.user)
     if not communities:
         return ApprovalForm(data)
 

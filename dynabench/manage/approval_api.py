@@ -16,7 +16,7 @@ from core.errors import Invalid
 from core.web.api import read
 from core.web.form_fields import request_field
 from dynabench.communities.models import Community
-from dynabench.communities.permissions import listed_communities
+from dynabench.communities.permissions import find_visible_communities
 from dynabench.communities.proposal_services import ask_for_task
 from tasks.access import ALL_KINDS, find_task
 from tasks.making.forms import ApprovalForm
@@ -85,7 +85,7 @@ class ApprovalView(APIView):
 def _find_community(owner: User, slug: str) -> Community | None:
     if not slug:
         return None
-    community = listed_communities(owner).filter(slug=slug).first()
+    community = find_visible_communities(owner).filter(slug=slug).first()
     if community is None:
         raise Invalid("There is no such community.", field="community")
     return community

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error
-from dynabench.communities.proposal_services import DECIDED, can_decide_task, decide_task
-from dynabench.communities.selectors import waiting_proposals
+from dynabench.communities.proposal_services import DECISION_MESSAGES, can_decide_task, decide_task
+from dynabench.communities.selectors import select_waiting_proposals
 from evaluation.judges.custom_metrics.selectors import waiting_metrics
 from tasks.config.parsing import ConfigError
 from tasks.making.forms import DecisionForm, MakingDecisionForm
@@ -28,7 +28,7 @@ def list_proposals(request: HttpRequest) -> HttpResponse:
     values = {
         # Those for a community too: administrators may decide all.
         "proposals": TaskProposal.objects.filter(state=TaskProposal.State.WAITING),
-        "communities": waiting_proposals(person(request)),
+        "communities": select_waiting_proposals(person(request)),
         "metrics": waiting_metrics(),
     }
     return render(request, "own/new/proposals.html", values)
@@ -49,7 +49,7 @@ def decide_proposal(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form, ConfigError):
             decided = decide_task(proposal=proposal_row, actor=person(request), **form.cleaned_data)
-            messages.success(request, _(DECIDED[decided.state]))
+            messages.success(request, _(DECISION_MESSAGES[decided.state]))
             if request.user.is_superuser:
                 return redirect("proposals")
             return redirect("communities:manage", proposal_row.for_community.community.slug)

@@ -38,7 +38,7 @@ class AssignmentNews:
         return self.assignment.task_id
 
 
-def assignment_news(now: datetime) -> Iterator[tuple[User, AssignmentNews]]:
+def find_assignment_news(now: datetime) -> Iterator[tuple[User, AssignmentNews]]:
     """Yield (person, news) about the assignments of all members, finished or not.
 
     One query for each task that assigns work to everybody.
@@ -59,7 +59,7 @@ def assignment_news(now: datetime) -> Iterator[tuple[User, AssignmentNews]]:
                 yield user, AssignmentNews(kind, assignment, began_at)
 
 
-def own_assignment_news(user: User, now: datetime) -> list[AssignmentNews]:
+def list_own_assignment_news(user: User, now: datetime) -> list[AssignmentNews]:
     """Return news about one person's unfinished assignments."""
     items = []
     for progress in assignments_of(user):
@@ -70,7 +70,7 @@ def own_assignment_news(user: User, now: datetime) -> list[AssignmentNews]:
     return items
 
 
-def undone(user: User, items: Sequence[AssignmentNews]) -> list[AssignmentNews]:
+def filter_unfinished(user: User, items: Sequence[AssignmentNews]) -> list[AssignmentNews]:
     """Return the news about assignments that the person has not finished.
 
     Five queries, or none if there is no news.

@@ -9,26 +9,26 @@ from django.db.models import Exists, OuterRef
 from annotation.models import Example
 from dynabench.notices.counting import count_by
 from dynabench.notices.registry import TASK_NOTICES, CountNotice, RoundNotice
-from dynabench.notices.rules import LATE, RoundFacts
+from dynabench.notices.rules import LATE_AFTER, RoundFacts
 from tasks.models import Context, Round
 from tasks.questions import get_used_budget
 from validation.models import QueueItem
 
-LIVE = (Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED)
+LIVE_STATES = (Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED)
 """States of a round whose examples are still judged."""
-Due = dict[tuple[int, str, int], dict[str, Any]]
+DueNotices = dict[tuple[int, str, int], dict[str, Any]]
 """Numbers by task, notice and round (0: about the task)."""
 
 
-def due_notices(now: datetime) -> Due:
+def find_due_notices(now: datetime) -> DueNotices:
     """Return the notices that should be open now.
 
     A round with a budget costs some more queries.
     """
-    due: Due = {}
-    for task, rounds in _round_facts(now).items():
+    due: DueNotices = {}
+    for task, rounds in _read_round_facts(now).items():
         for round in rounds:
-            due |= _due_in_round(task, round, now)
+            due |= _find_due_in_round(task, round, now)
     for notice in TASK_NOTICES.values():
         if isinstance(notice, CountNotice):
             for task, count in notice.count_by_task(now).items():
@@ -37,8 +37,8 @@ def due_notices(now: datetime) -> Due:
     return due
 
 
-def _due_in_round(task: int, round: RoundFacts, now: datetime) -> Due:
-    due: Due = {}
+def _find_due_in_round(task: int, round: RoundFacts, now: datetime) -> DueNotices:
+    due: DueNotices = {}
     for notice in TASK_NOTICES.values():
         if not isinstance(notice, RoundNotice):
             continue
@@ -49,15 +49,15 @@ def _due_in_round(task: int, round: RoundFacts, now: datetime) -> Due:
     return due
 
 
-def _round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
+def _read_round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
     """Return the facts about all live rounds, by task."""
-    live = Round.objects.filter(state__in=LIVE)
+    live = Round.objects.filter(state__in=LIVE_STATES)
     written = Example.objects.filter(context=OuterRef("pk"), retracted_at=None)
     contexts = Context.objects.filter(round__in=live, is_retired=False)
     untouched = count_by(contexts.filter(~Exists(written)), "round")
     context_counts = count_by(contexts, "round")
     late = QueueItem.objects.filter(
-        round__in=live, still_needed__gt=0, example__created_at__lt=now - LATE
+        round__in=live, still_needed__gt=0, example__created_at__lt=now - LATE_AFTER
     )
     late_counts = count_by(late, "round")
     by_task = defaultdict(list)

@@ -12,31 +12,31 @@ from django.utils import timezone
 from core.accounts.models import User
 from core.accounts.people import person
 from core.web.htmx import htmx_partial
-from dynabench.notices.assignments import AssignmentNews, own_assignment_news
+from dynabench.notices.assignments import AssignmentNews, list_own_assignment_news
 from dynabench.notices.kinds.examples import SENT_BACK
 from dynabench.notices.models import Digest
-from dynabench.notices.news import news
+from dynabench.notices.news import find_news
 from dynabench.notices.registry import News
 from dynabench.notices.services import note_seen
 
-KEY = "inbox"
+SESSION_KEY = "inbox"
 """The key of the number in the session."""
-FRESH = timedelta(minutes=5)
+MAX_COUNT_AGE = timedelta(minutes=5)
 """How long the number is not counted again."""
 Item = News | AssignmentNews
 
 
-def items_of(user: User, now: datetime) -> list[Item]:
+def list_items(user: User, now: datetime) -> list[Item]:
     """Return the person's news of the past week and their unfinished assignments."""
-    items: list[Item] = list(news(now, user))
-    items += own_assignment_news(user, now)
+    items: list[Item] = list(find_news(now, user))
+    items += list_own_assignment_news(user, now)
     return sorted(items, key=lambda item: item.began_at, reverse=True)
 
 
 def see_items(request: HttpRequest) -> list[Item]:
     """Return the items for the page that lists them, and mark them as seen."""
     user, now = person(request), timezone.now()
-    items = items_of(user, now)
+    items = list_items(user, now)
     note_seen(user=user, now=now)
     _store_number(request, sum(map(_needs_work, items)), now)
     return items
@@ -48,22 +48,22 @@ def renew_number(request: HttpRequest) -> None:
     # None: they have never looked, so everything is new.
     seen_at = Digest.objects.filter(user=user).values_list("seen_at", flat=True).first()
     number = 0
-    for item in items_of(user, now):
+    for item in list_items(user, now):
         if _needs_work(item) or seen_at is None or item.began_at > seen_at:
             number += 1
     _store_number(request, number, now)
 
 
-def number_in_menu(request: HttpRequest) -> int:
+def get_menu_number(request: HttpRequest) -> int:
     """Return the cached number of waiting items; for a full page, recount an old one."""
     # None: nobody is signed in, or they signed in before this was counted.
-    number, counted_at = request.session.get(KEY, (0, None))
+    number, counted_at = request.session.get(SESSION_KEY, (0, None))
     # Not in answers to forms or parts of pages, which show no menu, or the one that is there.
     if counted_at is None or request.method != "GET" or htmx_partial(request):
         return int(number)
-    if datetime.fromisoformat(counted_at) < timezone.now() - FRESH:
+    if datetime.fromisoformat(counted_at) < timezone.now() - MAX_COUNT_AGE:
         renew_number(request)
-    return int(request.session[KEY][0])
+    return int(request.session[SESSION_KEY][0])
 
 
 def _needs_work(item: Item) -> bool:
@@ -75,4 +75,4 @@ def _needs_work(item: Item) -> bool:
 
 def _store_number(request: HttpRequest, number: int, now: datetime) -> None:
     """Store the menu's number in the session, with the time of counting."""
-    request.session[KEY] = (number, now.isoformat())
+    request.session[SESSION_KEY] = (number, now.isoformat())

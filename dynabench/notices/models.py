@@ -5,7 +5,12 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from dynabench.notices.registry import MOST_LETTERS, SWITCH_LETTERS, notice_choices, switches
+from dynabench.notices.registry import (
+    MAX_NAME_CHARS,
+    MAX_SWITCH_CHARS,
+    list_switches,
+    notice_choices,
+)
 from tasks.models import Task
 
 
@@ -14,7 +19,7 @@ class Notice(models.Model):
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="notices")
     # A new kind needs no migration: the choices are read when they are needed.
-    kind = models.CharField(max_length=MOST_LETTERS, choices=notice_choices)
+    kind = models.CharField(max_length=MAX_NAME_CHARS, choices=notice_choices)
     round = models.PositiveIntegerField(default=0, help_text="Its number; 0: about the task.")
     numbers = models.JSONField(
         default=dict, help_text="What its sentence says; no names, no texts."
@@ -47,7 +52,7 @@ class Digest(models.Model):
     seen_at = models.DateTimeField(null=True, help_text="When they last looked at their news.")
     # Kinds, with spaces between them.
     off = models.CharField(
-        max_length=SWITCH_LETTERS,
+        max_length=MAX_SWITCH_CHARS,
         blank=True,
         default="",
         db_default="",
@@ -63,4 +68,4 @@ class Digest(models.Model):
         if self.is_off:
             return []
         unwanted = self.off.split()
-        return [kind for kind in switches() if kind not in unwanted]
+        return [kind for kind in list_switches() if kind not in unwanted]

@@ -6,21 +6,21 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from core.accounts.models import PANEL_PEOPLE, User
-from dynabench.notices.registry import News, all_news
+from dynabench.notices.registry import News, list_news_kinds
 
-RECENT = timedelta(days=7)
+RECENT_TIME = timedelta(days=7)
 
 
-def news(now: datetime, user: User | None = None) -> Iterator[News]:
+def find_news(now: datetime, user: User | None = None) -> Iterator[News]:
     """Yield the past week's news, for one person or for everybody who can get email.
 
     Eight queries.
     """
-    for kind in all_news():
+    for kind in list_news_kinds():
         yield from kind.read(now, user)
 
 
-def is_of(path: str, user: User | None) -> Q:
+def build_user_filter(path: str, user: User | None) -> Q:
     """Return the condition that rows belong to the person, or to anybody with an email address.
 
     Panel participants have no email address. path: lookup of the user.

@@ -19,15 +19,15 @@ from dynabench.notices.rules import RoundFacts
 from tasks.models import Task
 
 Words = str | Promise
-TASKS = "tasks"
+TASKS_SWITCH = "tasks"
 """The switch of mails about tasks and assignments."""
-MOST_LETTERS = 10
+MAX_NAME_CHARS = 10
 """In the name of a notice: the width of its column."""
-SWITCH_LETTERS = 80
+MAX_SWITCH_CHARS = 80
 """In the names of all switches with spaces between them: the width of the column of those off."""
 TASK_NOTICES: dict[str, "TaskNotice"] = {}
 """All notices of tasks by their names; the modules of `dynabench.notices.kinds` fill it."""
-NEWS: dict[str, "PersonalNews"] = {}
+NEWS_KINDS: dict[str, "PersonalNews"] = {}
 """All news of people by their names, as above."""
 
 
@@ -56,8 +56,8 @@ class TaskNotice:
         check_parts(cls, cls.PARTS, "notice", name)
         if name in TASK_NOTICES:
             raise TypeError(f"There is a notice {name} already.")
-        if len(name) > MOST_LETTERS:
-            raise TypeError(f"The name {name} has more than {MOST_LETTERS} letters.")
+        if len(name) > MAX_NAME_CHARS:
+            raise TypeError(f"The name {name} has more than {MAX_NAME_CHARS} letters.")
         cls.name = name
         TASK_NOTICES[name] = cls()
 
@@ -137,12 +137,14 @@ class PersonalNews:
         if not name:
             return
         check_parts(cls, cls.PARTS, "news", name)
-        if name in NEWS or name == TASKS:
+        if name in NEWS_KINDS or name == TASKS_SWITCH:
             raise TypeError(f"There is news {name} already.")
-        if len(" ".join((TASKS, *NEWS, name))) > SWITCH_LETTERS:
-            raise TypeError(f"With {name} the switches' names have over {SWITCH_LETTERS} letters.")
+        if len(" ".join((TASKS_SWITCH, *NEWS_KINDS, name))) > MAX_SWITCH_CHARS:
+            raise TypeError(
+                f"With {name} the switches' names have over {MAX_SWITCH_CHARS} letters."
+            )
         cls.name = name
-        NEWS[name] = cls()
+        NEWS_KINDS[name] = cls()
 
     @abstractmethod
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
@@ -161,19 +163,19 @@ def notice_choices() -> list[tuple[str, Words]]:
     return [(notice.name, notice.label) for notice in TASK_NOTICES.values()]
 
 
-def with_own_mails() -> list[str]:
+def list_kinds_with_mails() -> list[str]:
     """Return the names of the kinds of notices that send emails of their own."""
     return [notice.name for notice in TASK_NOTICES.values() if notice.has_own_mail]
 
 
-def all_news() -> list[PersonalNews]:
+def list_news_kinds() -> list[PersonalNews]:
     """Return all kinds of personal news, in the order in which they are shown."""
-    return sorted(NEWS.values(), key=lambda kind: kind.place)
+    return sorted(NEWS_KINDS.values(), key=lambda kind: kind.place)
 
 
-def switches() -> dict[str, Words]:
+def list_switches() -> dict[str, Words]:
     """Return the labels, by name, of the kinds that people can switch off in emails."""
-    labels: dict[str, Words] = {TASKS: _("what your tasks and assignments need")}
-    for kind in all_news():
+    labels: dict[str, Words] = {TASKS_SWITCH: _("what your tasks and assignments need")}
+    for kind in list_news_kinds():
         labels[kind.name] = kind.label
     return labels

@@ -5,23 +5,23 @@ from django.utils.translation import gettext as _
 
 from dynabench.notices.assignments import AssignmentNews
 from dynabench.notices.models import Notice
-from dynabench.notices.registry import NEWS, TASK_NOTICES, News
+from dynabench.notices.registry import NEWS_KINDS, TASK_NOTICES, News
 
 DigestItem = Notice | AssignmentNews | News
 
 
-def sentence(notice: DigestItem) -> str:
+def build_sentence(notice: DigestItem) -> str:
     """Return the translated sentence of a notice or of news."""
     if isinstance(notice, News):
-        return NEWS[notice.kind].sentence(notice.words)
+        return NEWS_KINDS[notice.kind].sentence(notice.words)
     if isinstance(notice, AssignmentNews):
-        return _assignment_sentence(notice.kind)
+        return _build_assignment_sentence(notice.kind)
     # Numbers only: the sentence is put together in the reader's language.
     numbers = {"round": notice.round, **notice.numbers}
     return TASK_NOTICES[notice.kind].sentence(notice.numbers.get("count", 0)) % numbers
 
 
-def _assignment_sentence(kind: str) -> str:
+def _build_assignment_sentence(kind: str) -> str:
     """Return the sentence of news about an assignment."""
     words = {
         "assigned": _("You are asked for work in this task."),
@@ -31,7 +31,7 @@ def _assignment_sentence(kind: str) -> str:
     return words[kind]
 
 
-def address(notice: DigestItem) -> str:
+def get_address(notice: DigestItem) -> str:
     """Return the address of the page on which to act. Reads the task."""
     if isinstance(notice, News):
         return notice.path

@@ -16,11 +16,11 @@ from django.utils.translation import gettext as _
 
 from core.accounts.languages import in_language_of
 from core.accounts.models import User
-from dynabench.notices.assignments import AssignmentNews, assignment_news, undone
-from dynabench.notices.facts import due_notices
+from dynabench.notices.assignments import AssignmentNews, filter_unfinished, find_assignment_news
+from dynabench.notices.facts import find_due_notices
 from dynabench.notices.models import Digest, Notice
-from dynabench.notices.news import news
-from dynabench.notices.registry import TASKS, News, switches, with_own_mails
+from dynabench.notices.news import find_news
+from dynabench.notices.registry import TASKS_SWITCH, News, list_kinds_with_mails, list_switches
 from dynabench.notices.sentences import DigestItem
 from evaluation.submissions.emails import AWAY
 from tasks.mails import build_unsubscribe_headers
@@ -30,10 +30,10 @@ from validation.discussion.services import unseen_mentions
 from validation.models import Mention
 
 logger = logging.getLogger(__name__)
-EACH_SECONDS = 600
+RENEW_SECONDS = 600
 """How often all tasks are looked at."""
-A_DAY = timedelta(hours=24)
-SALT = "notices.off"
+DIGEST_INTERVAL = timedelta(hours=24)
+LINK_SALT = "notices.off"
 
 
 def renew_and_tell() -> None:
@@ -42,7 +42,7 @@ def renew_and_tell() -> None:
     A worker calls this every minute.
     """
     # `add` succeeds once in ten minutes, in one of several workers.
-    if cache.add("notices:renewed", True, EACH_SECONDS):
+    if cache.add("notices:renewed", True, RENEW_SECONDS):
         renew_notices()
         send_digests()
 
@@ -59,7 +59,7 @@ def renew_notices() -> None:
     notice twice.
     """
     now = timezone.now()
-    due = due_notices(now)
+    due = find_due_notices(now)
     open_notices = {
         (notice.task_id, notice.kind, notice.round): notice
         for notice in Notice.objects.filter(ended_at=None)
@@ -87,32 +87,32 @@ def send_digests() -> int:
     down, no email is sent, and the next call tries again.
     """
     sent = 0
-    notices, mentions = _news_by_person(), _mentions_by_person()
+    notices, mentions = _group_news_by_person(), _group_mentions_by_person()
     for user in notices | mentions:
         digest, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
         # Before anything else is looked up: most people had theirs within a day.
-        if not digest.wanted or (digest.told_at and now - digest.told_at < A_DAY):
+        if not digest.wanted or (digest.told_at and now - digest.told_at < DIGEST_INTERVAL):
             continue
         since = digest.told_at or datetime.min.replace(tzinfo=UTC)
         fresh = [
             item
             for item in notices.get(user, [])
-            if item.began_at > since and kind_of(item) in digest.wanted
+            if item.began_at > since and get_kind(item) in digest.wanted
         ]
-        fresh = _still_true(user, fresh)
+        fresh = _drop_finished(user, fresh)
         fresh_mentions = []
-        if TASKS in digest.wanted:
+        if TASKS_SWITCH in digest.wanted:
             fresh_mentions = [each for each in mentions.get(user, []) if each.created_at > since]
         if not (fresh or fresh_mentions):
             continue
         # The filter on the time makes this succeed in one of several workers.
-        is_due = Q(told_at=None) | Q(told_at__lte=now - A_DAY)
+        is_due = Q(told_at=None) | Q(told_at__lte=now - DIGEST_INTERVAL)
         row = Digest.objects.filter(is_due, pk=digest.pk, is_off=False)
         if not row.update(told_at=now):
             continue
         try:
             with in_language_of(user):
-                _digest_mail(user, fresh, fresh_mentions).send()
+                _build_digest_mail(user, fresh, fresh_mentions).send()
         except AWAY as error:
             logger.error("The mail server is away; digests wait: %s", error)
             # Given back, so that the next call sends it.
@@ -124,20 +124,22 @@ def send_digests() -> int:
     return sent
 
 
-def _still_true(user: User, items: list[DigestItem]) -> list[DigestItem]:
+def _drop_finished(user: User, items: list[DigestItem]) -> list[DigestItem]:
     """Return the items, sorted by task, without finished assignments."""
     remaining: list[DigestItem] = [item for item in items if not isinstance(item, AssignmentNews)]
-    remaining += undone(user, [item for item in items if isinstance(item, AssignmentNews)])
+    remaining += filter_unfinished(
+        user, [item for item in items if isinstance(item, AssignmentNews)]
+    )
     return sorted(remaining, key=lambda item: (item.task.name, item.task_id))
 
 
-def _news_by_person() -> dict[User, list[DigestItem]]:
+def _group_news_by_person() -> dict[User, list[DigestItem]]:
     """Return each person's open notices, news about assignments, and personal news.
 
     Notices go to the people who may act on them.
     """
     notices = defaultdict(list)
-    rows = Notice.objects.filter(ended_at=None).exclude(kind__in=with_own_mails())
+    rows = Notice.objects.filter(ended_at=None).exclude(kind__in=list_kinds_with_mails())
     for notice in rows.order_by("pk"):
         notices[notice.task_id].append(notice)
     # People who review see reports and models; others could not act on them.
@@ -152,14 +154,14 @@ def _news_by_person() -> dict[User, list[DigestItem]]:
             # The member's row has the task already, so that the mail reads it without a query.
             notice.task = member.task
             by_person[member.user].append(notice)
-    for user, assignment_item in assignment_news(timezone.now()):
+    for user, assignment_item in find_assignment_news(timezone.now()):
         by_person[user].append(assignment_item)
-    for news_item in news(timezone.now()):
+    for news_item in find_news(timezone.now()):
         by_person[news_item.user].append(news_item)
     return by_person
 
 
-def _mentions_by_person() -> dict[User, list[Mention]]:
+def _group_mentions_by_person() -> dict[User, list[Mention]]:
     """Return the unread mentions of each person with an account."""
     by_person = defaultdict(list)
     for mention in unseen_mentions():
@@ -168,31 +170,33 @@ def _mentions_by_person() -> dict[User, list[Mention]]:
     return by_person
 
 
-def _digest_mail(user: User, notices: list[DigestItem], mentions: list[Mention]) -> EmailMessage:
+def _build_digest_mail(
+    user: User, notices: list[DigestItem], mentions: list[Mention]
+) -> EmailMessage:
     """Return the digest email, with a link that switches off each of its kinds."""
     # Signed, so that it works without signing in and for this person only.
-    off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=SALT)])
-    kinds_in_it = {kind_of(item) for item in notices}
+    off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=LINK_SALT)])
+    kinds_in_it = {get_kind(item) for item in notices}
     if mentions:
-        kinds_in_it.add(TASKS)
+        kinds_in_it.add(TASKS_SWITCH)
     kinds = []
-    for kind, label in switches().items():
+    for kind, label in list_switches().items():
         if kind in kinds_in_it:
             kinds.append((label, f"{off}?kind={kind}"))
     values = {"notices": notices, "mentions": mentions, "site": settings.SITE_URL}
     text = render_to_string("notices/digest.txt", values | {"off": off, "kinds": kinds})
-    subject = _("Your tasks need you") if TASKS in kinds_in_it else _("News of your work")
+    subject = _("Your tasks need you") if TASKS_SWITCH in kinds_in_it else _("News of your work")
     # With one kind in it, the mail program's button switches that kind off; else everything.
     headers = build_unsubscribe_headers(kinds[0][1] if len(kinds) == 1 else off)
     return EmailMessage(str(subject), text, None, [user.email], headers=headers)
 
 
-def person_of(token: str) -> User:
+def find_token_user(token: str) -> User:
     """Return the user to whose digest a link's token belongs.
 
     Raises signing.BadSignature, User.DoesNotExist.
     """
-    return User.objects.get(pk=signing.loads(token, salt=SALT))
+    return User.objects.get(pk=signing.loads(token, salt=LINK_SALT))
 
 
 def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
@@ -202,7 +206,7 @@ def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
     """
     digest = Digest.objects.get_or_create(user=user)[0]
     if kind:
-        unwanted = set(switches()) - set(digest.wanted)
+        unwanted = set(list_switches()) - set(digest.wanted)
         if is_off:
             unwanted.add(kind)
         else:
@@ -213,6 +217,6 @@ def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
     digest.save(update_fields=["off", "is_off"])
 
 
-def kind_of(item: DigestItem) -> str:
+def get_kind(item: DigestItem) -> str:
     """Return the kind under which an item can be switched off."""
-    return item.kind if isinstance(item, News) else TASKS
+    return item.kind if isinstance(item, News) else TASKS_SWITCH

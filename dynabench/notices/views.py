@@ -14,7 +14,7 @@ from core.accounts.people import person
 from dynabench.notices import services
 from dynabench.notices.inbox import see_items
 from dynabench.notices.models import Digest
-from dynabench.notices.registry import switches
+from dynabench.notices.registry import list_switches
 from tasks.mails import read_unsubscribe_token, refuse_invitations
 
 
@@ -35,7 +35,7 @@ def off(request: HttpRequest, token: str) -> HttpResponse:
     """Switch emails off or on without signing in. GET changes nothing."""
     try:
         # The link is signed; whoever has it may switch mails off, and do nothing else.
-        user = services.person_of(token)
+        user = services.find_token_user(token)
     except (BadSignature, User.DoesNotExist):
         raise Http404 from None
     if request.method == "POST":
@@ -45,7 +45,7 @@ def off(request: HttpRequest, token: str) -> HttpResponse:
 
 def _switch(request: HttpRequest, user: User, kind: str) -> None:
     """Store the form's switch for all emails or one kind. Raises Http404 for an unknown kind."""
-    if kind and kind not in switches():
+    if kind and kind not in list_switches():
         raise Http404
     services.set_digest(user=user, is_off=request.POST.get("digest") != "on", kind=kind)
 
@@ -53,7 +53,7 @@ def _switch(request: HttpRequest, user: User, kind: str) -> None:
 def _page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpResponse:
     """Render the page with the email switches."""
     digest = Digest.objects.filter(user=user).first() or Digest()
-    kinds = [(kind, label, kind in digest.wanted) for kind, label in switches().items()]
+    kinds = [(kind, label, kind in digest.wanted) for kind, label in list_switches().items()]
     context = {"kinds": kinds, "is_off": digest.is_off} | values
     return render(request, "notices/off.html", context)
 

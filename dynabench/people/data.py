@@ -17,7 +17,7 @@ from core.accounts.services import annotator_of
 from core.web.downloads import lines
 from core.web.refusals import as_message
 from dynabench.people.deletion.services import delete_person
-from dynabench.people.export import export
+from dynabench.people.export import export_person
 from tasks.models import TaskMember
 
 
@@ -33,12 +33,12 @@ def my_data(request: HttpRequest) -> HttpResponse:
 def download_my_data(request: HttpRequest) -> StreamingHttpResponse:
     """Download everything about the person as JSON."""
     user = person(request)
-    return exported(user, annotator_of(user))
+    return respond_with_export(user, annotator_of(user))
 
 
-def exported(user: User, me: Annotator) -> StreamingHttpResponse:
+def respond_with_export(user: User, me: Annotator) -> StreamingHttpResponse:
     """Return the response with a person's data as a file, marked as not cacheable."""
-    response = lines(export(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
+    response = lines(export_person(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
     # Behind a personal link nobody is signed in, so no middleware would say so.
     response["Cache-Control"] = "no-store"
     return response

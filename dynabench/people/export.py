@@ -52,8 +52,8 @@ from validation.models import (
 )
 from validation.rewards.scores import points_of
 
-CHUNK = 200
-MODEL = (
+CHUNK_ROWS = 200
+MODEL_FIELDS = (
     "id", "name", "kind", "source", "revision", "state", "outcome", "queued_at", "withdrawn_at",
     "description", "languages", "trained_until", "license", "paper_url", "parameters",
     "is_published", "publish_on", "anonymous_until", "chat", "base", "gpus",
@@ -61,30 +61,30 @@ MODEL = (
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
-def export(user: User, me: Annotator) -> Iterator[str]:
+def export_person(user: User, me: Annotator) -> Iterator[str]:
     """Yield the JSON text of a person's data in pieces, so that memory use stays bounded.
 
     Other people's texts and individual answers are excluded.
     """
     start = "{"
-    for name, section in {**_about(user), **_done(me)}.items():
+    for name, section in {**_export_account(user), **_export_work(me)}.items():
         yield f"{start}\n{json.dumps(name)}: "
         if isinstance(section, Mapping):
-            yield _json(section)
+            yield _encode_json(section)
         else:
-            yield from _list(section)
+            yield from _encode_list(section)
         start = ","
     yield "\n}\n"
 
 
-def _json(value: Any) -> str:
+def _encode_json(value: Any) -> str:
     return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
 
 
-def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _encode_list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     start = "[\n"
     for row in rows:
-        yield start + _json(row)
+        yield start + _encode_json(row)
         start = ",\n"
     if start == "[\n":  # no row came
         yield "[]"
@@ -92,7 +92,7 @@ def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield "\n]"
 
 
-def _sign_in(user: User) -> dict[str, Section]:
+def _export_sign_in(user: User) -> dict[str, Section]:
     """Return the person's sign-in methods and sessions."""
     # Hashes of addresses belong to a person, who may have had several accounts.
     same_person = {"person__accounts__user": user}
@@ -114,13 +114,13 @@ def _sign_in(user: User) -> dict[str, Section]:
     }
 
 
-def _about(user: User) -> dict[str, Section]:
+def _export_account(user: User) -> dict[str, Section]:
     """Return the person's account, without secrets, and the rows that refer to it."""
     names = ("email", "language", "date_joined", "last_login", "is_superuser", "is_active")
     decided = OwnerDecision.objects.filter(owner=user)
     return {
         "account": {name: getattr(user, name) for name in names},
-        **_sign_in(user),
+        **_export_sign_in(user),
         "roles": TaskMember.objects.filter(user=user).values("role", task_code=F("task__code")),
         "duties": Duty.objects.filter(person=user).values(
             *("kind", "amount", "share", "overlap", "due_on", "set_at", "ended_at"),
@@ -133,11 +133,11 @@ def _about(user: User) -> dict[str, Section]:
             *("name", "wanted_code", "source", "goal", "people", "state", "reason"),
             *("created_at", "decided_at"),
         ),
-        **_communities(user),
+        **_export_communities(user),
         "drafts": TaskDraft.objects.filter(owner=user).values(
             "name", "text", "created_at", "changed_at", task_code=F("task__code")
         ),
-        **_models(user),
+        **_export_models(user),
         "weights": Weights.objects.filter(owner=user).values(
             *("name", "description", "metrics", "evaluation_sets", "made_at"),
             task_code=F("task__code"),
@@ -162,11 +162,11 @@ def _about(user: User) -> dict[str, Section]:
     }
 
 
-def _models(user: User) -> dict[str, Section]:
+def _export_models(user: User) -> dict[str, Section]:
     """Return the person's submissions and teams, and what their own workers evaluated."""
     return {
         "models": Submission.objects.filter(owner=user).values(
-            *MODEL, task_code=F("task__code"), team_name=F("team__name")
+            *MODEL_FIELDS, task_code=F("task__code"), team_name=F("team__name")
         ),
         "own_workers": OwnWorker.objects.filter(user=user).values(
             *("task__code", "submission_id", "second", "takes_sealed", "made_at", "heard_at")
@@ -181,7 +181,7 @@ def _models(user: User) -> dict[str, Section]:
     }
 
 
-def _communities(user: User) -> dict[str, Section]:
+def _export_communities(user: User) -> dict[str, Section]:
     """Return what the person owns, proposed, posted and submitted in communities."""
     return {
         "communities": Community.objects.filter(owners=user).values("slug", "name"),
@@ -197,7 +197,7 @@ def _communities(user: User) -> dict[str, Section]:
     }
 
 
-def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
+def _export_conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
     """Yield conversations that have not become examples, without the model's secrets."""
     rows = Conversation.objects.filter(assignment__annotator=me)
     for conversation in rows.select_related("assignment__round__task").iterator():
@@ -209,7 +209,7 @@ def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def _studies(me: Annotator) -> dict[str, Section]:
+def _export_studies(me: Annotator) -> dict[str, Section]:
     """Return the person's participation, test results and pay in campaigns.
 
     Panel ids are excluded.
@@ -230,7 +230,7 @@ def _studies(me: Annotator) -> dict[str, Section]:
     }
 
 
-def _done(me: Annotator) -> dict[str, Section]:
+def _export_work(me: Annotator) -> dict[str, Section]:
     """Return what the person wrote and judged under their pseudonym."""
     names = ("pseudonym", "source", "keyboard_mode", "in_ranking", "created_at")
     example, task = {"example_uuid": F("example__uuid")}, {"task_code": F("round__task__code")}
@@ -240,7 +240,7 @@ def _done(me: Annotator) -> dict[str, Section]:
             *("passed_at", "own_minutes", "own_items", "day", "seconds", "in_a_row"),
             task_code=F("task__code"),
         ),
-        **_studies(me),
+        **_export_studies(me),
         "publication": ReleaseConsent.objects.filter(voter=me).values(
             "version", "agrees", "given_at", task_code=F("task__code")
         ),
@@ -249,7 +249,7 @@ def _done(me: Annotator) -> dict[str, Section]:
         "assignments": Assignment.objects.filter(annotator=me)
         .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
         .iterator(),
-        "conversations": _conversations(me),
+        "conversations": _export_conversations(me),
         "files": Media.objects.filter(sent_by=me).values(
             "digest", "mime", "size", task_code=F("task__code")
         ),
@@ -261,8 +261,8 @@ def _done(me: Annotator) -> dict[str, Section]:
         "attempts": Attempt.objects.filter(annotator=me)
         .values("uuid", "inputs", "challenge", "support", "typing", "state", "failure", "asked_at")
         .iterator(),
-        "examples": _examples(me),
-        "judgements": _judgements(me),
+        "examples": _export_examples(me),
+        "judgements": _export_judgements(me),
         # Which examples the person was given to judge.
         "handed_out": JudgeLease.objects.filter(validator=me)
         .values("leased_at", **example)
@@ -283,7 +283,7 @@ def _done(me: Annotator) -> dict[str, Section]:
     }
 
 
-def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
+def _export_judgements(me: Annotator) -> Iterator[dict[str, Any]]:
     """Yield the person's judgements, oldest first.
 
     Answers to gold items are not marked as such.
@@ -308,7 +308,7 @@ def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
     return merge(votes, answers(GoldAnswer.objects, "gold__example"), key=itemgetter("created_at"))
 
 
-def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
+def _export_examples(me: Annotator) -> Iterator[dict[str, Any]]:
     """Yield the person's examples, oldest first, reading a few hundred at a time."""
     own = Example.objects.filter(annotator=me).order_by("pk")
     own = own.select_related("round__task", "context", "consensus", "parent")
@@ -316,16 +316,16 @@ def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
     last = 0
     while True:
         # By the last id and not by `iterator`: points are counted for some at a time.
-        chunk = list(own.filter(pk__gt=last)[:CHUNK])
+        chunk = list(own.filter(pk__gt=last)[:CHUNK_ROWS])
         if not chunk:
             return
         points = points_of(me, chunk)
         for example in chunk:
-            yield _example(example, points.get(example.pk))
+            yield _describe_example(example, points.get(example.pk))
         last = chunk[-1].pk
 
 
-def _example(example: Example, points: float | None) -> dict[str, Any]:
+def _describe_example(example: Example, points: float | None) -> dict[str, Any]:
     parent, consensus = example.parent, getattr(example, "consensus", None)
     names = (
         "uuid", "goal", "inputs", "challenge", "support", "metadata", "typing", "by_program",
@@ -346,13 +346,13 @@ def _example(example: Example, points: float | None) -> dict[str, Any]:
         "round": example.round.number,
         "context": example.context.fields,
         "edits": edited_from,
-        "answers": [_answer(example, output) for output in example.target_outputs.all()],
+        "answers": [_describe_answer(example, output) for output in example.target_outputs.all()],
         "judged": judged,
         "points": points,
     }
 
 
-def _answer(example: Example, output: TargetOutput) -> dict[str, Any]:
+def _describe_answer(example: Example, output: TargetOutput) -> dict[str, Any]:
     """Return a target's answer, as far as the task shows it to its authors."""
     prob = None
     if example.round.task.config.limits.show_confidence == "full":

@@ -14,14 +14,14 @@ from core.accounts.models import Annotator, User
 from core.accounts.tokens import digest_of
 from core.web.htmx import form_status
 from dynabench.campaigns.models import ACTIVE_STATES, LedgerRow, Place
-from dynabench.people.data import exported
+from dynabench.people.data import respond_with_export
 from dynabench.people.deletion.services import delete_person
 from dynabench.people.forms import LeaveForm
 from leaderboard.models import Battle
 from validation.models import Validation
 
 
-def _place(key: str) -> tuple[Place, Annotator, User]:
+def _find_place(key: str) -> tuple[Place, Annotator, User]:
     """Return the place with this secret, with its annotator and user. Raises Http404."""
     rows = Place.objects.select_related("campaign__task", "annotator__user", "consent")
     # Only a digest is stored, so a copy of the database opens nobody's page.
@@ -36,7 +36,7 @@ def _place(key: str) -> tuple[Place, Annotator, User]:
 @require_http_methods(["GET", "HEAD"])
 def personal(request: HttpRequest, key: str) -> HttpResponse:
     """Show what is stored about the person, with links to download or delete it."""
-    place, _annotator, _user = _place(key)
+    place, _annotator, _user = _find_place(key)
     return render(request, "me/personal.html", {"place": place, "key": key})
 
 
@@ -45,7 +45,7 @@ def personal(request: HttpRequest, key: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete_personal_data(request: HttpRequest, key: str) -> HttpResponse:
     """Show what would be deleted; POST deletes it once the person has ticked the box."""
-    _found, annotator, user = _place(key)
+    _found, annotator, user = _find_place(key)
     # An unticked box is sent as nothing, so an empty POST is a form that was sent.
     data = request.POST if request.method == "POST" else None
     form = LeaveForm(data)
@@ -54,16 +54,16 @@ def delete_personal_data(request: HttpRequest, key: str) -> HttpResponse:
         logout(request)
         delete_person(user=user)
         return render(request, "me/personal.html", {"is_gone": True})
-    values = {"form": form, "key": key, **_what_goes(annotator)}
+    values = {"form": form, "key": key, **_describe_deletion(annotator)}
     return render(request, "me/personal_delete.html", values, status=form_status(form))
 
 
-def _what_goes(annotator: Annotator) -> dict[str, Any]:
+def _describe_deletion(annotator: Annotator) -> dict[str, Any]:
     """Return how much the person has made, and how a deletion affects each of their studies."""
     examples = Example.objects.filter(annotator=annotator, retracted_at=None)
     studies = []
     for place in annotator.places.select_related("campaign").prefetch_related("ledger"):
-        studies.append((place, place.state in ACTIVE_STATES, _owed(place)))
+        studies.append((place, place.state in ACTIVE_STATES, _sum_owed(place)))
     return {
         "written": examples.count(),
         "released": examples.filter(dataset_items__isnull=False).distinct().count(),
@@ -73,7 +73,7 @@ def _what_goes(annotator: Annotator) -> dict[str, Any]:
     }
 
 
-def _owed(place: Place) -> int:
+def _sum_owed(place: Place) -> int:
     """Return what a person has earned but not yet received, in the smallest unit."""
     owed = 0
     for row in place.ledger.all():  # prefetched
@@ -89,5 +89,5 @@ def _owed(place: Place) -> int:
 @require_GET
 def download_personal_data(request: HttpRequest, key: str) -> StreamingHttpResponse:
     """Download everything about the person as JSON."""
-    _found, annotator, user = _place(key)
-    return exported(user, annotator)
+    _found, annotator, user = _find_place(key)
+    return respond_with_export(user, annotator)

@@ -42,7 +42,7 @@ class Game:
         return max(missing, key=lambda badge: badge.reached / badge.needed, default=None)
 
 
-def game_of(
+def build_game(
     me: Annotator,
     tasks: Sequence[Task],
     weeks: Mapping[tuple[date, int], Week],
@@ -65,7 +65,7 @@ def game_of(
     )
 
 
-def kappa_of(agreement: Reliability) -> float | None:
+def get_kappa(agreement: Reliability) -> float | None:
     """Return chance-corrected agreement; None if chance explains all agreement."""
     if isinstance(agreement.kappa, Undefined):
         return None
@@ -74,11 +74,11 @@ def kappa_of(agreement: Reliability) -> float | None:
 
 def is_careful(agreement: Reliability) -> bool:
     """Return whether a person has judged enough, with kappa above 0.6 (Landis and Koch 1977)."""
-    return agreement.items >= CAREFUL_ITEMS and (kappa_of(agreement) or 0) > CAREFUL_KAPPA
+    return agreement.items >= CAREFUL_ITEMS and (get_kappa(agreement) or 0) > CAREFUL_KAPPA
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTask:
     """A person's judgements in a task, compared with others'.
 
     points: earned per judgement.
@@ -90,12 +90,14 @@ class Judged:
     points: float
 
 
-def judged_of(tasks: Sequence[Task], agreement: Mapping[int, Reliability]) -> list[Judged]:
+def list_judged_tasks(
+    tasks: Sequence[Task], agreement: Mapping[int, Reliability]
+) -> list[JudgedTask]:
     """Return a row for each task in which the person has judged enough."""
     lines = []
     for task in tasks:
         reliability = agreement.get(task.pk)
         if reliability:
-            kappa = kappa_of(reliability)
-            lines.append(Judged(task, reliability, kappa, vote_points(kappa)))
+            kappa = get_kappa(reliability)
+            lines.append(JudgedTask(task, reliability, kappa, vote_points(kappa)))
     return lines

@@ -22,17 +22,17 @@ from core.web.htmx import form_status, htmx_partial, render_page
 from core.web.lists import rows_after
 from core.web.refusals import as_message
 from dynabench.people.forms import ExampleFilter, GoalForm
-from dynabench.people.play import game_of, judged_of
+from dynabench.people.play import build_game, list_judged_tasks
 from dynabench.people.work import (
-    A_PAGE,
-    chips_of,
+    PAGE_SIZE,
+    build_chips,
+    build_example_rows,
+    build_status_conditions,
+    count_by_status,
     draw_trend,
-    example_rows,
-    own_examples,
-    status_counts,
-    statuses_of,
-    tiles_of,
-    today_of,
+    select_own_examples,
+    sum_tiles,
+    summarise_today,
 )
 from leaderboard.people.activity import weeks_of
 from leaderboard.people.services import set_weekly_goal
@@ -51,23 +51,25 @@ def my_work(request: HttpRequest) -> HttpResponse:
     """Show the outcome of the person's examples and judgements; to htmx only the table."""
     me = annotator_of(person(request))
     if htmx_partial(request):
-        return render_page(request, TEMPLATE, _mine(request, me, tasks_of(me)), part="mine")
+        return render_page(
+            request, TEMPLATE, _list_own_examples(request, me, tasks_of(me)), part="mine"
+        )
     return _page(request, me)
 
 
 def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
     # Each is read once and used by several parts of the page.
     tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), weeks_of(me)
-    judged = judged_of(tasks, agreement)
+    judged = list_judged_tasks(tasks, agreement)
     game, goal_now = None, None
     if may_play(me):
-        game = game_of(me, tasks, weeks, agreement)
+        game = build_game(me, tasks, weeks, agreement)
         goal_now = {"amount": game.goal}
     # Work in sensitive tasks counts for no week and no badge; who does no other has none next.
     is_sensitive_only = bool(tasks) and all(task.is_sensitive for task in tasks)
     values = {
-        **_mine(request, me, tasks),
-        "today": today_of(me, {line.task.pk: line.points for line in judged}),
+        **_list_own_examples(request, me, tasks),
+        "today": summarise_today(me, {line.task.pk: line.points for line in judged}),
         "judged": judged,
         "offers_new": is_offered_new_tasks(request.user),
         "drafts": person(request).task_drafts.filter(task=None),
@@ -81,20 +83,22 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
     return render(request, TEMPLATE, values, status=form_status(form))
 
 
-def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[str, Any]:
+def _list_own_examples(
+    request: HttpRequest, me: Annotator, tasks: Sequence[Task]
+) -> dict[str, Any]:
     """Return a page of the person's examples, filtered by the query."""
     filters = ExampleFilter(request, task=[(task.code, task.name) for task in tasks])
     chosen = filters.cleaned_data
-    statuses = statuses_of(me)
-    totals = status_counts(me, statuses)
-    chips = chips_of(totals, **chosen)
-    page = rows_after(request, own_examples(me, statuses, **chosen), size=A_PAGE)
+    statuses = build_status_conditions(me)
+    totals = count_by_status(me, statuses)
+    chips = build_chips(totals, **chosen)
+    page = rows_after(request, select_own_examples(me, statuses, **chosen), size=PAGE_SIZE)
     return {
         "filters": filters,
         "chips": chips,
-        "counts": tiles_of(totals),
+        "counts": sum_tiles(totals),
         "page": page,
-        "rows": example_rows(me, page.rows),
+        "rows": build_example_rows(me, page.rows),
         "count": next(chip.count for chip in chips if chip.is_shown),
         "is_filtered": bool(filters.chosen or page.first),
     }

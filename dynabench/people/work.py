@@ -31,21 +31,21 @@ from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Vali
 from validation.rewards.points import day_total
 from validation.rewards.scores import points_of, written
 
-A_PAGE = 20
+PAGE_SIZE = 20
 TREND_WEEKS = 12
-COMMENTS = 10
+MAX_COMMENTS = 10
 State = Consensus.State
-KEPT = Q(retracted_at__isnull=True)
-OPEN = KEPT & (Q(consensus__isnull=True) | Q(consensus__state=State.UNDECIDED))
-DECIDED = {
-    "valid": KEPT & Q(consensus__is_verified=True),
-    "not-agreed": KEPT
+NOT_RETRACTED = Q(retracted_at__isnull=True)
+UNDECIDED = NOT_RETRACTED & (Q(consensus__isnull=True) | Q(consensus__state=State.UNDECIDED))
+DECIDED_CONDITIONS = {
+    "valid": NOT_RETRACTED & Q(consensus__is_verified=True),
+    "not-agreed": NOT_RETRACTED
     & Q(
         consensus__state__in=[State.DECIDED, State.NO_CONSENSUS],
         consensus__is_verified=False,
         consensus__is_sent_back=False,
     ),
-    "removed": ~KEPT,
+    "removed": ~NOT_RETRACTED,
 }
 STATUS_WORDS = {
     "sent-back": gettext_lazy("Sent back to you"),
@@ -85,7 +85,7 @@ class OwnExampleRow:
     owner_reason: str
 
 
-def statuses_of(me: Annotator) -> Mapping[str, Q]:
+def build_status_conditions(me: Annotator) -> Mapping[str, Q]:
     """Return the query condition of each status, in the order in which they are shown.
 
     One query, or two if there are examples since somebody last judged.
@@ -93,14 +93,14 @@ def statuses_of(me: Annotator) -> Mapping[str, Q]:
     # A condition, not a list of ids: the database filters, counts and annotates with it.
     waits = waits_for_judges(Example.objects.filter(annotator=me))
     return {
-        "sent-back": KEPT & Q(consensus__is_sent_back=True),
-        "waiting": OPEN & waits,
-        "kept": OPEN & ~waits,
-        **DECIDED,
+        "sent-back": NOT_RETRACTED & Q(consensus__is_sent_back=True),
+        "waiting": UNDECIDED & waits,
+        "kept": UNDECIDED & ~waits,
+        **DECIDED_CONDITIONS,
     }
 
 
-def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapping[str, int]]:
+def count_by_status(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapping[str, int]]:
     """Return the numbers of the person's examples by task code and status. One query.
 
     The counts `tries` and `confirmed` exclude what the person's programs wrote.
@@ -115,7 +115,7 @@ def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapp
     return by_task
 
 
-def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
+def sum_counts(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
     """Return the number of examples by status, and as `all`.
 
     task: code of the task; empty for all tasks.
@@ -129,7 +129,7 @@ def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str,
     return totals
 
 
-def tiles_of(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+def sum_tiles(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Return the numbers of tries, confirmed and waiting examples, over all tasks."""
     totals = {"tries": 0, "confirmed": 0, "waiting": 0}
     for numbers in counts.values():
@@ -139,7 +139,7 @@ def tiles_of(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Chip:
+class StatusChip:
     """A link that filters by a status, with the number of examples."""
 
     status: str
@@ -148,13 +148,15 @@ class Chip:
     is_shown: bool
 
 
-def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) -> list[Chip]:
+def build_chips(
+    counts: Mapping[str, Mapping[str, int]], task: str, status: str
+) -> list[StatusChip]:
     """Return the filter links of a task or, if `task` is empty, of all tasks.
 
     status: the selected one.
     """
     words = {"all": _("All"), **STATUS_WORDS}
-    numbers = summed(counts, task)
+    numbers = sum_counts(counts, task)
     chosen = status or "all"
     chips = []
     for name, number in numbers.items():
@@ -162,11 +164,11 @@ def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) ->
             in_address = name
             if name == "all":
                 in_address = ""  # no filter
-            chips.append(Chip(in_address, str(words[name]), number, name == chosen))
+            chips.append(StatusChip(in_address, str(words[name]), number, name == chosen))
     return chips
 
 
-def own_examples(
+def select_own_examples(
     me: Annotator, statuses: Mapping[str, Q], *, task: str = "", status: str = ""
 ) -> QuerySet[Example]:
     """Return the person's examples, newest first.
@@ -188,8 +190,8 @@ def own_examples(
     )
 
 
-def example_rows(me: Annotator, examples: Sequence[Example]) -> list[OwnExampleRow]:
-    """Return the table rows of examples from `own_examples`. Always four queries."""
+def build_example_rows(me: Annotator, examples: Sequence[Example]) -> list[OwnExampleRow]:
+    """Return the table rows of examples from `select_own_examples`. Always four queries."""
     points = points_of(me, examples)
     votes: dict[int, list[Validation]] = {}
     # Votes of an example that still needs some are nobody's to see.
@@ -198,7 +200,7 @@ def example_rows(me: Annotator, examples: Sequence[Example]) -> list[OwnExampleR
         votes.setdefault(vote.example_id, []).append(vote)
     rows = []
     for example in examples:
-        rows.append(_row(example, points.get(example.pk), votes.get(example.pk, [])))
+        rows.append(_build_row(example, points.get(example.pk), votes.get(example.pk, [])))
     return rows
 
 
@@ -208,13 +210,15 @@ def _is_over(example: Example) -> bool:
     return bool(consensus and not consensus.still_needed)
 
 
-def _row(example: Example, points: float | None, votes: Sequence[Validation]) -> OwnExampleRow:
+def _build_row(
+    example: Example, points: float | None, votes: Sequence[Validation]
+) -> OwnExampleRow:
     config = example.round.task.config
     decision = next(iter(example.owner_decisions.all()), None)
     answers = result_panel.answers(example, config, list(example.target_outputs.all()))
     owner_said = owner_reason = ""
     if decision:
-        owner_said = choice_words(config, decision, example)
+        owner_said = describe_choice(config, decision, example)
         owner_reason = decision.reason
     return OwnExampleRow(
         example=example,
@@ -222,19 +226,19 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
         media=render_media(config, example.inputs),
         answer=author_said(config, example),
         models_said=[(answer.name, answer.words) for answer in answers],
-        status=status_words(example),
-        look=status_class(example),
+        status=describe_status(example),
+        look=get_status_class(example),
         points=points,
-        judges_said=judges_said(config, votes, example),
-        corrections=typed_corrections(votes),
-        comments=judges_comments(config, votes),
+        judges_said=describe_votes(config, votes, example),
+        corrections=list_corrections(votes),
+        comments=list_comments(config, votes),
         owner_said=owner_said,
         owner_reason=owner_reason,
     )
 
 
-def status_words(example: Any) -> str:
-    """Describe the state of an example from `own_examples`, such as "1 of 3"."""
+def describe_status(example: Any) -> str:
+    """Describe the state of an example from `select_own_examples`, such as "1 of 3"."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return _("removed")
@@ -243,7 +247,7 @@ def status_words(example: Any) -> str:
     if consensus and consensus.state != State.UNDECIDED:
         return _("confirmed") if consensus.is_verified else _("not agreed")
     if not example.waits:
-        return _kept_words(example)
+        return _describe_unjudged(example)
     if consensus is None and example.outcome == Example.Outcome.UNDECIDED:
         return _("needs your answer")
     if consensus is None:
@@ -252,7 +256,7 @@ def status_words(example: Any) -> str:
     return _("waiting, %(votes)d of %(needed)d") % {"votes": consensus.votes, "needed": needed}
 
 
-def _kept_words(example: Example) -> str:
+def _describe_unjudged(example: Example) -> str:
     """Describe why an example is not judged: it was not sampled, or its round is over."""
     if example.round.state == Round.State.RELEASED:
         return _("not judged")
@@ -260,7 +264,7 @@ def _kept_words(example: Example) -> str:
     return result_panel.kept_words(example.round.task.config)[0] or _("kept")
 
 
-def status_class(example: Example) -> str:
+def get_status_class(example: Example) -> str:
     """Return the CSS class of the example's status."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
@@ -270,16 +274,16 @@ def status_class(example: Example) -> str:
     return "fooled" if consensus.is_verified else "held"
 
 
-def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
+def describe_choice(config: TaskConfig, choice: Choice, example: Example) -> str:
     """Return a vote or a decision in the words of the judging form."""
     if choice.label:
         return config.display(config.answer_field, choice.label)
     return verdict_words(config, choice.verdict, example) or str(VERDICTS[choice.verdict])
 
 
-def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Example) -> list[str]:
+def describe_votes(config: TaskConfig, votes: Sequence[Validation], example: Example) -> list[str]:
     """Describe the votes, most frequent first: “2 of 3 people chose true”."""
-    counts = Counter(choice_words(config, vote, example) for vote in votes)
+    counts = Counter(describe_choice(config, vote, example) for vote in votes)
     sentence = ngettext(
         "%(number)d of %(total)d person chose %(words)s",
         "%(number)d of %(total)d people chose %(words)s",
@@ -291,17 +295,17 @@ def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Exampl
     return lines
 
 
-def typed_corrections(votes: Sequence[Validation]) -> list[str]:
+def list_corrections(votes: Sequence[Validation]) -> list[str]:
     """Return the right answers that judges typed, most frequent first."""
     answers = []
     for vote in votes:
         text = vote.metadata.get(CORRECTION_FIELD)
         if text:
             answers.append({"answer": text})
-    return right_answers(answers)[:COMMENTS]
+    return right_answers(answers)[:MAX_COMMENTS]
 
 
-def judges_comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
+def list_comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
     """Return the judges' comments in alphabetical order, which hides who wrote them."""
     questions = [question.name for question in config.metadata.validate if question.kind.is_text]
     texts: list[Any] = []
@@ -309,11 +313,11 @@ def judges_comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str
         texts += [vote.comment, vote.reveal_comment]
         texts += [vote.metadata.get(name) for name in questions]
     typed = {str(text).strip() for text in texts if text}
-    return sorted(typed)[:COMMENTS]
+    return sorted(typed)[:MAX_COMMENTS]
 
 
 @dataclass(frozen=True)
-class Today:
+class TodaysWork:
     """A person's work since 00:00 UTC.
 
     minutes: time between submissions, without long breaks.
@@ -325,7 +329,7 @@ class Today:
     points: float
 
 
-def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
+def summarise_today(me: Annotator, points_a_vote: Mapping[int, float]) -> TodaysWork:
     """Return the person's work today, without that of their programs.
 
     points_a_vote: points for a judgement, by task id.
@@ -350,7 +354,7 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
         points.append(points_a_vote.get(task, 1))
     minutes = round(active_seconds(moments) / 60)
     tries = sum(example.retracted_at is None for example in examples)
-    return Today(tries, len(votes), minutes, day_total(points))
+    return TodaysWork(tries, len(votes), minutes, day_total(points))
 
 
 def draw_trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:

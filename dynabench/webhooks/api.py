@@ -18,7 +18,7 @@ from core.errors import Refused
 from core.web.api import Pages, read
 from core.web.form_fields import request_field
 from dynabench.webhooks import services
-from dynabench.webhooks.delivery import greet
+from dynabench.webhooks.delivery import send_first_test
 from dynabench.webhooks.forms import WebhookForm
 from dynabench.webhooks.models import Delivery, Webhook
 from tasks.selectors import find_visible_tasks
@@ -97,7 +97,7 @@ class NewestFirst(Pages):
     ordering = "-created_at"
 
 
-def _find(request: Request, pk: int) -> Webhook:
+def _find_own(request: Request, pk: int) -> Webhook:
     """Return the caller's own webhook. Raises Http404 for anybody else's."""
     return get_object_or_404(Webhook.objects.select_related("task"), pk=pk, user=request.user)
 
@@ -131,7 +131,7 @@ class Webhooks(generics.ListAPIView[Webhook]):
                 raise Refused("There is no task of that code.", field="task", status=422)
         hook, secret = services.create_webhook(user=person(request), **fields)
         # After the transaction of the service, as a receiver may take seconds to answer.
-        greeting = greet(hook)
+        greeting = send_first_test(hook)
         contact = DeliveryShown(greeting).data if greeting else None
         body = WebhookShown(hook).data | {"secret": secret, "contact": contact}
         return Response(body, status.HTTP_201_CREATED)
@@ -145,23 +145,23 @@ class WebhookView(APIView):
     @extend_schema(operation_id="webhook_get", responses=WebhookShown)
     def get(self, request: Request, pk: int) -> Response:
         """Return a webhook, without its secret."""
-        return Response(WebhookShown(_find(request, pk)).data)
+        return Response(WebhookShown(_find_own(request, pk)).data)
 
     @write("webhook_change", WebhookChange, WebhookShown)
     def patch(self, request: Request, pk: int) -> Response:
         """Change a webhook's address or events, or switch it on or off."""
-        hook = _find(request, pk)
+        hook = _find_own(request, pk)
         changes = read(WebhookChange, request)
         values = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
         services.change_webhook(webhook=hook, actor=person(request), **(values | changes))
         if hook.url != values["url"]:
-            greet(hook)  # the log has what came of it
+            send_first_test(hook)  # the log has what came of it
         return Response(WebhookShown(hook).data)
 
     @write("webhook_delete", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a webhook and its log."""
-        hook = _find(request, pk)
+        hook = _find_own(request, pk)
         services.delete_webhook(webhook=hook, actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -178,7 +178,7 @@ class SecretView(APIView):
         The new secret is contained only in this response and in responses to a repeat of this
         request.
         """
-        hook = _find(request, pk)
+        hook = _find_own(request, pk)
         secret = services.rotate_secret(webhook=hook, actor=person(request))
         return Response({**WebhookShown(hook).data, "secret": secret})
 
@@ -193,7 +193,7 @@ class Deliveries(generics.ListAPIView[Delivery]):
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
         """Return the deliveries of the caller's webhook."""
-        return _find(self.request, self.kwargs["pk"]).deliveries.all()
+        return _find_own(self.request, self.kwargs["pk"]).deliveries.all()
 
 
 class TestView(APIView):
@@ -204,7 +204,7 @@ class TestView(APIView):
     @write("webhook_test", None, {202: DeliveryShown})
     def post(self, request: Request, pk: int) -> Response:
         """Send a test event without content at once; the log shows the outcome."""
-        hook = _find(request, pk)
+        hook = _find_own(request, pk)
         delivery = services.send_test(webhook=hook)
         delivery.refresh_from_db()
         return Response(DeliveryShown(delivery).data, status.HTTP_202_ACCEPTED)
@@ -218,7 +218,7 @@ class AgainView(APIView):
     @write("webhook_send_again", None, {202: DeliveryShown})
     def post(self, request: Request, pk: int, delivery: UUID) -> Response:
         """Send a finished or abandoned delivery again, under the same id."""
-        hook = _find(request, pk)
+        hook = _find_own(request, pk)
         row = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
         services.send_again(delivery=row)
         row.refresh_from_db()

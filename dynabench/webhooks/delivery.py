@@ -23,32 +23,32 @@ from django.utils.translation import gettext_noop
 from core.accounts.languages import write_in_language_of
 from core.data.encryption import Unreadable, decrypt
 from core.errors import Refused
-from dynabench.webhooks.events import Happened, happened, may_know
+from dynabench.webhooks.events import EventRecord, find_events, may_know_event
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.services import make_test, switch_off
-from dynabench.webhooks.signing import signature
+from dynabench.webhooks.services import make_test, switch_off_webhook
+from dynabench.webhooks.signing import compute_signature
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED_TRANSPORT
 from tasks.targets.endpoints.server_words import read_message
 from tasks.targets.endpoints.transport import Retry, parse_url
 
 logger = logging.getLogger(__name__)
-SECONDS = 10.0
+TIMEOUT_SECONDS = 10.0
 """How long a receiver has to answer."""
-ANSWER_BYTES = 2**20
-AT_ONCE = 8
-LOOK = 100
+MAX_ANSWER_BYTES = 2**20
+MAX_PARALLEL = 8
+MAX_DUE = 100
 """How many due deliveries are read at a time; other workers take some of them."""
-LEASE = timedelta(minutes=1)
+LEASE_TIME = timedelta(minutes=1)
 """Far above SECONDS, so that no worker sends what another one is sending."""
-WAITS = [timedelta(minutes=m) for m in (1, 5, 30, 120, 480)]
+RETRY_DELAYS = [timedelta(minutes=m) for m in (1, 5, 30, 120, 480)]
 """The waits after the first failed try and those after it."""
-FAILS_FOR = timedelta(days=3)
+MAX_FAILURE_TIME = timedelta(days=3)
 """When nothing has arrived for this long, a webhook is switched off."""
-GONE = 410  # "do not send here any more", says the specification
+GONE_STATUS = 410  # "do not send here any more", says the specification
 LATE = timedelta(minutes=15)
 """How far events are looked for again: a row may be committed this long after its time."""
-KEPT = timedelta(days=30)
+RETENTION_TIME = timedelta(days=30)
 """How long the log has a delivery."""
 SWITCHED_OFF = gettext_noop("The webhook was switched off.")  # stored, so in English
 NO_RETRY = Retry(lost=False, statuses=frozenset())
@@ -70,8 +70,8 @@ def note_events() -> int:
     hooks = list(Webhook.objects.filter(on_since__isnull=False).select_related("user"))
     if not hooks:
         return 0
-    events = happened(min(_since(hook) for hook in hooks))
-    events_of = {hook: [event for event in events if _is_for(hook, event)] for hook in hooks}
+    events = find_events(min(_find_start(hook) for hook in hooks))
+    events_of = {hook: [event for event in events if _is_subscribed(hook, event)] for hook in hooks}
     keys = {event.key for event in chain.from_iterable(events_of.values())}
     noted_rows = Delivery.objects.filter(webhook__in=hooks, key__in=keys)
     noted = set(noted_rows.values_list("webhook", "key"))
@@ -79,7 +79,7 @@ def note_events() -> int:
     for hook, own_events in events_of.items():
         for event in own_events:
             # Permissions cost queries, so they are asked last.
-            if (hook.pk, event.key) not in noted and may_know(
+            if (hook.pk, event.key) not in noted and may_know_event(
                 hook.user, event.event, event.task, event.submission
             ):
                 new.append(Delivery(webhook=hook, due_at=now, **vars(event)))
@@ -88,15 +88,15 @@ def note_events() -> int:
     return len(new)
 
 
-def _since(hook: Webhook) -> datetime:
+def _find_start(hook: Webhook) -> datetime:
     """Return the time from which to look for events, not before the webhook was switched on."""
     assert hook.on_since
     return max(hook.on_since, (hook.looked_to or hook.on_since) - LATE)
 
 
-def _is_for(hook: Webhook, event: Happened) -> bool:
+def _is_subscribed(hook: Webhook, event: EventRecord) -> bool:
     """Return whether a webhook subscribes to an event, by its time, kind and task."""
-    in_time = event.happened_at >= _since(hook)
+    in_time = event.happened_at >= _find_start(hook)
     return in_time and event.event in hook.events and hook.task_id in (None, event.task.pk)
 
 
@@ -113,9 +113,9 @@ class WebhookReply:
 
 def send_due() -> int:
     """Send some of the due deliveries in parallel; return how many were claimed."""
-    claimed = list(islice(_claim_due(), AT_ONCE))
+    claimed = list(islice(_claim_due(), MAX_PARALLEL))
     # The threads only wait for receivers; all rows are read and written by this one.
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_PARALLEL) as pool:
         replies = list(pool.map(_post, claimed))
     for delivery, reply in zip(claimed, replies, strict=True):
         _note_reply(delivery, reply)
@@ -128,12 +128,14 @@ def _claim_due() -> Iterator[Delivery]:
     due = Delivery.objects.filter(
         state=State.WAITING, due_at__lte=now, webhook__on_since__isnull=False
     )
-    for pk in list(due.order_by("due_at").values_list("pk", flat=True)[:LOOK]):
+    for pk in list(due.order_by("due_at").values_list("pk", flat=True)[:MAX_DUE]):
         delivery = claim_delivery(pk)
         if delivery is None:
             continue
         # Asked again before each try: people lose roles, and tasks are hidden.
-        if may_know(delivery.webhook.user, delivery.event, delivery.task, delivery.submission):
+        if may_know_event(
+            delivery.webhook.user, delivery.event, delivery.task, delivery.submission
+        ):
             yield delivery
         else:
             _end_try(delivery, state=State.WITHHELD, data={})
@@ -147,17 +149,17 @@ def claim_delivery(pk: UUID) -> Delivery | None:
     now, token = timezone.now(), uuid4()
     # The update moves `due_at` on, so that it succeeds in one of several workers.
     due = Delivery.objects.filter(pk=pk, state=State.WAITING, due_at__lte=now)
-    if not due.update(due_at=now + LEASE, lease_token=token, tries=F("tries") + 1):
+    if not due.update(due_at=now + LEASE_TIME, lease_token=token, tries=F("tries") + 1):
         return None
     rows = Delivery.objects.select_related("webhook__user", "task", "submission__task")
     return rows.filter(pk=pk, lease_token=token).first()
 
 
-def greet(webhook: Webhook) -> Delivery | None:
+def send_first_test(webhook: Webhook) -> Delivery | None:
     """Send a test to a new address, immediately; None if its owner has sent too many.
 
     The test is not retried and does not count as a failure, because the receiver may not
-    know the secret yet. Call it outside transactions: it may take SECONDS.
+    know the secret yet. Call it outside transactions: it may take TIMEOUT_SECONDS.
     """
     try:
         test = make_test(webhook=webhook)
@@ -168,13 +170,13 @@ def greet(webhook: Webhook) -> Delivery | None:
     if delivery:
         reply = _post(delivery)
         state = State.GIVEN_UP if reply.error else State.SENT
-        _end_try(delivery, state=state, **_columns(reply))
+        _end_try(delivery, state=state, **_describe_try(reply))
         test.refresh_from_db()
     return test
 
 
 def _post(delivery: Delivery) -> WebhookReply:
-    """Post a signed delivery to a checked address, within `SECONDS`.
+    """Post a signed delivery to a checked address, within `TIMEOUT_SECONDS`.
 
     Accesses no database.
     """
@@ -189,14 +191,14 @@ def _post(delivery: Delivery) -> WebhookReply:
     headers = {
         "webhook-id": id,
         "webhook-timestamp": str(now),
-        "webhook-signature": signature(secret, id=id, timestamp=now, body=body),
+        "webhook-signature": compute_signature(secret, id=id, timestamp=now, body=body),
     }
     try:
         reply = SHARED_TRANSPORT.request(
             "POST",
             parse_url(delivery.webhook.url),
-            seconds=SECONDS,
-            max_bytes=ANSWER_BYTES,
+            seconds=TIMEOUT_SECONDS,
+            max_bytes=MAX_ANSWER_BYTES,
             allowed=tuple(settings.WEBHOOK_PRIVATE_HOSTS),
             secret=None,
             payload=body,
@@ -215,20 +217,20 @@ def _post(delivery: Delivery) -> WebhookReply:
 def _note_reply(delivery: Delivery, reply: WebhookReply) -> None:
     """Store the outcome of a try: the delivery arrived, is retried later, or is abandoned."""
     now = timezone.now()
-    columns = _columns(reply)
+    columns = _describe_try(reply)
     if not reply.error:
         if _end_try(delivery, state=State.SENT, **columns):
             Webhook.objects.filter(pk=delivery.webhook_id).update(failing_since=None)
         return
     # The first try and one after each wait.
-    if delivery.tries > len(WAITS):
+    if delivery.tries > len(RETRY_DELAYS):
         _end_try(delivery, state=State.GIVEN_UP, **columns)
     else:
-        _end_try(delivery, due_at=now + WAITS[delivery.tries - 1], **columns)
+        _end_try(delivery, due_at=now + RETRY_DELAYS[delivery.tries - 1], **columns)
     _note_failure(delivery.webhook, reply, now)
 
 
-def _columns(reply: WebhookReply) -> dict[str, Any]:
+def _describe_try(reply: WebhookReply) -> dict[str, Any]:
     """Return the column values that record a try."""
     return {"status": reply.status, "error": reply.error[:500], "tried_at": timezone.now()}
 
@@ -254,8 +256,8 @@ def _note_failure(hook: Webhook, reply: WebhookReply, now: datetime) -> None:
     # The first failure's time stays, as the filter finds no later one.
     Webhook.objects.filter(pk=hook.pk, failing_since=None).update(failing_since=now)
     # Read again, as another worker may have delivered something since.
-    failing = Webhook.objects.filter(pk=hook.pk, failing_since__lte=now - FAILS_FOR).exists()
-    if (failing or reply.status == GONE) and switch_off(hook, SWITCHED_OFF):
+    failing = Webhook.objects.filter(pk=hook.pk, failing_since__lte=now - MAX_FAILURE_TIME).exists()
+    if (failing or reply.status == GONE_STATUS) and switch_off_webhook(hook, SWITCHED_OFF):
         transaction.on_commit(partial(_mail_switched_off, hook, reply))
 
 
@@ -274,6 +276,6 @@ def _mail_switched_off(hook: Webhook, reply: WebhookReply) -> None:
         logger.exception("No mail could be sent about %s", hook)
 
 
-def purge() -> int:
-    """Delete deliveries older than `KEPT`; return how many rows."""
-    return Delivery.objects.filter(created_at__lt=timezone.now() - KEPT).delete()[0]
+def purge_deliveries() -> int:
+    """Delete deliveries older than `RETENTION_TIME`; return how many rows."""
+    return Delivery.objects.filter(created_at__lt=timezone.now() - RETENTION_TIME).delete()[0]

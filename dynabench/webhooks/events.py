@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from core.accounts.models import User
 from dynabench.notices.models import Notice
-from dynabench.notices.sentences import address
+from dynabench.notices.sentences import get_address
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Dataset, Submission
 from evaluation.submissions.selectors import ended
@@ -24,7 +24,7 @@ Event = Webhook.Event
 
 
 @dataclass(frozen=True)
-class Happened:
+class EventRecord:
     """An event, in the form in which deliveries store it.
 
     key: identifies the event whenever it is found again. data: ids and links, never names
@@ -39,14 +39,16 @@ class Happened:
     submission: Submission | None = None
 
 
-def happened(since: datetime) -> list[Happened]:
+def find_events(since: datetime) -> list[EventRecord]:
     """Return the events since a time, oldest first."""
-    kinds = (_rounds, _releases, _submissions, _snapshots, _notices)
+    kinds = (_find_closed_rounds, _find_releases, _find_submissions, _find_snapshots, _find_notices)
     events = chain.from_iterable(events_of(since) for events_of in kinds)
     return sorted(events, key=lambda event: event.happened_at)
 
 
-def may_know(user: User, event: str, task: Task | None, submission: Submission | None) -> bool:
+def may_know_event(
+    user: User, event: str, task: Task | None, submission: Submission | None
+) -> bool:
     """Return whether a person may learn of an event in a task, or about a submission.
 
     Events of a model: its owner, its team and the task's editors. Notices: people who run
@@ -63,14 +65,14 @@ def may_know(user: User, event: str, task: Task | None, submission: Submission |
     return viewer is not None and viewer.is_inside
 
 
-def _rounds(since: datetime) -> Iterator[Happened]:
+def _find_closed_rounds(since: datetime) -> Iterator[EventRecord]:
     """Yield an event for each round that closed."""
     over = [Round.State.CLOSED, Round.State.RELEASED]
     closed = Round.objects.filter(closed_at__gte=since, state__in=over).select_related("task")
     for round in closed:
         assert round.closed_at
         code = round.task.code
-        yield Happened(
+        yield EventRecord(
             event=Event.ROUND_CLOSED,
             # With its time: a round that reopens closes again, which is another event.
             key=f"{Event.ROUND_CLOSED}:{round.pk}:{round.closed_at.isoformat()}",
@@ -79,20 +81,20 @@ def _rounds(since: datetime) -> Iterator[Happened]:
             data={
                 "task": code,
                 "round": round.number,
-                "url": _link("task", code),
-                "api_url": _link("v1:round", code, round.number),
+                "url": _build_link("task", code),
+                "api_url": _build_link("v1:round", code, round.number),
             },
         )
 
 
-def _releases(since: datetime) -> Iterator[Happened]:
+def _find_releases(since: datetime) -> Iterator[EventRecord]:
     """Yield an event for each round whose data was released."""
     releases = Dataset.objects.filter(finished_at__gte=since, state=Dataset.State.DONE)
     # The numbers of a release are large, and no event has them.
     for release in releases.select_related("round__task").defer("numbers"):
         assert release.finished_at
         code, number = release.round.task.code, release.round.number
-        yield Happened(
+        yield EventRecord(
             event=Event.ROUND_RELEASED,
             key=f"{Event.ROUND_RELEASED}:{release.pk}",
             happened_at=release.finished_at,
@@ -101,18 +103,18 @@ def _releases(since: datetime) -> Iterator[Happened]:
                 "task": code,
                 "round": number,
                 "version": release.version,
-                "url": _link("evaluation:datasets", code, number),
-                "api_url": _link("v1:releases", code, number),
+                "url": _build_link("evaluation:datasets", code, number),
+                "api_url": _build_link("v1:releases", code, number),
             },
         )
 
 
-def _submissions(since: datetime) -> Iterator[Happened]:
+def _find_submissions(since: datetime) -> Iterator[EventRecord]:
     # A model that runs again, on a new set, ends again: that is another event.
     """Yield events for models that were checked or evaluated."""
     over = ended(Submission.objects.select_related("task")).filter(ended_at__gte=since)
     for submission in over:
-        yield Happened(
+        yield EventRecord(
             event=Event.SUBMISSION_FINISHED,
             key=f"{Event.SUBMISSION_FINISHED}:{submission.pk}:{submission.ended_at.isoformat()}",
             happened_at=submission.ended_at,
@@ -121,19 +123,19 @@ def _submissions(since: datetime) -> Iterator[Happened]:
             data={
                 "task": submission.task.code,
                 "model": str(submission.pk),
-                "url": _link("evaluation:model", submission.pk),
-                "api_url": _link("v1:model", submission.pk),
+                "url": _build_link("evaluation:model", submission.pk),
+                "api_url": _build_link("v1:model", submission.pk),
             },
         )
 
 
-def _snapshots(since: datetime) -> Iterator[Happened]:
+def _find_snapshots(since: datetime) -> Iterator[EventRecord]:
     """Yield an event for each leaderboard snapshot that was made."""
     # A snapshot's table has the whole board, which no event has.
     snapshots = Snapshot.objects.filter(made_at__gte=since).select_related("task").defer("table")
     for snapshot in snapshots:
         code = snapshot.task.code
-        yield Happened(
+        yield EventRecord(
             event=Event.SNAPSHOT_MADE,
             key=f"{Event.SNAPSHOT_MADE}:{snapshot.pk}",
             happened_at=snapshot.made_at,
@@ -141,17 +143,17 @@ def _snapshots(since: datetime) -> Iterator[Happened]:
             data={
                 "task": code,
                 "snapshot": snapshot.number,
-                "url": _link("leaderboard:snapshot", code, snapshot.number),
-                "api_url": _link("v1:snapshot", code, snapshot.number),
+                "url": _build_link("leaderboard:snapshot", code, snapshot.number),
+                "api_url": _build_link("v1:snapshot", code, snapshot.number),
             },
         )
 
 
-def _notices(since: datetime) -> Iterator[Happened]:
+def _find_notices(since: datetime) -> Iterator[EventRecord]:
     """Yield an event for each task notice that opened."""
     began = Notice.objects.filter(began_at__gte=since).select_related("task")
     for notice in began:
-        yield Happened(
+        yield EventRecord(
             event=Event.NOTICE_BEGAN,
             key=f"{Event.NOTICE_BEGAN}:{notice.pk}",
             happened_at=notice.began_at,
@@ -161,11 +163,11 @@ def _notices(since: datetime) -> Iterator[Happened]:
                 "kind": notice.kind,
                 "round": notice.round or None,
                 **notice.numbers,
-                "url": settings.SITE_URL + address(notice),
+                "url": settings.SITE_URL + get_address(notice),
             },
         )
 
 
-def _link(name: str, *ids: object) -> str:
+def _build_link(name: str, *ids: object) -> str:
     """Return the absolute URL of a page or an API endpoint."""
     return settings.SITE_URL + reverse(name, args=ids)

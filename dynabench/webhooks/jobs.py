@@ -4,7 +4,7 @@ import time
 
 from core.periodic import minutely
 from dynabench.notices.services import renew_and_tell
-from dynabench.webhooks.delivery import note_events, purge, send_due
+from dynabench.webhooks.delivery import note_events, purge_deliveries, send_due
 
 MOST_SECONDS = 45.0
 """Then due deliveries wait for the next call, so that evaluations get a worker."""
@@ -31,5 +31,5 @@ def deliver_due() -> int:
         if not claimed:
             break
         tried += claimed
-    purge()
+    purge_deliveries()
     return tried

@@ -16,17 +16,17 @@ from core.data.encryption import encrypt
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.signing import new_secret
+from dynabench.webhooks.signing import create_secret
 from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.transport import parse_url
 
-MOST = 20
+MAX_WEBHOOKS = 20
 """Maximum webhooks of a person."""
-MOST_TESTS = 10
+MAX_TESTS = 10
 """Maximum tests of a person in an hour."""
-TEST = "webhook.test"
-DELIVER = "dynabench.webhooks.jobs.deliver_due"
+TEST_EVENT = "webhook.test"
+DELIVER_JOB = "dynabench.webhooks.jobs.deliver_due"
 State = Delivery.State
 
 
@@ -39,16 +39,16 @@ def create_webhook(
     task: limits it to events of a task that the person may see; None for all. Locks the
     user, to enforce the maximum. Raises Refused.
     """
-    _check(url, events)
+    _check_target(url, events)
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
-    if user.webhooks.count() >= MOST:
-        raise Refused(_("You have %(most)d webhooks. Delete one first.") % {"most": MOST})
-    secret = new_secret()
+    if user.webhooks.count() >= MAX_WEBHOOKS:
+        raise Refused(_("You have %(most)d webhooks. Delete one first.") % {"most": MAX_WEBHOOKS})
+    secret = create_secret()
     webhook = Webhook.objects.create(
         user=user,
         task=task,
         url=url,
-        events=_in_order(events),
+        events=_sort_events(events),
         secret=encrypt(secret),
         on_since=timezone.now(),
     )
@@ -65,8 +65,8 @@ def change_webhook(
     Pending deliveries go to the new address. A webhook that is switched on again gets only
     later events. No lock: the last change wins. Raises Refused.
     """
-    _check(url, events)
-    webhook.url, webhook.events = url, _in_order(events)
+    _check_target(url, events)
+    webhook.url, webhook.events = url, _sort_events(events)
     changed = ["url", "events"]
     # Only a change: saving the address of one that is on must not skip events.
     if is_on and not webhook.is_on:
@@ -74,11 +74,11 @@ def change_webhook(
         changed += ["on_since", "failing_since"]
     webhook.save(update_fields=changed)
     if not is_on:
-        switch_off(webhook, gettext_noop("It was switched off."))
+        switch_off_webhook(webhook, gettext_noop("It was switched off."))
     log(actor, "webhook.changed", webhook, events=webhook.events, is_on=is_on)
 
 
-def switch_off(webhook: Webhook, reason: str) -> bool:
+def switch_off_webhook(webhook: Webhook, reason: str) -> bool:
     """Switch a webhook off and abandon pending deliveries; return False if it was off.
 
     No lock: one conditional update.
@@ -98,7 +98,7 @@ def rotate_secret(*, webhook: Webhook, actor: User) -> str:
 
     Pending deliveries are signed with the new secret. No lock: the last one wins.
     """
-    secret = new_secret()
+    secret = create_secret()
     webhook.secret = encrypt(secret)
     webhook.save(update_fields=["secret"])
     log(actor, "webhook.secret_rotated", webhook)
@@ -116,7 +116,7 @@ def delete_webhook(*, webhook: Webhook, actor: User) -> None:
 def send_test(*, webhook: Webhook) -> Delivery:
     """Enqueue a test event. Locks and raises as `make_test` does."""
     delivery = make_test(webhook=webhook)
-    enqueue(DELIVER)
+    enqueue(DELIVER_JOB)
     return delivery
 
 
@@ -128,17 +128,17 @@ def make_test(*, webhook: Webhook) -> Delivery:
     else's. Raises Refused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=webhook.user_id)
-    _refuse_off(webhook)
+    _check_on(webhook)
     now = timezone.now()
     # Of all the person's webhooks: a new webhook brings no new tests.
-    recent = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST)
-    if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MOST_TESTS:
+    recent = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST_EVENT)
+    if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MAX_TESTS:
         message = _("%(most)d tests an hour are enough. Try again later.")
-        raise Refused(message % {"most": MOST_TESTS})
+        raise Refused(message % {"most": MAX_TESTS})
     return Delivery.objects.create(
         webhook=webhook,
-        event=TEST,
-        key=f"{TEST}:{uuid4()}",
+        event=TEST_EVENT,
+        key=f"{TEST_EVENT}:{uuid4()}",
         data={"webhook": webhook.pk},
         happened_at=now,
         due_at=now,
@@ -151,24 +151,24 @@ def send_again(*, delivery: Delivery) -> None:
 
     No lock: one conditional update, which leaves a pending delivery unchanged.
     """
-    _refuse_off(delivery.webhook)
+    _check_on(delivery.webhook)
     over = Delivery.objects.filter(pk=delivery.pk, state__in=[State.SENT, State.GIVEN_UP])
     if over.update(state=State.WAITING, due_at=timezone.now(), tries=0, error=""):
-        enqueue(DELIVER)
+        enqueue(DELIVER_JOB)
 
 
-def _refuse_off(webhook: Webhook) -> None:
+def _check_on(webhook: Webhook) -> None:
     """Check that a webhook is switched on. Raises Refused."""
     if not webhook.is_on:
         raise Refused(_("It is switched off. Switch it on first."))
 
 
-def _in_order(events: Sequence[str]) -> list[str]:
+def _sort_events(events: Sequence[str]) -> list[str]:
     """Return the distinct events in the order of the choices."""
     return [event for event in Webhook.Event if event in events]
 
 
-def _check(url: str, events: Sequence[str]) -> None:
+def _check_target(url: str, events: Sequence[str]) -> None:
     """Check a webhook's address and events. Raises Refused."""
     if not events:
         raise Refused(_("Choose at least one event."), field="events", status=422)

@@ -8,12 +8,12 @@ import secrets
 PREFIX = "whsec_"
 
 
-def new_secret() -> str:
+def create_secret() -> str:
     """Return 256 random bits in the format of the Standard Webhooks specification."""
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
-def signature(secret: str, *, id: str, timestamp: int, body: bytes) -> str:
+def compute_signature(secret: str, *, id: str, timestamp: int, body: bytes) -> str:
     """Return the header `webhook-signature`: HMAC-SHA256 over id, time and body, version 1."""
     key = base64.b64decode(secret.removeprefix(PREFIX))
     digest = hmac.digest(key, f"{id}.{timestamp}.".encode() + body, hashlib.sha256)

@@ -14,11 +14,11 @@ from core.web.htmx import form_status
 from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.webhooks import services
-from dynabench.webhooks.delivery import greet
+from dynabench.webhooks.delivery import send_first_test
 from dynabench.webhooks.forms import WebhookForm
 from dynabench.webhooks.models import Webhook
 
-A_PAGE = 100
+PAGE_SIZE = 100
 """Deliveries on a page."""
 
 
@@ -36,7 +36,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
             hook, secret = services.create_webhook(user=user, **form.cleaned_data)
-            values = {"webhook": hook, "secret": secret, "greeting": greet(hook)}
+            values = {"webhook": hook, "secret": secret, "greeting": send_first_test(hook)}
             return render(request, "webhooks/made.html", values, status=201)
     hooks = user.webhooks.select_related("task")
     values = {"webhooks": hooks, "form": form, "events": dict(Webhook.Event.choices)}
@@ -47,7 +47,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a webhook's deliveries and their outcomes."""
     hook = _find_own(request, pk)
-    values = {"webhook": hook, "page": list_page(request, hook.deliveries.all(), size=A_PAGE)}
+    values = {"webhook": hook, "page": list_page(request, hook.deliveries.all(), size=PAGE_SIZE)}
     return render(request, "webhooks/webhook.html", values)
 
 

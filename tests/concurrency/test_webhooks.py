@@ -8,7 +8,7 @@ from dynabench.webhooks import delivery
 from dynabench.webhooks.delivery import note_events, send_due
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.services import MOST, create_webhook
+from dynabench.webhooks.services import MAX_WEBHOOKS, create_webhook
 from leaderboard.models import Snapshot
 from tests.support.factories import TaskFactory, UserFactory
 from tests.unit.tasks.endpoints.conftest import serve  # noqa: F401
@@ -64,7 +64,7 @@ def test_the_whole_job_in_many_workers(at_once, hook, server):
 def test_many_failures_switch_off_once(at_once, hook, monkeypatch):
     """Each worker sees the end of the patience; one switches off and mails."""
     note_events()
-    Webhook.objects.update(failing_since=timezone.now() - delivery.FAILS_FOR)
+    Webhook.objects.update(failing_since=timezone.now() - delivery.MAX_FAILURE_TIME)
     mailed = []
     monkeypatch.setattr(delivery, "_mail_switched_off", lambda *said: mailed.append(said))
     monkeypatch.setattr(delivery, "_post", lambda letter: delivery.WebhookReply(500, "No."))
@@ -82,7 +82,7 @@ def test_many_tabs_make_no_more_than_the_cap(at_once):
         except Refused:
             return None
 
-    for _ in range(MOST - 2):
+    for _ in range(MAX_WEBHOOKS - 2):
         make(None)
     at_once(make, range(6))
-    assert Webhook.objects.count() == MOST
+    assert Webhook.objects.count() == MAX_WEBHOOKS

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from annotation.models import Assignment, Example
 from annotation.selectors import resembling
 from core.accounts.models import User
-from dynabench.people.export import export
+from dynabench.people.export import export_person
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset, evaluate_next
@@ -388,7 +388,7 @@ def shows_files(page, values):
 def my_work(walk):
     for page in ("/me/", f"/attempt/{walk.example.uuid}/"):
         shows_files(ok(walk.author.get(page)), walk.written)
-    mine = "".join(export(walk.writer, walk.writer.annotator))
+    mine = "".join(export_person(walk.writer, walk.writer.annotator))
     assert walk.written.items() <= json.loads(mine)["examples"][0]["inputs"].items()
 
 

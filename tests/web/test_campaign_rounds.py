@@ -19,7 +19,7 @@ from dynabench.campaigns.selectors import (
     select_campaign_decisions,
     select_campaign_examples,
 )
-from dynabench.notices.news import news
+from dynabench.notices.news import find_news
 from tasks.models import TaskMember
 from tests.support.campaigns import YES, open_campaign, paid_place, take_part
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
@@ -88,9 +88,9 @@ def test_who_left_a_study_writes_for_the_next_alone(nli, as_alice, alice):
     as_alice.post("/c/study/leave/")
     second = open_campaign(nli.task, slug="second", way="invitation")
     second.invited.create(user=alice, made_at=timezone.now())
-    assert [one.kind for one in news(timezone.now(), alice)] == ["invited"]
+    assert [one.kind for one in find_news(timezone.now(), alice)] == ["invited"]
     as_alice.post("/c/second/consent/", YES)
-    assert not [*news(timezone.now(), alice)]
+    assert not [*find_news(timezone.now(), alice)]
     write(nli, alice, 2)
     assert [select_campaign_examples(one).count() for one in (first, second)] == [1, 1]
 

@@ -11,7 +11,7 @@ from django.core.cache import cache
 from PIL import Image
 
 from core.accounts.models import confirm_address
-from dynabench.communities.board import floor_of
+from dynabench.communities.board import find_floor
 from dynabench.communities.models import (
     Community,
     CommunityProposal,
@@ -287,7 +287,7 @@ def test_a_namesake_of_another_person_is_another_model(client, boards, bob):
 
 def test_a_floor_is_where_the_score_of_the_tasks_own_board_begins():
     text = Path("tasks/making/gallery/toxicity.yaml").read_text()  # two labels, macro-averaged F1
-    assert floor_of(Task(code="toxicity", config_text=text)) == 50
+    assert find_floor(Task(code="toxicity", config_text=text)) == 50
 
 
 def test_a_hidden_name_stands_in_no_row_with_one_that_is_shown(client, words, boards, ada):

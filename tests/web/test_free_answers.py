@@ -15,7 +15,7 @@ from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 
 from annotation.models import Assignment, Example
-from dynabench.people.work import example_rows, own_examples, statuses_of
+from dynabench.people.work import build_example_rows, build_status_conditions, select_own_examples
 from evaluation.contract import SetRow
 from evaluation.jobs import evaluate_next
 from evaluation.models import Score
@@ -193,7 +193,7 @@ def test_what_the_author_says_stands_in_my_work(free, alice):
     free("ask_user")
     written(signed_in(alice), "ask_user")
     me = alice.annotator
-    (row,) = example_rows(me, own_examples(me, statuses_of(me)))
+    (row,) = build_example_rows(me, select_own_examples(me, build_status_conditions(me)))
     assert row.answer
 
 

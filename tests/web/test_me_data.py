@@ -170,7 +170,7 @@ def test_an_empty_export_is_json(as_alice):
 
 
 def test_the_export_goes_on_past_its_first_hundreds(as_alice, alice, nli, monkeypatch):
-    monkeypatch.setattr("dynabench.people.export.CHUNK", 2)
+    monkeypatch.setattr("dynabench.people.export.CHUNK_ROWS", 2)
     for number in range(5):
         write(nli, alice, number)
     uuids = [row["uuid"] for row in download(as_alice)["examples"]]

@@ -21,10 +21,10 @@ from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
 from dynabench.campaigns.quality_services import answer_appeal
 from dynabench.campaigns.services import invite_addresses as invite_people
 from dynabench.notices.models import Digest, Notice
-from dynabench.notices.registry import NEWS
+from dynabench.notices.registry import NEWS_KINDS
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
 from dynabench.webhooks.delivery import note_events
-from dynabench.webhooks.events import happened
+from dynabench.webhooks.events import find_events
 from dynabench.webhooks.models import Delivery, Webhook
 from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
 from tasks.members.invitation_services import send_invitations
@@ -219,7 +219,7 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     page = Client()
     page.force_login(bob)
     shown = page.get("/me/news/").context["news"]
-    kinds = {*NEWS}
+    kinds = {*NEWS_KINDS}
     assert {one.kind for one in shown} == kinds
     [invited] = [one for one in shown if one.kind == "invited"]
     assert "We keep" in page.get(page.get(invited.path).url, follow=True).text  # without a key
@@ -307,7 +307,7 @@ def test_one_class_makes_a_notice_at_every_door(nli, owner, as_alice):
         assert 'href="/own/nli/access/"' in as_alice.get(PAGE).text
         assert send_digests() == 1
         assert "/own/nli/access/" in mail.outbox[-1].body
-        [event] = happened(now - timedelta(minutes=1))
+        [event] = find_events(now - timedelta(minutes=1))
         assert (event.data["kind"], event.data["count"]) == ("unused", 1)
         Invitation.objects.update(uses=1)
         renew_notices()

@@ -12,7 +12,7 @@ from core.accounts.models import Annotator
 from core.accounts.people import shown_name
 from core.accounts.services import annotator_of
 from dynabench.manage.people import check_agreement, check_labels
-from dynabench.notices.sentences import address, sentence
+from dynabench.notices.sentences import build_sentence, get_address
 from dynabench.notices.services import renew_notices
 from tests.support.factories import RoundFactory, UserFactory
 from tests.support.judging import write
@@ -61,8 +61,8 @@ def test_who_answers_faster_than_anybody_reads_is_shown_to_owners(as_alice, crow
         assert (one.seconds * WORDS_A_SECOND < one.words) == (one.seconds < 2)
     renew_notices()
     notice = nli.task.notices.get(kind="reading")
-    assert (notice.numbers, address(notice)) == ({"count": 1}, URL)
-    assert sentence(notice)
+    assert (notice.numbers, get_address(notice)) == ({"count": 1}, URL)
+    assert build_sentence(notice)
     assert rows(as_alice.get(URL).text, "Validators")[0][0] == shown_name(fast)
 
 

@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 
 from dynabench.communities.models import Community
-from dynabench.communities.ready_services import READY
+from dynabench.communities.ready_services import READY_FOLDER
 from evaluation.models import Submission
 from evaluation.submissions.kinds import rows as rows_kind
 from evaluation.submissions.receiving import ReceivedModel
@@ -34,7 +34,7 @@ def add(name):
 
 def rows_of(code):
     """The rows of each set of a ready task, by the place of its predictions in an archive."""
-    (folder,) = READY.glob(f"*/{code}")
+    (folder,) = READY_FOLDER.glob(f"*/{code}")
     for file in folder.glob("*.jsonl"):
         if file.stem != "pool":
             yield f"{code}/{file.name}", [*map(json.loads, file.read_text().splitlines())]

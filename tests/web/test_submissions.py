@@ -17,7 +17,7 @@ from core.accounts.services import annotator_of
 from core.data.encryption import decrypt
 from core.errors import Refused
 from dynabench.people.deletion.services import delete_person, purge_deleted
-from dynabench.people.export import export
+from dynabench.people.export import export_person
 from evaluation.contract import SetRow
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file
@@ -327,7 +327,7 @@ def test_who_leaves_takes_their_models_along(
     mine, theirs = scored(task, alice, version), hand_in(task, bob)
     mine.file.save("model.tar", ContentFile(b"weights"))
     piece = uploaded(alice).pieces.get().file.name
-    told = json.loads("".join(export(alice, annotator_of(alice))))
+    told = json.loads("".join(export_person(alice, annotator_of(alice))))
     assert [one["name"] for one in told["models"]] == ["Model 1"]
     assert told["uploads"][0]["file_name"] == "model.zip"
     with django_capture_on_commit_callbacks(execute=True):

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from core.errors import Invalid, Refused
-from dynabench.webhooks.events import may_know
+from dynabench.webhooks.events import may_know_event
 from dynabench.webhooks.models import Webhook
 from evaluation.contract import Outcome
 from evaluation.models import Submission
@@ -275,9 +275,9 @@ def test_a_stranger_opens_no_door_of_a_team(owner, mate, team, task, client):
 
 
 def test_webhooks_tell_of_a_model_to_its_team_until_one_leaves(model, task, mate, team):
-    assert may_know(mate, Webhook.Event.SUBMISSION_FINISHED, task, model)
-    assert not may_know(
+    assert may_know_event(mate, Webhook.Event.SUBMISSION_FINISHED, task, model)
+    assert not may_know_event(
         person("stranger@example.com"), Webhook.Event.SUBMISSION_FINISHED, task, model
     )
     services.leave_team(team=team, user=mate)
-    assert not may_know(mate, Webhook.Event.SUBMISSION_FINISHED, task, model)
+    assert not may_know_event(mate, Webhook.Event.SUBMISSION_FINISHED, task, model)

@@ -17,11 +17,11 @@ from core.data.encryption import decrypt
 from core.errors import Refused
 from dynabench.webhooks import delivery as delivering
 from dynabench.webhooks import services
-from dynabench.webhooks.delivery import FAILS_FOR, WAITS, claim_delivery, note_events
+from dynabench.webhooks.delivery import MAX_FAILURE_TIME, RETRY_DELAYS, claim_delivery, note_events
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
-from dynabench.webhooks.services import MOST, MOST_TESTS, create_webhook, send_test
-from dynabench.webhooks.signing import signature
+from dynabench.webhooks.services import MAX_TESTS, MAX_WEBHOOKS, create_webhook, send_test
+from dynabench.webhooks.signing import compute_signature
 from evaluation.models import EvaluationRun, Submission
 from leaderboard.models import Snapshot
 from tasks.models import TaskMember
@@ -70,7 +70,7 @@ def test_a_closed_round_is_told_once_and_signed(hook, nli):
 
 def test_the_signature_is_that_of_the_specification():
     """The example that the specification's own libraries are tested with."""
-    said = signature(
+    said = compute_signature(
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         id="msg_p5jXN8AQM9LWM0D4loKWxJek",
         timestamp=1614265330,
@@ -197,7 +197,7 @@ def test_failures_are_tried_again_and_then_given_up(alice, nli, receiver):
     create_webhook(user=alice, url=server.url, events=ALL)
     snapshot(nli.task)
     with time_machine.travel(timezone.now(), tick=False) as clock:
-        for tries, wait in enumerate(WAITS, 1):
+        for tries, wait in enumerate(RETRY_DELAYS, 1):
             assert deliver_due() == 1
             delivery = Delivery.objects.get()
             assert (delivery.state, delivery.tries) == (State.WAITING, tries)
@@ -250,7 +250,7 @@ def test_a_redirect_leads_nowhere_private(alice, nli, receiver, settings, status
 
 
 def test_a_receiver_that_hangs_does_not_hold_the_worker(alice, nli, serve, monkeypatch):
-    monkeypatch.setattr(delivering, "SECONDS", 0.2)
+    monkeypatch.setattr(delivering, "TIMEOUT_SECONDS", 0.2)
     stop = threading.Event()
     server = serve(lambda handler, seen: stop.wait(30))
     create_webhook(user=alice, url=server.url, events=ALL)
@@ -283,7 +283,7 @@ def test_what_fails_for_days_is_switched_off(
     snapshot(nli.task)
     deliver_due()
     assert Webhook.objects.get().is_on
-    Webhook.objects.update(failing_since=timezone.now() - FAILS_FOR)
+    Webhook.objects.update(failing_since=timezone.now() - MAX_FAILURE_TIME)
     with later(61), django_capture_on_commit_callbacks(execute=True):
         deliver_due()
     assert not Webhook.objects.get().is_on
@@ -360,9 +360,9 @@ def test_what_a_webhook_cannot_be(alice, told, field):
 
 
 def test_nobody_has_more_than_some(alice):
-    for _ in range(MOST):
+    for _ in range(MAX_WEBHOOKS):
         create_webhook(user=alice, url="https://a.test", events=ALL)
-    with pytest.raises(Refused, match=f"You have {MOST}"):
+    with pytest.raises(Refused, match=f"You have {MAX_WEBHOOKS}"):
         create_webhook(user=alice, url="https://a.test", events=ALL)
 
 
@@ -384,7 +384,7 @@ def test_a_test_rings_and_is_sent_at_once(hook):
 
 
 def test_tests_have_a_cap(hook):
-    for _ in range(MOST_TESTS):
+    for _ in range(MAX_TESTS):
         send_test(webhook=hook)
     with pytest.raises(Refused):
         send_test(webhook=hook)

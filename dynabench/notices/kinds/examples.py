@@ -12,13 +12,13 @@ from django.utils.translation import gettext_lazy
 
 from annotation.models import Assignment
 from core.accounts.models import User
-from dynabench.notices.news import RECENT, is_of
+from dynabench.notices.news import RECENT_TIME, build_user_filter
 from dynabench.notices.registry import News, PersonalNews
 from tasks.models import Round
 from validation.models import Consensus
 
 SENT_BACK = "sent-back"
-SOON = timedelta(hours=36)
+CLOSES_WITHIN = timedelta(hours=36)
 """A round that ends within this time closes tomorrow: the next digest would be late."""
 
 
@@ -31,8 +31,8 @@ class Invalid(PersonalNews, name="invalid"):
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
         """Yield such news and that of examples sent back, since one query reads both."""
         rows = Consensus.objects.filter(
-            is_of("example__annotator__user", user),
-            decided_at__gte=now - RECENT,
+            build_user_filter("example__annotator__user", user),
+            decided_at__gte=now - RECENT_TIME,
             is_verified=False,
             example__retracted_at=None,
         )
@@ -90,10 +90,10 @@ class Closing(PersonalNews, name="closing"):
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
         """Yield news of the rounds that end soon."""
         rows = Assignment.objects.filter(
-            is_of("annotator__user", user),
+            build_user_filter("annotator__user", user),
             round__state=Round.State.OPEN,
             round__ends_at__gt=now,
-            round__ends_at__lte=now + SOON,
+            round__ends_at__lte=now + CLOSES_WITHIN,
             left_at=None,
         )
         for assignment in rows.select_related("annotator__user", "round__task"):
@@ -103,7 +103,9 @@ class Closing(PersonalNews, name="closing"):
             # The time in the words of the language in which this is read.
             words = {"round": assignment.round.number, "at": date_format(ends_at, "j M, H:i")}
             path = reverse("annotation:write", args=[assignment.round.task.code])
-            yield News(self.name, writer, assignment.round.task, ends_at - SOON, path, words)
+            yield News(
+                self.name, writer, assignment.round.task, ends_at - CLOSES_WITHIN, path, words
+            )
 
     def sentence(self, words: Mapping[str, Any]) -> str:
         """Return the sentence that says when the round closes."""

@@ -20,7 +20,7 @@ class LateJudging(RoundNotice, name="judging"):
 
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
         """Return how many examples have waited and for how long, even if the round is closed."""
-        return rules.judging_numbers(round)
+        return rules.get_judging_numbers(round)
 
     def sentence(self, count: int) -> str:
         """Return the sentence that says how many examples have waited."""
@@ -45,7 +45,7 @@ class FewContexts(RoundNotice, name="contexts"):
 
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
         """Return how many contexts have no example; None if there are enough."""
-        return rules.contexts_numbers(round)
+        return rules.get_context_numbers(round)
 
     def sentence(self, count: int) -> str:
         """Return the sentence that says how many contexts have no example."""
@@ -68,7 +68,7 @@ class BudgetUsed(RoundNotice, name="budget"):
 
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
         """Return how much of the budget is used; None if it is not near its end."""
-        return rules.budget_numbers(round)
+        return rules.get_budget_numbers(round)
 
     def sentence(self, count: int) -> str:
         """Return the sentence that says how much of the budget is used."""
@@ -83,7 +83,7 @@ class RoundEnds(RoundNotice, name="end"):
 
     def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
         """Return an empty mapping if the round ends soon; otherwise None."""
-        return rules.end_numbers(round, now)
+        return rules.get_end_numbers(round, now)
 
     def sentence(self, count: int) -> str:
         """Return the sentence that says that the round ends soon."""

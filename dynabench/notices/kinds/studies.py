@@ -12,17 +12,17 @@ from django.utils.translation import gettext_lazy
 from core.accounts.models import LogEntry, User
 from dynabench.campaigns.models import Campaign, Invited, LedgerRow, Place
 from dynabench.campaigns.rules.pay import format_units
-from dynabench.notices.news import RECENT, is_of
+from dynabench.notices.news import RECENT_TIME, build_user_filter
 from dynabench.notices.registry import News, PersonalNews
 
 
-def _places(user: User | None) -> QuerySet[Place]:
+def _select_places(user: User | None) -> QuerySet[Place]:
     """Return the places of this person, or of everybody, in studies."""
-    rows = Place.objects.filter(is_of("annotator__user", user))
+    rows = Place.objects.filter(build_user_filter("annotator__user", user))
     return rows.select_related("annotator__user", "campaign__task")
 
 
-def _of_study(kind: str, place: Place, at: datetime, **words: Any) -> News:
+def _make_study_news(kind: str, place: Place, at: datetime, **words: Any) -> News:
     """Create news about a place in a study. words: placeholders of its sentence."""
     assert place.annotator
     assert place.annotator.user
@@ -41,7 +41,9 @@ class StudyInvitations(PersonalNews, name="invited"):
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
         """Yield news of the invitations."""
         rows = Invited.objects.filter(
-            is_of("user", user), made_at__gte=now - RECENT, campaign__state=Campaign.State.OPEN
+            build_user_filter("user", user),
+            made_at__gte=now - RECENT_TIME,
+            campaign__state=Campaign.State.OPEN,
         ).exclude(campaign__all_places__annotator__user=F("user"))
         for invitation in rows.select_related("user", "campaign__task"):
             campaign = invitation.campaign
@@ -64,13 +66,13 @@ class NewConsent(PersonalNews, name="consent"):
 
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
         """Yield news of these studies."""
-        rows = _places(user).filter(
+        rows = _select_places(user).filter(
             state__in=(Place.State.WORKING, Place.State.LAPSED),
-            campaign__consents__made_at__gte=now - RECENT,
+            campaign__consents__made_at__gte=now - RECENT_TIME,
             campaign__consents__number__gt=F("consent__number"),
         )
         for place in rows.annotate(changed_at=Max("campaign__consents__made_at")):
-            yield _of_study(self.name, place, place.changed_at)
+            yield _make_study_news(self.name, place, place.changed_at)
 
     def sentence(self, words: Mapping[str, Any]) -> str:
         """Return the sentence that names the study."""
@@ -88,13 +90,13 @@ class Payments(PersonalNews, name="paid"):
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
         """Yield news of the payments."""
         rows = LedgerRow.objects.filter(
-            is_of("place__annotator__user", user),
+            build_user_filter("place__annotator__user", user),
             kind=LedgerRow.Kind.PAID,
-            made_at__gte=now - RECENT,
+            made_at__gte=now - RECENT_TIME,
         )
         for row in rows.select_related("place__annotator__user", "place__campaign__task"):
             amount = f"{format_units(row.amount, row.currency)} {row.currency}"
-            yield _of_study(self.name, row.place, row.made_at, amount=amount)
+            yield _make_study_news(self.name, row.place, row.made_at, amount=amount)
 
     def sentence(self, words: Mapping[str, Any]) -> str:
         """Return the sentence that says how much was paid, and for which study."""
@@ -110,12 +112,14 @@ class AnsweredAppeals(PersonalNews, name="appeal"):
     def read(self, now: datetime, user: User | None) -> Iterator[News]:
         """Yield news of the answered appeals."""
         answers = LogEntry.objects.filter(
-            action="campaign.appeal-answered", created_at__gte=now - RECENT
+            action="campaign.appeal-answered", created_at__gte=now - RECENT_TIME
         )
         # The log says when: a pause has no time of its answer. The last answer to a place counts.
         answered_at = {entry.data["place"]: entry.created_at for entry in answers.order_by("pk")}
-        for place in _places(user).filter(pk__in=answered_at, pauses__appeal__gt="").distinct():
-            yield _of_study(self.name, place, answered_at[place.pk])
+        for place in (
+            _select_places(user).filter(pk__in=answered_at, pauses__appeal__gt="").distinct()
+        ):
+            yield _make_study_news(self.name, place, answered_at[place.pk])
 
     def sentence(self, words: Mapping[str, Any]) -> str:
         """Return the sentence that names the study."""

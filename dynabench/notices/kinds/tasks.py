@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from annotation.models import Report
 from dynabench.campaigns.models import Place
 from dynabench.notices.counting import count_by
-from dynabench.notices.facts import LIVE
+from dynabench.notices.facts import LIVE_STATES
 from dynabench.notices.registry import CountNotice
 from evaluation.models import Submission
 from tasks.models import TargetFailure
@@ -18,7 +18,7 @@ from validation.consensus.reading import reads_too_little
 from validation.models import Comment, Validation
 from validation.statistics.people import counted_paces
 
-RECENT = timedelta(days=7)
+RECENT_TIME = timedelta(days=7)
 
 
 class FailingTargets(CountNotice, name="target"):
@@ -69,7 +69,7 @@ class SubmittedModels(CountNotice, name="models"):
 
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
         """Return the number of models submitted within the past week, by task id."""
-        models = Submission.objects.filter(queued_at__gte=now - RECENT, withdrawn_at=None)
+        models = Submission.objects.filter(queued_at__gte=now - RECENT_TIME, withdrawn_at=None)
         return count_by(models, "task")
 
     def sentence(self, count: int) -> str:
@@ -89,7 +89,7 @@ class StudiesWithoutWork(CountNotice, name="studies"):
 
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
         """Return the number of such participants within the past week, by task id."""
-        return count_by(Place.objects.filter(ran_out_at__gte=now - RECENT), "campaign__task")
+        return count_by(Place.objects.filter(ran_out_at__gte=now - RECENT_TIME), "campaign__task")
 
     def sentence(self, count: int) -> str:
         """Return the sentence that says how many participants found no work."""
@@ -109,7 +109,9 @@ class HastyJudges(CountNotice, name="reading"):
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
         """Return the number of such judges in live rounds, by task id."""
         votes = Validation.objects.filter(
-            example__round__state__in=LIVE, created_at__gte=now - RECENT, by_program=False
+            example__round__state__in=LIVE_STATES,
+            created_at__gte=now - RECENT_TIME,
+            by_program=False,
         )
         paces = (
             votes.filter(validator__isnull=False)

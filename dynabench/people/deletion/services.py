@@ -40,14 +40,14 @@ def delete_person(*, user: User, is_repeated: bool = False) -> None:
     leave_all(user=user)
     # Together: an account that is gone cannot be asked what it had used.
     with transaction.atomic():
-        keep_spent(user, _used_today(user))
+        keep_spent(user, _count_used_today(user))
         annotator = leave(user=user, is_repeated=is_repeated)
     # Outside the transaction, some rows at a time: a person may have written thousands.
     if annotator:
         erase_work(annotator)
 
 
-def _used_today(user: User) -> dict[str, int]:
+def _count_used_today(user: User) -> dict[str, int]:
     """Return the person's use of today's quotas with this account, by quota."""
     annotator = Annotator.objects.filter(user=user).first()
     if annotator is None:

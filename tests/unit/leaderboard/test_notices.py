@@ -5,22 +5,22 @@ from datetime import datetime, timedelta
 import pytest
 
 from dynabench.notices.registry import (
-    MOST_LETTERS,
-    NEWS,
-    SWITCH_LETTERS,
+    MAX_NAME_CHARS,
+    MAX_SWITCH_CHARS,
+    NEWS_KINDS,
     TASK_NOTICES,
     CountNotice,
     PersonalNews,
     RoundNotice,
-    switches,
+    list_switches,
 )
 from dynabench.notices.rules import (
-    LATE,
+    LATE_AFTER,
     RoundFacts,
-    budget_numbers,
-    contexts_numbers,
-    end_numbers,
-    judging_numbers,
+    get_budget_numbers,
+    get_context_numbers,
+    get_end_numbers,
+    get_judging_numbers,
 )
 from tasks.budgets import Budget, UsedBudget
 from tests.support.guide import registered_for_now
@@ -31,10 +31,10 @@ NOW = datetime(2026, 11, 25, 12)
 def of(**facts):
     round = RoundFacts(**{"number": 2, "is_open": True, **facts})
     numbers = {
-        "judging": judging_numbers(round),
-        "contexts": contexts_numbers(round),
-        "budget": budget_numbers(round),
-        "end": end_numbers(round, NOW),
+        "judging": get_judging_numbers(round),
+        "contexts": get_context_numbers(round),
+        "budget": get_budget_numbers(round),
+        "end": get_end_numbers(round, NOW),
     }
     return {name: told for name, told in numbers.items() if told is not None}
 
@@ -58,7 +58,7 @@ def of(**facts):
     ],
 )
 def test_a_round_tells_what_its_owners_should_know(facts, told):
-    assert LATE.days == 3
+    assert LATE_AFTER.days == 3
     assert of(**facts) == (told or {})
 
 
@@ -101,10 +101,10 @@ def test_one_without_a_part_is_refused_by_its_name(base, part):
     ("base", "name", "reason"),
     [
         (CountNotice, "reports", "already"),
-        (CountNotice, "x" * (MOST_LETTERS + 1), "letters"),
+        (CountNotice, "x" * (MAX_NAME_CHARS + 1), "letters"),
         (PersonalNews, "paid", "already"),
         (PersonalNews, "tasks", "already"),
-        (PersonalNews, "x" * SWITCH_LETTERS, "letters"),
+        (PersonalNews, "x" * MAX_SWITCH_CHARS, "letters"),
     ],
 )
 def test_a_name_is_given_once_and_fits_its_column(base, name, reason):
@@ -113,10 +113,10 @@ def test_a_name_is_given_once_and_fits_its_column(base, name, reason):
 
 
 def test_a_class_without_a_name_only_shares_code():
-    before = dict(TASK_NOTICES), dict(NEWS)
+    before = dict(TASK_NOTICES), dict(NEWS_KINDS)
     type("Shared", (CountNotice,), {})
     type("Shared", (PersonalNews,), {})
-    assert before == (TASK_NOTICES, NEWS)
-    assert [*switches()] == [
+    assert before == (TASK_NOTICES, NEWS_KINDS)
+    assert [*list_switches()] == [
         "tasks", "invited", "consent", "invalid", "sent-back", "closing", "paid", "appeal"
     ]  # fmt: skip
