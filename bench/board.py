@@ -149,19 +149,19 @@ class Site:
     def board(self) -> dict[str, Any]:
         """The public board and the page of rounds, as the site gives them out."""
         from leaderboard.board.matrix import score_matrix
-        from leaderboard.board.tables import public_table
-        from leaderboard.jobs import renew_boards, unresampled
-        from leaderboard.rounds.matrix import rounds_body, rounds_of
+        from leaderboard.board.tables import build_public_table
+        from leaderboard.jobs import find_unresampled, renew_boards
+        from leaderboard.rounds.matrix import build_rounds, build_rounds_body
         from tasks.selectors import find_opened_rounds
         from validation.statistics.cache import all_numbers
 
-        while unresampled(self.task).exists():
+        while find_unresampled(self.task).exists():
             renew_boards()
         renew_boards()
         seen = find_opened_rounds([self.task])
         matrix = score_matrix(self.task)
-        rounds = rounds_body(matrix, rounds_of(matrix, seen, all_numbers(seen)))
-        return {"board": public_table(self.task), "rounds": rounds["rounds"]}
+        rounds = build_rounds_body(matrix, build_rounds(matrix, seen, all_numbers(seen)))
+        return {"board": build_public_table(self.task), "rounds": rounds["rounds"]}
 
 
 def measure(

@@ -143,7 +143,7 @@ def queries(get: Callable[..., Any]) -> list[int]:
 
     from leaderboard.board import matrix
 
-    matrix._numbers.cache_clear()
+    matrix._read_numbers.cache_clear()
     counts = []
     for _ in range(2):
         with CaptureQueriesContext(connection) as captured:
@@ -172,7 +172,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
     from django.urls import reverse
 
     from leaderboard.board import matrix, ranked
-    from leaderboard.board.opening import opening_of
+    from leaderboard.board.opening import choose_opening_weights
     from leaderboard.board.services import freeze_rates
 
     client, address = Client(SERVER_NAME="localhost"), reverse("leaderboard:board", args=["nli"])
@@ -203,11 +203,11 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
         get(data=weights, HTTP_HX_REQUEST="true")
 
     def cold() -> None:
-        matrix._numbers.cache_clear()
+        matrix._read_numbers.cache_clear()
         get()
 
     shown, numbers = context_of(get), matrix.score_matrix(task)
-    weighting = opening_of(task, numbers)
+    weighting = choose_opening_weights(task, numbers)
     results = {
         "aggregate": milliseconds(lambda: aggregate(task), times),
         "template": milliseconds(lambda: render_to_string("leaderboard/board.html", shown), times),

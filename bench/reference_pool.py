@@ -42,7 +42,7 @@ from evaluation.seeds import OFFICIAL_TASKS_FOLDER  # noqa: E402
 from evaluation.training.reference import BASELINES, POOLS, build  # noqa: E402
 from evaluation.training.starters import CODES, recipe  # noqa: E402
 from leaderboard.ranking.anchored import COSTS  # noqa: E402
-from leaderboard.ranking.pools import path_of, shipped_pool  # noqa: E402
+from leaderboard.ranking.pools import find_path, read_shipped_pool  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.chat_server import chat_server  # noqa: E402
 
@@ -128,7 +128,7 @@ def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
 
     keeps_costs: take throughput and memory from the pool that is shipped now.
     """
-    shipped = shipped_pool(code)
+    shipped = read_shipped_pool(code)
     source = shipped if keeps_costs else None
     packages = PACKAGES if code in POOLS else PACKAGES_OF_TALKS
     rows: list[dict[str, Any]] = []
@@ -136,7 +136,7 @@ def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
         costs = _costs(source.rows[name]) if source else {}
         rows.append({"model": name, "about": about, **figures(report), **costs})
         print(f"{code}: {json.dumps(rows[-1])}", file=sys.stderr, flush=True)
-    config = load_config((path_of(code).parent / "task.yaml").read_text())
+    config = load_config((find_path(code).parent / "task.yaml").read_text())
     made = {
         "task": code,
         "version": shipped.version + 1 if shipped else 1,
@@ -234,7 +234,7 @@ def main() -> None:
         for code in [given.task] if given.task else codes:
             found = pool(code, folders, keeps_costs=given.keep_costs)
             text = json.dumps(found, indent=1, ensure_ascii=False)
-            path_of(code).write_text(text + "\n")
+            find_path(code).write_text(text + "\n")
             if given.json:
                 print(text)
 

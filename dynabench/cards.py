@@ -9,8 +9,8 @@ from core.accounts.models import User
 from core.accounts.services import annotator_of
 from core.data.adaptive_cache import Kept, read_or_count
 from evaluation.dataset_releases.reading import find_released_failures
-from leaderboard.arena.board import Size, sizes_of
-from leaderboard.snapshots.previews import Top
+from leaderboard.arena.board import Size, count_sizes
+from leaderboard.snapshots.previews import BoardPreview
 from tasks.budgets import BudgetLine, UsedBudget, list_limits
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task
@@ -43,7 +43,7 @@ class TaskCard:
     progress: Sequence[BudgetLine] = field(default_factory=list)
     teaser: Teaser | None = None
     waiting: int = 0
-    top: Top | None = None
+    top: BoardPreview | None = None
     size: Size | None = None
 
     @property
@@ -71,7 +71,7 @@ def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
     # Kept for a while under these rounds: the list is asked for more often than people vote.
     waiting = read_or_count(f"queued:{'-'.join(map(str, judged))}", lambda: queued_examples(judged))
     teasers = _teasers([task for task in tasks if not task.is_sensitive])
-    sizes = sizes_of(tasks)
+    sizes = count_sizes(tasks)
     cards = []
     for task in tasks:
         card = TaskCard(task, teaser=teasers.get(task.pk), size=sizes.get(task.pk))

@@ -23,7 +23,7 @@ from core.web.refusals import Curable
 from dynabench.cards import TaskCard, cards_for, cards_of
 from dynabench.communities.permissions import find_visible_communities
 from dynabench.operations.demo.services import can_offer
-from leaderboard.people.next_steps import next_steps
+from leaderboard.people.next_steps import find_next_steps
 from tasks.models import Task
 from tasks.permissions import (
     can_judge,
@@ -123,7 +123,7 @@ def _beginning(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[str, Any
     overseen = [card.task for card in cards if card.task.pk in own]
     return {
         "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
-        "steps": next_steps(annotator_of(user), tasks),
+        "steps": find_next_steps(annotator_of(user), tasks),
         "to_write": _first_to_write(user, lasting),
         "to_judge": max(
             judged,

@@ -79,9 +79,9 @@ def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
 
 def _first_models(task: Task) -> dict[str, Any]:
     """Return the best models by the owner's weights, and a scale that fits their intervals."""
-    from leaderboard.board.page import first_models  # it loads numpy
+    from leaderboard.board.page import rank_first_models  # it loads numpy
 
-    board = first_models(task)
+    board = rank_first_models(task)
     first = board["top"][:FIRST]
     cells = [row.dynascore for row, _score, _interval in first]
     return {**board, "top": first, "scale": reach(chain.from_iterable(cells))}

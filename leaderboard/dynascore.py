@@ -21,26 +21,26 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from leaderboard.ranking.anchored import COSTS, AnchorsError, anchors_of, score_on_anchors
+from leaderboard.ranking.anchored import COSTS, AnchorsError, compute_anchors, score_on_anchors
 from leaderboard.ranking.dynascore import (
-    GAPS,
     MEMORY_BUDGET,
+    MIN_GAPS,
     WEIGHTS,
     Interval,
     Rule,
     ScoredModel,
     Table,
     bootstrap,
-    exchange_rates,
-    moved_by,
+    compute_exchange_rates,
+    find_movers,
     score_models,
 )
-from leaderboard.ranking.pools import shipped_pool
+from leaderboard.ranking.pools import read_shipped_pool
 
-MAIN = "perf"
+MAIN_METRIC = "perf"
 DRAWS = 200
 """Resamples of a table with standard errors."""
-OPTIONAL = ("note", "least", "most")
+OPTIONAL_FIELDS = ("note", "least", "most")
 """Fields that only some printed rows have."""
 TableRow = dict[str, float | None]
 
@@ -83,15 +83,15 @@ def _add_row(tables: dict[str, TaskTable], row: Any) -> None:
     """Add a line's row to the table of its task. Raises TableError."""
     if not isinstance(row, dict):
         raise TableError('a row is an object: {"task": "nli", "model": "BERT", "perf": 64.8, …}.')
-    task, model = _name(row, "task"), _name(row, "model")
+    task, model = _read_name(row, "task"), _read_name(row, "model")
     table = tables.setdefault(task, TaskTable())
     if model in table.rows:
         raise TableError(f"{model} has a row in {task} already; give each model one.")
-    table.rows[model] = {metric: _number(row, metric) for metric in WEIGHTS}
-    table.errors[model] = errors = {metric: _number(row, f"{metric}_se") for metric in WEIGHTS}
+    table.rows[model] = {metric: _read_number(row, metric) for metric in WEIGHTS}
+    table.errors[model] = errors = {metric: _read_number(row, f"{metric}_se") for metric in WEIGHTS}
     if any(error is not None and error < 0 for error in errors.values()):
         raise TableError("a standard error is 0 or more.")
-    table.replicates[model] = _replicates(row)
+    table.replicates[model] = _read_replicates(row)
     # Replicates are paired across models by their number, so all models need the same number.
     counts = {len(replicates) for replicates in table.replicates.values() if replicates}
     if len(counts) > 1:
@@ -99,7 +99,7 @@ def _add_row(tables: dict[str, TaskTable], row: Any) -> None:
         raise TableError(f"{model} has {number} replicates; give each model of {task} as many.")
 
 
-def _replicates(row: dict[str, Any]) -> list[TableRow]:
+def _read_replicates(row: dict[str, Any]) -> list[TableRow]:
     """Return a row's resamples, each with the metrics that it contains. Raises TableError."""
     replicates = row.get("replicates") or []
     if not isinstance(replicates, list) or not all(isinstance(each, dict) for each in replicates):
@@ -107,11 +107,11 @@ def _replicates(row: dict[str, Any]) -> list[TableRow]:
     rows = []
     for replicate in replicates:
         metrics = [metric for metric in WEIGHTS if metric in replicate]
-        rows.append({metric: _number(replicate, metric) for metric in metrics})
+        rows.append({metric: _read_number(replicate, metric) for metric in metrics})
     return rows
 
 
-def _name(row: dict[str, Any], key: str) -> str:
+def _read_name(row: dict[str, Any], key: str) -> str:
     """Return the text under a key. Raises TableError."""
     value = row.get(key)
     if not isinstance(value, str) or not value.strip():
@@ -119,7 +119,7 @@ def _name(row: dict[str, Any], key: str) -> str:
     return value
 
 
-def _number(row: dict[str, Any], key: str) -> float | None:
+def _read_number(row: dict[str, Any], key: str) -> float | None:
     """Return the number under a key; None if it was not measured. Raises TableError."""
     value = row.get(key)
     if value is None:
@@ -161,28 +161,28 @@ def draw_tables(table: TaskTable) -> Iterator[dict[str, TableRow]]:
 def score_task(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
     """Return one task's rates and rows as they are printed, and notices about them."""
     errors = {model: row[rule.main] for model, row in table.errors.items()}
-    rates = exchange_rates(rule, table.rows, errors)
+    rates = compute_exchange_rates(rule, table.rows, errors)
     resamples = list(draw_tables(table))
     intervals: dict[str, Interval] = {}
     if resamples:
         intervals = bootstrap(rule, table.rows, resamples, errors=errors)
-    rows = _printed(score_models(rule, table.rows, rates), intervals)
+    rows = _format_rows(score_models(rule, table.rows, rates), intervals)
     notices = list(rates.notices)
-    if moving := moved_by(rule, table.rows, errors=errors):
+    if moving := find_movers(rule, table.rows, errors=errors):
         notices.append(
             f"Without one of these the order of the others changes: {', '.join(moving)}."
         )
     return {"rates": dict(rates.values), "rows": rows}, notices
 
 
-def _printed(
+def _format_rows(
     rows: Iterable[ScoredModel], intervals: Mapping[str, Interval]
 ) -> list[dict[str, Any]]:
     """Return the rows as they are printed, without empty optional fields."""
     printed = []
     for row in rows:
         line = asdict(row)
-        for name in OPTIONAL:
+        for name in OPTIONAL_FIELDS:
             if line[name] in ("", None):
                 del line[name]
         line["low"] = line["high"] = None
@@ -199,19 +199,19 @@ def score_anchored_task(
 
     There are no rates: no metric has a price in units of another. Raises AnchorsError.
     """
-    anchors = anchors_of(_in_percent(pool), MAIN, WEIGHTS)
+    anchors = compute_anchors(_in_percent(pool), MAIN_METRIC, WEIGHTS)
     unit = 100 if _is_in_fractions(table.rows) else 1
-    rows = score_on_anchors(anchors, weights, _times(unit, table.rows))
+    rows = score_on_anchors(anchors, weights, _scale_shares(unit, table.rows))
     drawn: dict[str, list[float]] = {}
     for draw in draw_tables(table):
-        for row in score_on_anchors(anchors, weights, _times(unit, draw)):
+        for row in score_on_anchors(anchors, weights, _scale_shares(unit, draw)):
             if row.dynascore is not None:
                 drawn.setdefault(row.model, []).append(row.dynascore)
-    printed = _printed(rows, _intervals(rows, drawn))
+    printed = _format_rows(rows, _compute_intervals(rows, drawn))
     return {"rates": dict.fromkeys(WEIGHTS), "rows": printed}, list(anchors.notices)
 
 
-def _intervals(
+def _compute_intervals(
     rows: Iterable[ScoredModel], drawn: Mapping[str, Sequence[float]]
 ) -> dict[str, Interval]:
     """Return the intervals of the scores; the table itself is one of the draws."""
@@ -239,10 +239,10 @@ def _is_in_fractions(table: Table) -> bool:
 
 
 def _in_percent(table: Table) -> Table:
-    return _times(100 if _is_in_fractions(table) else 1, table)
+    return _scale_shares(100 if _is_in_fractions(table) else 1, table)
 
 
-def _times(unit: float, table: Table) -> Table:
+def _scale_shares(unit: float, table: Table) -> Table:
     """Return the table with its shares multiplied by `unit`."""
     scaled: dict[str, TableRow] = {}
     for model, row in table.items():
@@ -254,20 +254,20 @@ def _times(unit: float, table: Table) -> Table:
     return scaled
 
 
-def pool_of(task: str, tables: Mapping[str, TaskTable] | None) -> Table | None:
+def find_pool(task: str, tables: Mapping[str, TaskTable] | None) -> Table | None:
     """Return the reference models of a task, from a file's tables or else the shipped ones.
 
     None if there are none.
     """
     if tables is not None:
         return tables[task].rows if task in tables else None
-    pool = shipped_pool(task)
+    pool = read_shipped_pool(task)
     if pool is None:
         return None
     rows: dict[str, TableRow] = {}
     for model, row in pool.rows.items():
         rows[model] = {metric: row.get(metric) for metric in WEIGHTS}
-        rows[model][MAIN] = row.get(pool.main)  # whatever the task calls it
+        rows[model][MAIN_METRIC] = row.get(pool.main)  # whatever the task calls it
     return rows
 
 
@@ -287,11 +287,11 @@ def parse_weights(text: str) -> dict[str, float]:
     return weights
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m leaderboard.dynascore", description=__doc__)
     add = parser.add_argument
     add("file", type=Path, help="JSON lines")
-    add("--mode", choices=sorted([*GAPS, "anchored"]), default="robust")
+    add("--mode", choices=sorted([*MIN_GAPS, "anchored"]), default="robust")
     add(
         "--anchors",
         type=Path,
@@ -325,7 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exits with 1 for an error in the file, and with 2 for one in the arguments.
     """
-    parser = _parser()
+    parser = _build_parser()
     options = parser.parse_args(arguments)
     is_anchored = options.mode == "anchored"
     for name in ("memory_budget", "min_gap") if is_anchored else ("anchors",):
@@ -348,7 +348,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for task, table in tables.items():
         if not is_anchored:
             tasks[task], notices = score_task(rule, table)
-        elif (pool := pool_of(task, pools)) is None:
+        elif (pool := find_pool(task, pools)) is None:
             parser.error(_explain_missing_pool(task, options.anchors))
         else:
             try:

@@ -19,9 +19,9 @@ from evaluation.test_sets.selectors import select_newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite, sum_resamples
 from leaderboard.board.rates import may_freeze
 from leaderboard.board.services import freeze_rates, note_renewed, store_resamples
-from leaderboard.board.sets import shown_sets
+from leaderboard.board.sets import list_shown_sets
 from leaderboard.models import Board, Resample
-from leaderboard.rounds.following.services import tell_followers
+from leaderboard.rounds.following.services import email_followers
 from leaderboard.snapshots.services import take_daily_snapshot
 from tasks.config.schema import CUSTOM_PREFIX
 from tasks.models import Task
@@ -57,7 +57,7 @@ def renew_boards() -> int:
             resampled += _renew(task, stop)
         except Exception:  # one board that fails must not stop the others
             logger.exception("The board of %s cannot be renewed", task)
-    tell_followers()
+    email_followers()
     return resampled
 
 
@@ -84,31 +84,31 @@ def _renew(task: Task, stop: float) -> int:
 def _resample_new(task: Task, stop: float) -> int:
     """Resample newly finished runs until the clock shows `stop` (seconds); return how many."""
     resampled = 0
-    for run in list(unresampled(task).values_list("pk", flat=True)):
+    for run in list(find_unresampled(task).values_list("pk", flat=True)):
         if time.monotonic() >= stop:
             return resampled
         resampled += _resample(run)
-    for outcome in unresampled_own(task):
+    for outcome in find_unresampled_own(task):
         if time.monotonic() >= stop:
             return resampled
         resampled += _resample_own(outcome)
     return resampled
 
 
-def unresampled(task: Task) -> QuerySet[EvaluationRun]:
+def find_unresampled(task: Task) -> QuerySet[EvaluationRun]:
     """Return the counting runs on counting sets that are not resampled yet, version by version.
 
     Sealed sets are left out: resamples are exact, and only rounded scores of these sets are shown.
     Within a version the order is random, so that two workers seldom take the same run.
     """
     done = Resample.objects.filter(OF_EXAMPLES, run=OuterRef("pk"))
-    runs = EvaluationRun.objects.filter(~Exists(done), version__in=_exact_versions(task))
+    runs = EvaluationRun.objects.filter(~Exists(done), version__in=_list_exact_versions(task))
     return filter_counting_runs(runs).order_by("version", "?")
 
 
-def _exact_versions(task: Task) -> list[int]:
+def _list_exact_versions(task: Task) -> list[int]:
     """Return the newest versions of counting sets that are not sealed."""
-    sets = shown_sets(task)
+    sets = list_shown_sets(task)
     return [each.version_id for each in sets if each.counts and not each.is_sealed]
 
 
@@ -122,7 +122,7 @@ def _resample(pk: UUID) -> bool:
     if run.resamples.filter(OF_EXAMPLES).exists():
         return False
     try:
-        values = dict(_values(run))
+        values = dict(_iter_values(run))
     # Files may be gone or damaged, and trying again would not help.
     except (FileNotFoundError, ValueError, KeyError, EvaluationRun.DoesNotExist):
         logger.exception("%s cannot be resampled", run)
@@ -133,7 +133,7 @@ def _resample(pk: UUID) -> bool:
     return True
 
 
-def unresampled_own(task: Task) -> list[int]:
+def find_unresampled_own(task: Task) -> list[int]:
     """Return the ids of outcomes of approved owners' metrics that are not resampled yet.
 
     Only outcomes on counting sets are returned.
@@ -141,7 +141,7 @@ def unresampled_own(task: Task) -> list[int]:
     metrics = task.custom_metrics.filter(review=CustomMetric.Review.APPROVED)
     if not metrics:
         return []
-    versions = _exact_versions(task)
+    versions = _list_exact_versions(task)
     outcomes: list[int] = []
     for metric in metrics:
         # A metric that failed gave no numbers to resample.
@@ -167,7 +167,7 @@ def _resample_own(pk: int) -> bool:
     return True
 
 
-def _values(run: EvaluationRun) -> Iterator[tuple[str, bytes]]:
+def _iter_values(run: EvaluationRun) -> Iterator[tuple[str, bytes]]:
     """Yield each metric with the bytes of its resampled values."""
     resample = resample_plain if run.suite == Suite.PLAIN else resample_suite
     for metric, values in resample(run).items():

@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.boards.plan import Entry, asked
 from bench.boards.rows import Rows, clusters_of
-from leaderboard.ranking.ranks import difference, holm
+from leaderboard.ranking.ranks import compare_scores, holm
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
 """The labels by model and set, in the order of the set's rows."""
@@ -75,7 +75,7 @@ def _changes(rows: Rows, answers: Answers, counting: Sequence[str]) -> Iterator[
             continue
         tested = [row for name in one.sets for row in rows.tests[name]]
         after, before = (_right(rows, answers[name], one.sets) for name in (one.after, one.before))
-        found = difference(after, before, clusters_of(tested))
+        found = compare_scores(after, before, clusters_of(tested))
         yield {
             **one._asdict(),
             "points": {

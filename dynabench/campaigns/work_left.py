@@ -11,7 +11,7 @@ from core.accounts.models import Annotator
 from core.errors import Refused
 from dynabench.campaigns.models import Place
 from dynabench.campaigns.selectors import DoneWork
-from leaderboard.arena.battles.selectors import draw_pair, open_battle
+from leaderboard.arena.battles.selectors import draw_pair, find_open_battle
 from leaderboard.arena.battles.turn_services import check_cap
 from tasks.models import Task
 from validation.judging.services import open_session
@@ -59,7 +59,7 @@ def _may_write(person: Annotator, task: Task) -> bool:
 
 def _may_compare(person: Annotator, task: Task) -> bool:
     """Return whether the person has an open battle or may begin one."""
-    if open_battle(person, task):
+    if find_open_battle(person, task):
         return True
     try:
         check_cap(person, task)

@@ -11,7 +11,7 @@ from dynabench.communities.rules import MAX_WEIGHT, BoardLine, Entrant, Measured
 from evaluation.kinds import TARGET, kind_names
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.ranking.anchored import anchors_of
+from leaderboard.ranking.anchored import compute_anchors
 from tasks.models import Task
 
 WEIGHT_PREFIX = "w_"
@@ -148,10 +148,10 @@ def find_floor(task: Task) -> float:
 
     Taken from the task's own leaderboard.
     """
-    from leaderboard.board.matrix import pool_of  # loads numpy
+    from leaderboard.board.matrix import choose_pool  # loads numpy
 
     main = task.config.metrics.main
-    return anchors_of(pool_of(task, None).rows, main, ()).scales[main].low
+    return compute_anchors(choose_pool(task, None).rows, main, ()).scales[main].low
 
 
 def _collect_entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
@@ -216,11 +216,11 @@ def _find_joint_submissions(
 def _read_rows(task: Task) -> list[BoardRow]:
     """Return the models of the task's public board, ranked by the main metric."""
     from leaderboard.board.matrix import score_matrix  # loads numpy
-    from leaderboard.board.opening import opening_of
+    from leaderboard.board.opening import choose_opening_weights
     from leaderboard.board.ranked import rank_board
 
     matrix = score_matrix(task)
-    board = rank_board(matrix, opening_of(task, matrix))
+    board = rank_board(matrix, choose_opening_weights(task, matrix))
     rows = []
     for ranked_row in board.rows:
         model, main = ranked_row.model, ranked_row.metrics[matrix.main]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import hypot
 from typing import NamedTuple
 
-from leaderboard.ranking.ranks import rank_labels, shared_ranks
+from leaderboard.ranking.ranks import compute_shared_ranks, label_ranks
 
 PERFECT_PERCENT = 100.0
 """The best value of a main metric, in percent."""
@@ -141,7 +141,9 @@ def rank_entrants(
     lines = [_make_line(entrant, weights, floors) for entrant in entrants]
     scored = [line for line in lines if line.score.value is not None]
     # Rounded, so that the order in which floats were added makes no difference.
-    labels = rank_labels(shared_ranks([round(line.score.value or 0.0, ALIKE) for line in scored]))
+    labels = label_ranks(
+        compute_shared_ranks([round(line.score.value or 0.0, ALIKE) for line in scored])
+    )
     bounds = _rank_bounds([line.score for line in scored])
     ranked = [
         replace(line, rank=label, first=first, last=last)

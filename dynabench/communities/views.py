@@ -32,9 +32,9 @@ from dynabench.communities.selectors import (
     list_visible_entries,
     select_waiting_proposals,
 )
-from leaderboard.people.ranking import ranking_lines
-from leaderboard.people.standings import may_play, standings
-from leaderboard.snapshots.previews import tops_of
+from leaderboard.people.ranking import select_ranking_lines
+from leaderboard.people.standings import list_standings, may_play
+from leaderboard.snapshots.previews import read_previews
 from tasks.contexts.media.views import FILE_HEADERS
 
 
@@ -69,7 +69,7 @@ def community(request: HttpRequest, slug: str) -> HttpResponse:
     community = find_community(request, slug)
     tasks = [entry.task for entry in list_visible_entries(request.user, community)]
     # Of all tasks at once: the cards would ask for each.
-    tops = tops_of(tasks)
+    tops = read_previews(tasks)
     page = list_page(request, community.posts.all(), size=NEWS_PER_PAGE)
     values = _build_frame(request, community, "community") | {
         "text": render_markdown(community.text),
@@ -152,8 +152,8 @@ def people(request: HttpRequest, slug: str) -> HttpResponse:
     if not may_play(me):
         raise Http404
     tasks = [entry.task for entry in list_visible_entries(request.user, community)]
-    places = ranking_lines(
-        standings([task for task in tasks if not task.is_sensitive]), me.pseudonym
+    places = select_ranking_lines(
+        list_standings([task for task in tasks if not task.is_sensitive]), me.pseudonym
     )
     values = _build_frame(request, community, "people") | {
         "me": me,

@@ -18,9 +18,9 @@ from core.web.refusals import as_form_error, as_message
 from dynabench.manage.approval import describe_approval
 from dynabench.manage.setup.choose_target import BriefForm, build_chat_settings, validate_settings
 from leaderboard.arena.battles import owner_services as services
-from leaderboard.arena.battles.forms import LONGEST_PROMPT
-from leaderboard.arena.battles.selectors import arena_counts
-from leaderboard.arena.battles.voters import voters_of
+from leaderboard.arena.battles.forms import MAX_PROMPT_CHARS
+from leaderboard.arena.battles.selectors import count_arena
+from leaderboard.arena.battles.voters import list_voters
 from leaderboard.models import Battle
 from tasks.access import find_task
 from tasks.making.services import find_unopened_tasks
@@ -96,7 +96,7 @@ class GoldForm(forms.Form):
     """A form for a gold pair: a prompt with a good and a broken answer."""
 
     prompt = forms.CharField(
-        max_length=LONGEST_PROMPT, label=_("Message"), widget=forms.Textarea(attrs={"rows": 2})
+        max_length=MAX_PROMPT_CHARS, label=_("Message"), widget=forms.Textarea(attrs={"rows": 2})
     )
     good = forms.CharField(
         max_length=MAX_ANSWER_CHARS,
@@ -136,7 +136,7 @@ def _show_models(
         "may": can_edit(request.user, task),
         "targets": task.targets.select_related("contestant"),
         "other_uses": sum_uses_outside(task),
-        "size": arena_counts(task),
+        "size": count_arena(task),
         "chat_form": chat_form or ChatForm(auto_id="chat-%s"),
         "model_form": model_form or _build_model_form(request, task),
         "can_delete": can_own(request.user, task)
@@ -149,7 +149,7 @@ def _show_models(
 
 def _show_voters(request: HttpRequest, task: Task, form: GoldForm | None = None) -> HttpResponse:
     """Show voters and gold pairs. form: the form for a new pair, with its errors."""
-    page = list_page(request, voters_of(task))
+    page = list_page(request, list_voters(task))
     values = {
         "task": task,
         "may": can_edit(request.user, task),

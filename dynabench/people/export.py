@@ -38,7 +38,7 @@ from dynabench.communities.models import Community, CommunityProposal, JointSubm
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
 from evaluation.models import HandedAnswers, OwnWorker, Submission, TeamMember, Upload
-from leaderboard.arena.battles.release import own_battles
+from leaderboard.arena.battles.release import iter_own_battles
 from leaderboard.models import Follow, ReleaseConsent, WeeklyGoal, Weights
 from tasks.models import BlindJudging, Duty, Media, TaskDraft, TaskMember, TaskProposal
 from validation.models import (
@@ -244,7 +244,7 @@ def _export_work(me: Annotator) -> dict[str, Section]:
         "publication": ReleaseConsent.objects.filter(voter=me).values(
             "version", "agrees", "given_at", task_code=F("task__code")
         ),
-        "battles": own_battles(me.pk),
+        "battles": iter_own_battles(me.pk),
         "weekly_goals": WeeklyGoal.objects.filter(annotator=me).values("week", "amount"),
         "assignments": Assignment.objects.filter(annotator=me)
         .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from core.accounts.models import Annotator
-from leaderboard.people.activity import Week, done_by_week, goals_of
-from leaderboard.people.badges import Badge, badges_of
-from leaderboard.people.goals import goal_in, monday, weeks_reached
+from leaderboard.people.activity import Week, read_goals, sum_work_by_week
+from leaderboard.people.badges import Badge, list_badges
+from leaderboard.people.goals import count_weeks_reached, find_goal, find_monday
 from tasks.models import Task
 from validation.rates.agreement import Reliability
 from validation.rates.rates import Undefined
@@ -51,17 +51,17 @@ def build_game(
     """Return the person's game over those of `tasks` that are not sensitive."""
     # Nobody is rewarded for work on texts that hurt.
     mild = {task.pk: task for task in tasks if not task.is_sensitive}
-    this_week, goals = monday(datetime.now(UTC).date()), goals_of(me)
-    done = done_by_week(weeks, mild)
+    this_week, goals = find_monday(datetime.now(UTC).date()), read_goals(me)
+    done = sum_work_by_week(weeks, mild)
     careful = False  # in one of them
     for task_pk, reliability in agreement.items():
         if task_pk in mild and is_careful(reliability):
             careful = True
     return Game(
-        goal=goal_in(goals, this_week),
+        goal=find_goal(goals, this_week),
         done=done.get(this_week, 0),
-        weeks=weeks_reached(done, goals, this_week),
-        badges=badges_of(me, list(mild.values()), careful),
+        weeks=count_weeks_reached(done, goals, this_week),
+        badges=list_badges(me, list(mild.values()), careful),
     )
 
 

@@ -34,7 +34,7 @@ from dynabench.people.work import (
     sum_tiles,
     summarise_today,
 )
-from leaderboard.people.activity import weeks_of
+from leaderboard.people.activity import count_weeks
 from leaderboard.people.services import set_weekly_goal
 from leaderboard.people.standings import may_play
 from tasks.models import Round, Task, TaskMember
@@ -59,7 +59,7 @@ def my_work(request: HttpRequest) -> HttpResponse:
 
 def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
     # Each is read once and used by several parts of the page.
-    tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), weeks_of(me)
+    tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), count_weeks(me)
     judged = list_judged_tasks(tasks, agreement)
     game, goal_now = None, None
     if may_play(me):

@@ -18,7 +18,7 @@ from core.accounts.models import Annotator
 from core.charts import Point, column_chart
 from core.days import midnight
 from leaderboard.people.activity import Week
-from leaderboard.people.goals import WEEK, active_seconds, monday
+from leaderboard.people.goals import WEEK, find_monday, sum_active_seconds
 from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.contexts.media.markup import render_media
 from tasks.models import Round
@@ -352,14 +352,14 @@ def summarise_today(me: Annotator, points_a_vote: Mapping[int, float]) -> Todays
     points = list(points_of(me, examples).values())
     for _created_at, _seconds, task in votes:
         points.append(points_a_vote.get(task, 1))
-    minutes = round(active_seconds(moments) / 60)
+    minutes = round(sum_active_seconds(moments) / 60)
     tries = sum(example.retracted_at is None for example in examples)
     return TodaysWork(tries, len(votes), minutes, day_total(points))
 
 
 def draw_trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
     """Draw a chart of tries and confirmed ones in the past 12 weeks; empty without tries."""
-    this_week = monday(datetime.now(UTC).date())
+    this_week = find_monday(datetime.now(UTC).date())
     tried, confirmed = [], []
     for weeks_ago in reversed(range(TREND_WEEKS)):
         begins = this_week - weeks_ago * WEEK

@@ -12,17 +12,17 @@ from rest_framework.views import APIView
 from core.errors import Unavailable
 from core.web.api import versioned
 from leaderboard.api.schemas import Named, Shape
-from leaderboard.arena.board import kept_table, report_body
+from leaderboard.arena.board import build_report_body, read_cached_table
 from tasks.access import find_task
 
-NATURAL = "A natural logarithm, 0 is the mean of the models; null: not known."
+LOG_STRENGTH_HELP = "A natural logarithm, 0 is the mean of the models; null: not known."
 
 
 class ArenaModel(Shape):
     """A model of the ranking; low and high are the ends of its 95 % interval."""
 
     name = serializers.CharField()
-    strength = serializers.FloatField(allow_null=True, help_text=NATURAL)
+    strength = serializers.FloatField(allow_null=True, help_text=LOG_STRENGTH_HELP)
     low = serializers.FloatField(allow_null=True)
     high = serializers.FloatField(allow_null=True)
     rank = serializers.IntegerField(allow_null=True, help_text="Shared ranks: 1, 1, 3.")
@@ -81,8 +81,8 @@ class ArenaView(APIView):
         503 while a large number of comparisons is ranked for the first time.
         """
         task = find_task(request, code, kinds=("arena",))
-        cached = kept_table(task)
+        cached = read_cached_table(task)
         if cached is None:
             raise Unavailable(_("The models are being ranked. Ask again in a minute."), wait=60)
-        table = report_body(task, cached)
+        table = build_report_body(task, cached)
         return versioned(request, repr(table), lambda: table)

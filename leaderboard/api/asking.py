@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 from core.errors import Refused
 from core.web.api import check_query
-from leaderboard.board.opening import start_of
+from leaderboard.board.opening import find_start_weights
 from leaderboard.board.query import BoardRequest, read_request
 from tasks.models import Task
 
@@ -21,7 +21,7 @@ MINE = OpenApiParameter(
 YES, NO = ("1", "true"), ("", "0", "false")
 
 
-def matrix_for(
+def read_requested_matrix(
     request: Request, task: Task, *names: str, prefixes: tuple[str, ...] = ()
 ) -> "Matrix":
     """Return the numbers of the public board, or with `mine` also of models that the user may see.
@@ -38,24 +38,24 @@ def matrix_for(
     return score_matrix(task, request.user if text in YES else None)
 
 
-def requested_board(request: Request, task: Task, matrix: "Matrix") -> BoardRequest:
+def read_board_request(request: Request, task: Task, matrix: "Matrix") -> BoardRequest:
     """Return the weights and options that the query requests.
 
     Raises Refused (422), or Http404 if no fork has the requested name.
     """
-    start = start_of(task, matrix, request.query_params.get("fork"))
+    start = find_start_weights(task, matrix, request.query_params.get("fork"))
     return read_request(dict(request.query_params.lists()), start, matrix.modes)
 
 
-def version_of(task: Task, matrix: "Matrix", *more: object) -> str:
+def compute_version(task: Task, matrix: "Matrix", *more: object) -> str:
     """Return an ETag value that changes whenever a response computed from the matrix changes.
 
     more: further values that the response depends on.
     """
-    from leaderboard.board.tables import code_version
+    from leaderboard.board.tables import compute_code_version
 
     parts = (
         task.name, task.config_text, matrix.models, matrix.sets, matrix.frozen, matrix.pool,
-        matrix.state, matrix.judge, matrix.customs, code_version(), date.today(), *more,
+        matrix.state, matrix.judge, matrix.customs, compute_code_version(), date.today(), *more,
     )  # fmt: skip
     return repr(parts)

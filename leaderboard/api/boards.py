@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.web.api import versioned, weights
-from leaderboard.api.asking import MINE, matrix_for, requested_board, version_of
+from leaderboard.api.asking import MINE, compute_version, read_board_request, read_requested_matrix
 from leaderboard.api.schemas import RoundsMatrix, Seen, TrainingDates
 from leaderboard.board.query import BoardRequest
 from leaderboard.ranking.weights import METRIC, SET
@@ -47,17 +47,17 @@ class LeaderboardView(APIView):
         the fork.
         """
         task = find_task(request, code)
-        matrix = matrix_for(request, task, "mode", "fork", prefixes=(METRIC, SET))
-        board_request = requested_board(request, task, matrix)
-        version = version_of(task, matrix, board_request.weighting.query, board_request.mode)
-        return versioned(request, version, lambda: _board_body(task, matrix, board_request))
+        matrix = read_requested_matrix(request, task, "mode", "fork", prefixes=(METRIC, SET))
+        board_request = read_board_request(request, task, matrix)
+        version = compute_version(task, matrix, board_request.weighting.query, board_request.mode)
+        return versioned(request, version, lambda: _build_board_body(task, matrix, board_request))
 
 
-def _board_body(task: Task, matrix: "Matrix", board_request: BoardRequest) -> dict[str, Any]:
+def _build_board_body(task: Task, matrix: "Matrix", board_request: BoardRequest) -> dict[str, Any]:
     from leaderboard.board.ranked import rank_board
-    from leaderboard.board.tables import board_table
+    from leaderboard.board.tables import build_board_table
 
-    table = board_table(
+    table = build_board_table(
         task, matrix, rank_board(matrix, board_request.weighting, board_request.mode)
     )
     published = {str(model.id) for model in matrix.models if model.is_published}
@@ -72,10 +72,10 @@ class TrainingDatesView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Return accuracies before and after each model's training date, and on held-back rows."""
         from leaderboard.board.matrix import score_matrix
-        from leaderboard.rounds.held_back import training_dates_body
+        from leaderboard.rounds.held_back import build_training_dates_body
 
         task = find_task(request, code)
-        body = training_dates_body(score_matrix(task), find_opened_rounds([task]))
+        body = build_training_dates_body(score_matrix(task), find_opened_rounds([task]))
         return Response(TrainingDates(body).data)
 
 
@@ -87,16 +87,16 @@ class RoundsMatrixView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Return the results of models and people on each round's newest set, with an ETag."""
         task = find_task(request, code)
-        matrix, seen = matrix_for(request, task), find_opened_rounds([task])
+        matrix, seen = read_requested_matrix(request, task), find_opened_rounds([task])
         numbers = all_numbers(seen)
 
         def body() -> dict[str, Any]:
-            from leaderboard.rounds.matrix import rounds_body, rounds_of
+            from leaderboard.rounds.matrix import build_rounds, build_rounds_body
 
-            table = rounds_body(matrix, rounds_of(matrix, seen, numbers))
+            table = build_rounds_body(matrix, build_rounds(matrix, seen, numbers))
             # Numbers of large rounds are counted in the background.
             return {**table, "is_counting": len(numbers) < len(seen)}
 
         states = [(round.number, round.state) for round in seen]
         people = [(pk, counted.numbers) for pk, counted in sorted(numbers.items())]
-        return versioned(request, version_of(task, matrix, states, people), body)
+        return versioned(request, compute_version(task, matrix, states, people), body)

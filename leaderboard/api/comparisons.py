@@ -11,10 +11,10 @@ from rest_framework.views import APIView
 
 from core.errors import Refused
 from core.web.api import versioned
-from leaderboard.api.asking import MINE, matrix_for, version_of
+from leaderboard.api.asking import MINE, compute_version, read_requested_matrix
 from leaderboard.api.schemas import Compared
-from leaderboard.board.columns import OF_RUNS
-from leaderboard.compare.views import SAME, SIDES, model_places
+from leaderboard.board.columns import RUN_COLUMNS
+from leaderboard.compare.views import SAME_MODEL, SIDES, index_models
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit, can_take
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
     from leaderboard.compare.models import ComparedMetric, Comparison, Example
 
-BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
+SIDE_BY_OUTCOME: Mapping[str, str] = {"first": "a", "second": "b"}
 
 
 class ExamplesQuery(Serializer[Any]):
@@ -55,22 +55,22 @@ class CompareView(APIView):
         models' mistakes get the examples that only one of the two answers correctly. Has an ETag.
         """
         task = find_task(request, code)
-        matrix = matrix_for(request, task, "a", "b", "set", "page")
-        pair = _pair(request, matrix)
+        matrix = read_requested_matrix(request, task, "a", "b", "set", "page")
+        pair = _find_pair(request, matrix)
         is_editor, takes = can_edit(request.user, task), can_take(request.user, task)
         query = ExamplesQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
         name, page = query.validated_data["set"], query.validated_data["page"]
 
         def body() -> dict[str, Any]:
-            return _body(task, matrix, pair, name, page, is_editor=is_editor, takes=takes)
+            return _build_body(task, matrix, pair, name, page, is_editor=is_editor, takes=takes)
 
-        return versioned(request, version_of(task, matrix, is_editor, takes), body)
+        return versioned(request, compute_version(task, matrix, is_editor, takes), body)
 
 
-def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
+def _find_pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
     """Return the indices of the two models in the matrix. Raises Refused."""
-    places = model_places(matrix)
+    places = index_models(matrix)
     pair = []
     for side in SIDES:
         text = request.query_params.get(side, "")
@@ -85,11 +85,11 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
         pair.append(places[text])
     first, second = pair
     if first == second:
-        raise Refused(SAME, code="invalid", status=422, field="b")
+        raise Refused(SAME_MODEL, code="invalid", status=422, field="b")
     return first, second
 
 
-def _body(
+def _build_body(
     task: Task,
     matrix: "Matrix",
     pair: tuple[int, int],
@@ -104,31 +104,31 @@ def _body(
     takes: whether the reader may download the task's data, and so may see examples.
     """
     from leaderboard.compare.models import (
-        EXAMPLES,
+        PAGE_EXAMPLES,
         choose_set,
         compare_models,
-        differing_examples,
-        shared_runs,
+        find_differing_examples,
+        find_shared_runs,
     )
 
-    pairs = shared_runs(matrix, *pair)
+    pairs = find_shared_runs(matrix, *pair)
     compared = compare_models(task, matrix, *pair, pairs)
     chosen = choose_set(pairs if takes else {}, name, is_editor=is_editor)
-    start = (page - 1) * EXAMPLES
+    start = (page - 1) * PAGE_EXAMPLES
     # One more than the page shows tells whether there is a next one.
-    examples = differing_examples(task, chosen, start, start + EXAMPLES + 1)
+    examples = find_differing_examples(task, chosen, start, start + PAGE_EXAMPLES + 1)
     return {
-        "a": _model(matrix, pair[0]),
-        "b": _model(matrix, pair[1]),
+        "a": _build_model(matrix, pair[0]),
+        "b": _build_model(matrix, pair[1]),
         "judge": matrix.judge.told if matrix.judge else None,
         **_tested(compared),
         "readable": chosen.readable,
-        "examples": [_example(example) for example in examples[:EXAMPLES]],
-        "next_page": page + 1 if len(examples) > EXAMPLES else None,
+        "examples": [_build_example(example) for example in examples[:PAGE_EXAMPLES]],
+        "next_page": page + 1 if len(examples) > PAGE_EXAMPLES else None,
     }
 
 
-def _example(example: "Example") -> dict[str, Any]:
+def _build_example(example: "Example") -> dict[str, Any]:
     first, second = example.answers
     return {
         "uid": example.uid,
@@ -139,7 +139,7 @@ def _example(example: "Example") -> dict[str, Any]:
     }
 
 
-def _model(matrix: "Matrix", place: int) -> dict[str, str]:
+def _build_model(matrix: "Matrix", place: int) -> dict[str, str]:
     model = matrix.models[place]
     return {"id": str(model.id), "model": model.name, "owner": model.owner, "team": model.team}
 
@@ -149,8 +149,8 @@ def _tested(compared: "Comparison") -> dict[str, Any]:
     for which, name in compared.in_the_loop:
         loops.append({"model": "ab"[which], "set": name})
     return {
-        "rows": [_row(row) for row in compared.rows],
-        "slices": [_row(row) for row in compared.slices],
+        "rows": [_build_row(row) for row in compared.rows],
+        "slices": [_build_row(row) for row in compared.slices],
         "tested_slices": compared.tested_slices,
         "small_slices": compared.small_slices,
         "unread": list(compared.unread),
@@ -158,7 +158,7 @@ def _tested(compared: "Comparison") -> dict[str, Any]:
     }
 
 
-def _row(row: "ComparedMetric") -> dict[str, Any]:
+def _build_row(row: "ComparedMetric") -> dict[str, Any]:
     first, second = row.values
     test = row.found  # None: not tested
     return {
@@ -168,7 +168,7 @@ def _row(row: "ComparedMetric") -> dict[str, Any]:
         "judged": row.set.judged,
         "to_judge": row.set.to_judge,
         "metric": row.metric,
-        "is_rounded": row.set.is_sealed and row.metric not in OF_RUNS,
+        "is_rounded": row.set.is_sealed and row.metric not in RUN_COLUMNS,
         "slice": row.slice,
         "a": first._asdict(),
         "b": second._asdict(),
@@ -177,6 +177,6 @@ def _row(row: "ComparedMetric") -> dict[str, Any]:
         "p_uncorrected": test.p if test else None,
         "correction": row.correction if test else "",
         "n": test.n if test else None,
-        "better": BETTER.get(row.better, row.better),
+        "better": SIDE_BY_OUTCOME.get(row.better, row.better),
         "method": row.method,
     }

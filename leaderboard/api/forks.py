@@ -18,10 +18,10 @@ from core.web.form_fields import request_field
 from leaderboard import models
 from leaderboard.board.forks import services
 from leaderboard.board.forks.views import ForkForm
-from leaderboard.board.opening import start_of
+from leaderboard.board.opening import find_start_weights
 from leaderboard.ranking.weights import (
+    MAX_WEIGHT,
     METRIC,
-    MOST,
     SET,
     Weighting,
     WeightsError,
@@ -46,9 +46,11 @@ class Fork(serializers.ModelSerializer[models.Weights]):
         return public_name(fork.owner)
 
 
-def _weights() -> serializers.DictField:
+def _select_weights() -> serializers.DictField:
     return serializers.DictField(
-        child=serializers.FloatField(min_value=0, max_value=MOST), required=False, default=dict
+        child=serializers.FloatField(min_value=0, max_value=MAX_WEIGHT),
+        required=False,
+        default=dict,
     )
 
 
@@ -57,8 +59,8 @@ class NewFork(serializers.Serializer[Any]):
 
     name = request_field(ForkForm, "name", help_text="Small letters, digits and hyphens.")
     description = request_field(ForkForm, "description")
-    metrics = _weights()
-    sets = _weights()
+    metrics = _select_weights()
+    sets = _select_weights()
 
 
 @extend_schema_view(get=extend_schema(operation_id="forks_list", description="All of them."))
@@ -82,9 +84,9 @@ class Forks(generics.ListAPIView[models.Weights]):
         task = find_task(request, code)
         fields: dict[str, Any] = read(NewFork, request)
         weighting_fields = fields.pop("metrics"), fields.pop("sets")
-        start = start_of(task, score_matrix(task), None)
+        start = find_start_weights(task, score_matrix(task), None)
         try:
-            weighting = _weighting(*weighting_fields, start)
+            weighting = _override_weighting(*weighting_fields, start)
             fork = services.save_weights(
                 task=task, owner=person(request), weighting=weighting, **fields
             )
@@ -94,7 +96,7 @@ class Forks(generics.ListAPIView[models.Weights]):
         return Response(Fork(fork).data, status.HTTP_201_CREATED)
 
 
-def _weighting(
+def _override_weighting(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
     """Return the board's opening weights, overridden by those requested. Raises WeightsError."""

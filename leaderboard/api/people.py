@@ -6,8 +6,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from leaderboard.api.schemas import People
-from leaderboard.people.activity import team_week
-from leaderboard.people.views import enter_ranking, visible_lines
+from leaderboard.people.activity import count_team_week
+from leaderboard.people.views import enter_ranking, select_visible_lines
 
 
 class PeopleView(APIView):
@@ -19,6 +19,6 @@ class PeopleView(APIView):
         participants are not ranked.
         """
         task, me = enter_ranking(request, code)
-        team = team_week(task) if task.config.context else None
-        body = {"in_ranking": me.in_ranking, "team": team, "places": visible_lines(task, me)}
+        team = count_team_week(task) if task.config.context else None
+        body = {"in_ranking": me.in_ranking, "team": team, "places": select_visible_lines(task, me)}
         return Response(People(body).data)

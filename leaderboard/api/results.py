@@ -20,7 +20,7 @@ class ResultsView(APIView):
 
         Missing results have a reason. Poll until `is_over`.
         """
-        from leaderboard.board.model_result import model_results
+        from leaderboard.board.model_result import build_model_results
 
         submission, viewer = find_submission(request, pk)
-        return Response(model_results(submission, viewer, request.user))
+        return Response(build_model_results(submission, viewer, request.user))

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from evaluation.api.llm_judges import AgreementSerializer
 
 Shape = serializers.Serializer[Any]
-ROUNDED = "The set is sealed: the value is rounded to a step of about a standard error."
+ROUNDING_HELP = "The set is sealed: the value is rounded to a step of about a standard error."
 
 
 class Interval(Shape):
@@ -26,7 +26,7 @@ class Measured(Interval):
     """A score, and the number of examples that it was measured on."""
 
     n = serializers.IntegerField()
-    is_rounded = serializers.BooleanField(help_text=ROUNDED)
+    is_rounded = serializers.BooleanField(help_text=ROUNDING_HELP)
 
 
 class Failure(Shape):
@@ -303,7 +303,7 @@ class ComparedRow(Shape):
     )
     to_judge = serializers.IntegerField(allow_null=True, help_text="Of so many that others judge.")
     metric = serializers.CharField()
-    is_rounded = serializers.BooleanField(help_text=ROUNDED)
+    is_rounded = serializers.BooleanField(help_text=ROUNDING_HELP)
     slice = serializers.CharField(allow_blank=True)
     a = Interval()
     b = Interval()

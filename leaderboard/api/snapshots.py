@@ -20,10 +20,10 @@ from core.web.api import Pages, read, versioned
 from core.web.form_fields import request_field
 from leaderboard.api.arenas import ArenaTable
 from leaderboard.api.schemas import Kept
-from leaderboard.board.exports import snapshot_bibtex
+from leaderboard.board.exports import write_snapshot_bibtex
 from leaderboard.models import Snapshot
 from leaderboard.snapshots import services
-from leaderboard.snapshots.diff import what_changed
+from leaderboard.snapshots.diff import describe_changes
 from leaderboard.snapshots.views import SnapshotForm
 from tasks.access import ALL_KINDS, find_task, find_task_and_editor
 
@@ -120,10 +120,10 @@ class SnapshotView(APIView):
             last = task.snapshots.filter(number__lt=number).first()
             return {
                 **ListedSnapshot(snapshot).data,
-                "bibtex": snapshot_bibtex(
+                "bibtex": write_snapshot_bibtex(
                     snapshot.table, number, snapshot.title, snapshot.sha256, address
                 ),
-                "changes": what_changed(last.table, snapshot.table) if last else [],
+                "changes": describe_changes(last.table, snapshot.table) if last else [],
                 "table": snapshot.table,
             }
 

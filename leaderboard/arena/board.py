@@ -13,13 +13,13 @@ from core.text.words import gettext_noop
 from leaderboard.models import Comparison, Contestant
 from tasks.models import Task
 
-LARGE = 2_000
+LARGE_COMPARISONS = 2_000
 """Comparisons above which a thread ranks the models."""
-LEAST_STYLED = 100
+MIN_STYLED_BATTLES = 100
 """Battles that a ranking with the style of answers held constant needs."""
-MOST = 10
+MAX_MATRIX_MODELS = 10
 """The number of models in the matrix of wins: the first ones."""
-ENDS = ("effect", "low", "high")
+EFFECT_FIELDS = ("effect", "low", "high")
 Table = Mapping[str, Any]
 """A report for programs, with the shares of wins among the first models."""
 
@@ -46,7 +46,7 @@ class Size(NamedTuple):
         return self.live > 1
 
 
-def kept_table(task: Task) -> Kept | None:
+def read_cached_table(task: Task) -> Kept | None:
     """Return the cached table of an arena; without comparisons it has no models.
 
     None while a large table is computed for the first time. At most three queries.
@@ -54,17 +54,17 @@ def kept_table(task: Task) -> Kept | None:
     key = f"arena:{task.pk}"
 
     def count(keys: Sequence[str]) -> Mapping[str, Any]:
-        return {key: _table(task)}
+        return {key: _compute_table(task)}
 
     # Counted only up to the limit, which takes the same time for any arena.
     def is_slow(keys: Sequence[str]) -> bool:
-        return task.comparisons.all()[: LARGE + 1].count() > LARGE
+        return task.comparisons.all()[: LARGE_COMPARISONS + 1].count() > LARGE_COMPARISONS
 
     return kept_many([key], count, is_slow).get(key)
 
 
-def _table(task: Task) -> Table:
-    from leaderboard.arena.report import report_of
+def _compute_table(task: Task) -> Table:
+    from leaderboard.arena.report import compute_report
 
     if not task.comparisons.exists():
         return {
@@ -76,37 +76,37 @@ def _table(task: Task) -> Table:
             "wins": [],
             "style": None,
         }
-    report = report_of(task)
+    report = compute_report(task)
     shares = []
-    for row in report.wins[:MOST, :MOST].tolist():
+    for row in report.wins[:MAX_MATRIX_MODELS, :MAX_MATRIX_MODELS].tolist():
         shares.append([None if isnan(share) else share for share in row])
     return {
         **report.as_json,
         "is_bounded": report.is_bounded,
         "unconnected": report.unconnected,
         "wins": shares,
-        "style": _style(task),
+        "style": _compute_style(task),
     }
 
 
-def _style(task: Task) -> Table | None:
+def _compute_style(task: Task) -> Table | None:
     """Return the ranking with the style of answers held constant; None if battles are too few."""
-    from leaderboard.arena.report import style_report_of
+    from leaderboard.arena.report import compute_style_report
 
     # It fits four further effects, which few battles cannot tell from noise.
-    if task.comparisons.filter(style__isnull=False).count() < LEAST_STYLED:
+    if task.comparisons.filter(style__isnull=False).count() < MIN_STYLED_BATTLES:
         return None
-    report = style_report_of(task)
+    report = compute_style_report(task)
     return {**report.as_json, "is_bounded": report.is_bounded, "effects": report.effects}
 
 
-def report_body(task: Task, cached: Kept) -> dict[str, Any]:
+def build_report_body(task: Task, cached: Kept) -> dict[str, Any]:
     """Return the table with its task and its date."""
     named = {"code": task.code, "name": task.name}
     return {"task": named, "date": cached.counted_at.date().isoformat(), **cached.numbers}
 
 
-def arena_lines(table: Table) -> list[ArenaLine]:
+def build_arena_lines(table: Table) -> list[ArenaLine]:
     """Return the models as the page shows them."""
     lines = []
     for model in table["models"]:
@@ -123,20 +123,20 @@ EFFECTS = {
 """What adds log 2 to a covariate."""
 
 
-def style_values(table: Table) -> Mapping[str, Any] | None:
+def build_style_values(table: Table) -> Mapping[str, Any] | None:
     """Return the page's values for the ranking with style held constant; None without one."""
     style = table["style"]
     if style is None:
         return None
     effects = []
     for effect in style["effects"]:
-        numbers = (effect[end] for end in ENDS)
+        numbers = (effect[end] for end in EFFECT_FIELDS)
         doubled = [None if number is None else log(2) * number for number in numbers]
         effects.append((_(EFFECTS[effect["name"]]), doubled))
-    return {"lines": arena_lines(style), "battles": style["battles"], "effects": effects}
+    return {"lines": build_arena_lines(style), "battles": style["battles"], "effects": effects}
 
 
-def win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
+def iter_win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
     """Yield the rows of the win matrix: a model and its share of wins against each first model."""
     # Only the first models have shares.
     for model, shares in zip(table["models"], table["wins"], strict=False):
@@ -146,7 +146,7 @@ def win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
         yield model["name"], cells
 
 
-def arena_notices(table: Table) -> list[str]:
+def list_arena_notices(table: Table) -> list[str]:
     """Return the notices that a reader of the strengths needs."""
     sentences = []
     if table["is_bounded"]:
@@ -164,7 +164,7 @@ def arena_notices(table: Table) -> list[str]:
     return sentences
 
 
-def sizes_of(tasks: Collection[Task]) -> Mapping[int, Size]:
+def count_sizes(tasks: Collection[Task]) -> Mapping[int, Size]:
     """Return the size of each arena among the tasks by task id, cached for a short time.
 
     No queries without an arena, otherwise at most three.

@@ -8,24 +8,24 @@ from leaderboard.board.exports import escape_latex
 
 Table = Mapping[str, Any]
 COLUMNS = ("rank", "name", "strength", "low", "high", "battles", "wins", "ties")
-STYLED = ("rank", "strength", "low", "high")
+STYLE_FIELDS = ("rank", "strength", "low", "high")
 """Columns that are repeated as `style_…`, with the style of answers held constant."""
 
 
-def arena_csv(table: Table) -> str:
+def write_arena_csv(table: Table) -> str:
     """Return a CSV row for each model; unknown values are empty."""
     styled = {}
     if table["style"]:
         styled = {model["name"]: model for model in table["style"]["models"]}
-    rows: list[list[Any]] = [list(COLUMNS) + [f"style_{name}" for name in STYLED]]
+    rows: list[list[Any]] = [list(COLUMNS) + [f"style_{name}" for name in STYLE_FIELDS]]
     for model in table["models"]:
         cells = [model[name] for name in COLUMNS]
-        cells += [styled.get(model["name"], {}).get(name) for name in STYLED]
+        cells += [styled.get(model["name"], {}).get(name) for name in STYLE_FIELDS]
         rows.append(cells)
     return csv_text(rows)
 
 
-def arena_latex(table: Table, address: str = "") -> str:
+def write_arena_latex(table: Table, address: str = "") -> str:
     """Return a LaTeX table for a paper (package booktabs)."""
     lines = [
         rf"% {escape_latex(table['task']['code'])} on {table['date']}: "
@@ -39,12 +39,12 @@ def arena_latex(table: Table, address: str = "") -> str:
         r"Rank & Model & Strength & Battles & Wins & Ties \\",
         r"\midrule",
     ]
-    lines += [_latex_line(model) for model in table["models"]]
+    lines += [_format_latex_line(model) for model in table["models"]]
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines) + "\n"
 
 
-def _latex_line(model: Mapping[str, Any]) -> str:
+def _format_latex_line(model: Mapping[str, Any]) -> str:
     value, low, high = model["strength"], model["low"], model["high"]
     strength = "--" if value is None else f"${value:.2f}$"
     if low is not None and high is not None:

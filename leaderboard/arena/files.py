@@ -10,7 +10,7 @@ from tasks.table_files import read_table
 
 COLUMNS = ("id", "worker", "left", "right", "winner")
 WINNERS = ("left", "right", "tie", "both_bad")
-LONGEST = 100
+MAX_CELL_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class ComparisonLine:
 
 def read_comparisons(lines: Iterable[bytes]) -> Iterator[ComparisonLine | LineError]:
     """Yield the comparisons of a file, and an error for each invalid line; ignore extra columns."""
-    for row in read_table(iter_plain_lines(lines), _header, _value):
-        yield row if isinstance(row, LineError) else _line(row.line, row.values)
+    for row in read_table(iter_plain_lines(lines), _read_header, _read_value):
+        yield row if isinstance(row, LineError) else _build_line(row.line, row.values)
 
 
-def _header(cells: list[str]) -> list[str]:
+def _read_header(cells: list[str]) -> list[str]:
     """Return the names of the columns. Raises BadRow."""
     names = [cell.strip() for cell in cells]
     for name in COLUMNS:
@@ -43,15 +43,15 @@ def _header(cells: list[str]) -> list[str]:
     return names
 
 
-def _value(name: str, cell: str) -> str:
+def _read_value(name: str, cell: str) -> str:
     """Return the value of a cell. Raises BadRow."""
     if name not in COLUMNS:
         return cell
     value = cell.strip()
     if FORBIDDEN_CHARACTERS.search(value):
         raise BadRow("a control character or half a character; delete it")
-    if len(value) > LONGEST:
-        raise BadRow(f"{len(value)} characters; use {LONGEST} at most")
+    if len(value) > MAX_CELL_CHARS:
+        raise BadRow(f"{len(value)} characters; use {MAX_CELL_CHARS} at most")
     # Names of models are shown to people, so they are checked like those on forms.
     if name in ("left", "right") and value:
         try:
@@ -63,7 +63,7 @@ def _value(name: str, cell: str) -> str:
     return value
 
 
-def _line(number: int, values: Mapping[str, str]) -> ComparisonLine | LineError:
+def _build_line(number: int, values: Mapping[str, str]) -> ComparisonLine | LineError:
     """Return the comparison of a line, or the error in it."""
     for name in COLUMNS:
         if name not in values:

@@ -16,16 +16,16 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
-from leaderboard.ranking.ranks import shared_ranks
+from leaderboard.ranking.ranks import compute_shared_ranks
 
 LEFT, RIGHT, TIE = range(3)
 DRAWS = 500
-FURTHEST = 30.0
+MAX_STRENGTH = 30.0
 """A strength or tie beyond this is on its way to infinity."""
-MOST_STEPS = 100
-CLOSE = 1e-10
+MAX_STEPS = 100
+TOLERANCE = 1e-10
 """What a further step would add to the likelihood, at most."""
-HALF = 0.5
+HALF_GAME = 0.5
 """The wins and the losses of each model against the imaginary one."""
 Floats = NDArray[np.floating[Any]]
 Places = NDArray[np.intp]
@@ -135,7 +135,7 @@ class Pairs:
     def fit_bounded(self, counts: Floats) -> Fit:
         """Return the maximum-likelihood fit with the imaginary model, which is always finite."""
         # For each imaginary pair: half a win, half a loss, no tie.
-        halves = np.tile([HALF, HALF, 0], (self.count + self.covariates.shape[1], 1))
+        halves = np.tile([HALF_GAME, HALF_GAME, 0], (self.count + self.covariates.shape[1], 1))
         fit = self.bounded._climb(np.vstack([counts, halves]), None)
         assert fit is not None  # each model has beaten and lost to the imaginary one
         strengths = fit.strengths[:-1]
@@ -147,7 +147,7 @@ class Pairs:
         won, lost = counts[:, [0, 2]].any(axis=1), counts[:, [1, 2]].any(axis=1)
         winners = np.append(self.first[won], self.second[lost])
         losers = np.append(self.second[won], self.first[lost])
-        return _groups(self.count, winners, losers, "strong")[0] == 1
+        return _find_groups(self.count, winners, losers, "strong")[0] == 1
 
     def _climb(self, counts: Floats, start: Fit | None) -> Fit | None:
         """Find the maximum likelihood by Newton's method with step halving; None if infinite."""
@@ -158,12 +158,12 @@ class Pairs:
         if start and (start.tie is not None) == has_ties:
             point = np.concatenate([start.strengths, start.style, [start.tie or 0.0]])
         value, chances = self._likelihood(counts, point, has_ties)
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             try:
                 step, gain = self._step(counts, chances, has_ties)
             except LinAlgError:  # flat to the last digit: on its way to infinity
                 return None
-            if gain < CLOSE:
+            if gain < TOLERANCE:
                 strengths = point[: self.count] - point[: self.count].mean()
                 tie = float(point[-1]) if has_ties else None
                 return Fit(strengths, point[self.count : -1], tie, is_bounded=False)
@@ -171,12 +171,12 @@ class Pairs:
             # A whole step may overshoot; half of it, often enough, raises the likelihood.
             while True:
                 value, chances = self._likelihood(counts, point + step, has_ties)
-                if value >= before - CLOSE:
+                if value >= before - TOLERANCE:
                     break
                 step /= 2
             point = point + step
             # The maximum is at infinity, which the imaginary model avoids.
-            if np.abs(point).max() > FURTHEST:
+            if np.abs(point).max() > MAX_STRENGTH:
                 break
         return None
 
@@ -262,7 +262,7 @@ def rank_models(
         Strengths by index of the model, and the effects of the covariates.
     """
     # 1. Keep the largest connected group: others have no strength that compares with it.
-    group = largest_group(count, votes)
+    group = find_largest_group(count, votes)
     is_kept = np.isin(votes.left, group)
     left, right, outcome, voter = (column[is_kept] for column in votes)
     first, second = np.searchsorted(group, left), np.searchsorted(group, right)
@@ -287,15 +287,17 @@ def rank_models(
     values[places] = np.concatenate([fit.strengths, fit.style])
     voters, voter = np.unique(voter, return_inverse=True)
     if len(voters) > 1:
-        halves[places] = _half_widths(pairs, cells, voter, fit, np.random.default_rng(seed), draws)
+        halves[places] = _compute_half_widths(
+            pairs, cells, voter, fit, np.random.default_rng(seed), draws
+        )
     values[count:] /= scale  # 0 where the value is unknown anyway
     halves[count:] /= scale
 
     # 4. Rank the models by their intervals; effects have no rank.
     lows, highs = values - halves, values + halves
-    columns = (_none_for_nan(column) for column in (values, lows, highs))
+    columns = (_replace_nan(column) for column in (values, lows, highs))
     intervals = list(zip(*columns, strict=True))
-    ranks = _ranks(values[:count], lows[:count], highs[:count])
+    ranks = _compute_ranks(values[:count], lows[:count], highs[:count])
     strengths = [
         Strength(value, low, high, rank)
         for (value, low, high), rank in zip(intervals[:count], ranks, strict=True)
@@ -303,7 +305,7 @@ def rank_models(
     return Ranking(tuple(strengths), fit.is_bounded, tuple(intervals[count:]))
 
 
-def _half_widths(
+def _compute_half_widths(
     pairs: Pairs, cells: Places, voter: Places, fit: Fit, chance: np.random.Generator, draws: int
 ) -> Floats:
     """Return the half-widths of the intervals of strengths and effects.
@@ -340,22 +342,22 @@ def count_outcomes(pairs: Pairs, cells: Places, times: Places | None = None) -> 
     return counts
 
 
-def largest_group(count: int, votes: Votes) -> Places:
+def find_largest_group(count: int, votes: Votes) -> Places:
     """Return the indices of the largest group of models that comparisons connect.
 
     If groups are of equal size, the one with the first model is returned.
     """
-    _, group = _groups(count, votes.left, votes.right, "weak")
+    _, group = _find_groups(count, votes.left, votes.right, "weak")
     return np.flatnonzero(group == np.bincount(group).argmax())
 
 
-def _groups(count: int, ends: Places, others: Places, connection: str) -> tuple[int, Places]:
+def _find_groups(count: int, ends: Places, others: Places, connection: str) -> tuple[int, Places]:
     graph = coo_array((np.ones(len(ends)), (ends, others)), shape=(count, count))
     groups: tuple[int, Places] = connected_components(graph.tocsr(), connection=connection)
     return groups
 
 
-def _ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
+def _compute_ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
     """Return shared ranks (1, 1, 3): 1 + the number of models with a wholly higher interval.
 
     Without intervals all models share rank 1.
@@ -364,10 +366,12 @@ def _ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
     above = (lows[:, None] > highs[None, :]).sum(axis=0)
     places = np.flatnonzero(~np.isnan(values))
     ranks: list[int | None] = [None] * len(values)
-    for place, rank in zip(places.tolist(), shared_ranks((-above[places]).tolist()), strict=True):
+    for place, rank in zip(
+        places.tolist(), compute_shared_ranks((-above[places]).tolist()), strict=True
+    ):
         ranks[place] = rank
     return ranks
 
 
-def _none_for_nan(values: Floats) -> list[float | None]:
+def _replace_nan(values: Floats) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]

@@ -21,14 +21,14 @@ from leaderboard.arena.ranking import (
     Votes,
     rank_models,
 )
-from leaderboard.arena.style import STYLE, difference
+from leaderboard.arena.style import COVARIATES, compute_log_ratios
 from leaderboard.models import Comparison
 from tasks.models import Task
 
 SEED = 0
 STYLE_DRAWS = 200
 """Draws of the bootstrap with covariates, whose fits take longer."""
-OUTCOMES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
+OUTCOME_CODES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Report:
     def effects(self) -> list[dict[str, Any]]:
         """Return the effect of one more unit of each covariate on a lead; None if it is unknown."""
         effects = []
-        for name, (value, low, high) in zip(STYLE, self.style, strict=True):
+        for name, (value, low, high) in zip(COVARIATES, self.style, strict=True):
             effects.append({"name": name, "effect": value, "low": low, "high": high})
         return effects
 
@@ -92,43 +92,43 @@ class Report:
         return [line.name for line in self.lines if line.strength.value is None]
 
 
-def report_of(task: Task, *, draws: int = DRAWS) -> Report:
+def compute_report(task: Task, *, draws: int = DRAWS) -> Report:
     """Return the ranking of an arena's models. Raises Refused if there is no comparison."""
     if task.config.kind != "arena":
         raise Refused(f"The task {task.code!r} is no arena.", code="kind")
-    ids, votes = votes_of(task)
+    ids, votes = read_votes(task)
     if not len(ids):
         raise Refused(f"The arena {task.code!r} has no comparisons yet.", code="empty")
-    return _report(_names(task, ids), votes, draws)
+    return _build_report(_read_names(task, ids), votes, draws)
 
 
-def style_report_of(task: Task, *, draws: int = STYLE_DRAWS) -> Report:
+def compute_style_report(task: Task, *, draws: int = STYLE_DRAWS) -> Report:
     """Return the ranking over comparisons with stored answers, with their style held constant.
 
     Raises Refused if there is no such comparison.
     """
     if task.config.kind != "arena":
         raise Refused(f"The task {task.code!r} is no arena.", code="kind")
-    ids, votes = votes_of(task, only_battles=True)
+    ids, votes = read_votes(task, only_battles=True)
     if not len(ids):
         raise Refused(f"The arena {task.code!r} has no battles yet.", code="empty")
-    rows = _comparisons(task, only_battles=True).values_list("style", flat=True)
+    rows = _select_comparisons(task, only_battles=True).values_list("style", flat=True)
     # Both queries have the same order, so style and votes belong together by place.
-    style = np.array([difference(row) for row in rows if row])
-    return _report(_names(task, ids), votes, draws, style)
+    style = np.array([compute_log_ratios(row) for row in rows if row])
+    return _build_report(_read_names(task, ids), votes, draws, style)
 
 
-def _names(task: Task, ids: Places) -> list[str]:
+def _read_names(task: Task, ids: Places) -> list[str]:
     names = dict(task.contestants.values_list("pk", "name"))
     return [names[pk] for pk in ids.tolist()]
 
 
-def _comparisons(task: Task, only_battles: bool) -> QuerySet[Comparison]:
+def _select_comparisons(task: Task, only_battles: bool) -> QuerySet[Comparison]:
     rows = Comparison.objects.filter(task=task).order_by("pk")
     return rows.filter(style__isnull=False) if only_battles else rows
 
 
-def votes_of(
+def read_votes(
     task: Task, *, also: Sequence[int] = (), only_battles: bool = False
 ) -> tuple[Places, Votes]:
     """Return the ids of the compared models, in order, and the votes on them.
@@ -136,14 +136,14 @@ def votes_of(
     also: ids of models to include even if they have not been compared yet. only_battles: leave out
     imported votes.
     """
-    rows = _comparisons(task, only_battles)
+    rows = _select_comparisons(task, only_battles)
     left, right, outcome, voter = [], [], [], []
     for left_id, right_id, winner, voter_id in rows.values_list(
         "left_id", "right_id", "winner", "voter_id"
     ):
         left.append(left_id)
         right.append(right_id)
-        outcome.append(OUTCOMES[winner])
+        outcome.append(OUTCOME_CODES[winner])
         voter.append(voter_id)
     size = len(left)
     # One call numbers both sides alike; `also` comes last and is cut off again below.
@@ -157,7 +157,9 @@ def votes_of(
     return ids, votes
 
 
-def _report(names: list[str], votes: Votes, draws: int, style: Floats | None = None) -> Report:
+def _build_report(
+    names: list[str], votes: Votes, draws: int, style: Floats | None = None
+) -> Report:
     """Rank the named models and count their battles."""
     count = len(names)
     ranking = rank_models(count, votes, style=style, seed=SEED, draws=draws)

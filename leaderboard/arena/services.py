@@ -11,7 +11,7 @@ from django.db import transaction
 from core.accounts.models import Annotator, User
 from core.accounts.services import log
 from core.errors import Refused
-from leaderboard.arena.files import LONGEST, ComparisonLine, read_comparisons
+from leaderboard.arena.files import MAX_CELL_CHARS, ComparisonLine, read_comparisons
 from leaderboard.models import Comparison, Contestant
 from tasks.config.parsing import dump_yaml
 from tasks.line_files import LineError
@@ -19,7 +19,7 @@ from tasks.models import Task
 from tasks.services import create_imported_task, derive_title, find_account
 from validation.imports.task import fitting
 
-BATCH = 1000
+BATCH_LINES = 1000
 Key = tuple[str, str]
 """The id of a comparison, and the pseudonym of the person who made it."""
 Choice = tuple[str, str, str]
@@ -48,10 +48,10 @@ def import_comparisons(
     Locks the task. If a line cannot be stored, raises Refused after all such lines were reported;
     nothing is stored then.
     """
-    run = _Import(_arena(code, create, owner), on_bad)
+    run = _Import(_lock_arena(code, create, owner), on_bad)
     comparisons = read_comparisons(lines)
     # In batches, so that memory does not grow with the file.
-    while batch := list(islice(comparisons, BATCH)):
+    while batch := list(islice(comparisons, BATCH_LINES)):
         run.store(batch)
     # Raised after the whole file, so that all bad lines are reported at once.
     if run.summary.bad:
@@ -63,7 +63,7 @@ def import_comparisons(
     return run.summary
 
 
-def _arena(code: str, create: bool, owner: str) -> Task:
+def _lock_arena(code: str, create: bool, owner: str) -> Task:
     """Return the locked arena; create it if `create` is set. Raises Refused."""
     # Of two imports the second waits, and then finds what the first one stored.
     # No key, so that votes, which only point at the task, need not wait.
@@ -71,19 +71,19 @@ def _arena(code: str, create: bool, owner: str) -> Task:
     if task is None:
         if not create:
             raise Refused(f"There is no task {code!r}. Make it with --create.", code="task")
-        return _create(code, owner)
+        return _create_arena(code, owner)
     if task.config.kind != "arena":
         raise Refused(f"The task {code!r} is no arena.", code="task")
     return task
 
 
-def _create(code: str, owner: str) -> Task:
+def _create_arena(code: str, owner: str) -> Task:
     """Create an arena and derive its name from its code. Raises Refused."""
     text = dump_yaml({"version": 1, "kind": "arena", "name": derive_title(code)})
-    return create_imported_task(code, text, partial(_owner, owner))
+    return create_imported_task(code, text, partial(_find_owner, owner))
 
 
-def _owner(address: str) -> User | None:
+def _find_owner(address: str) -> User | None:
     """Return the owner of a new arena. Raises Refused."""
     if address:
         return find_account(address)
@@ -110,7 +110,7 @@ class _Import:
             key = line.id, self._pseudonym(line.worker)
             # The same line twice in a file is no mistake; another choice under one id is.
             first = lines.setdefault(key, line)
-            if _choice(first) != _choice(line):
+            if _build_choice(first) != _build_choice(line):
                 reason = "`id`: an earlier line has it, with another comparison"
                 self._report_bad(line.number, reason)
             elif first is not line:
@@ -138,8 +138,8 @@ class _Import:
         for key, line in lines.items():
             if key not in choices:
                 counts[line.id] += 1
-                new.append((_numbered(line.id, counts[line.id]), line))
-            elif choices[key] == _choice(line):
+                new.append((_number_uid(line.id, counts[line.id]), line))
+            elif choices[key] == _build_choice(line):
                 self.summary.known += 1
             else:
                 self._report_bad(line.number, "`id`: stored already, with another comparison")
@@ -157,7 +157,7 @@ class _Import:
             id_of_uid = {}
             for id in ids:
                 for number in numbers:
-                    id_of_uid[_numbered(id, number)] = id
+                    id_of_uid[_number_uid(id, number)] = id
             stored = self.task.comparisons.filter(uid__in=list(id_of_uid)).values_list(*columns)
             for uid, pseudonym, left, right, winner in stored:
                 counts[id_of_uid[uid]] += 1
@@ -199,10 +199,10 @@ class _Import:
         )
 
 
-def _numbered(uid: str, number: int) -> str:
+def _number_uid(uid: str, number: int) -> str:
     """Return the uid of the comparison by the first, second, … person under an id."""
-    return uid if number == 1 else fitting(f"{uid} ({number})", LONGEST)
+    return uid if number == 1 else fitting(f"{uid} ({number})", MAX_CELL_CHARS)
 
 
-def _choice(line: ComparisonLine) -> Choice:
+def _build_choice(line: ComparisonLine) -> Choice:
     return line.left, line.right, line.winner

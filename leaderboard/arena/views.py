@@ -13,25 +13,25 @@ from core.data.adaptive_cache import Kept
 from core.web.lists import list_page
 from leaderboard.arena.board import (
     Table,
-    arena_lines,
-    arena_notices,
-    kept_table,
-    report_body,
-    style_values,
-    win_rows,
+    build_arena_lines,
+    build_report_body,
+    build_style_values,
+    iter_win_rows,
+    list_arena_notices,
+    read_cached_table,
 )
-from leaderboard.arena.exports import arena_csv, arena_latex
-from leaderboard.board.exports import table_json
-from leaderboard.board.views import Files, as_file, sentence
+from leaderboard.arena.exports import write_arena_csv, write_arena_latex
+from leaderboard.board.exports import write_table_json
+from leaderboard.board.views import Files, build_file_response, build_sentence_response
 from tasks.access import find_task
 from tasks.models import Task
 
-ROWS = 100
+PAGE_ROWS = 100
 """Models per page."""
 FILES: Files = {
-    "csv": (lambda table, _: arena_csv(table), "csv", "text/csv"),
-    "json": (lambda table, _: table_json(table), "json", "application/json"),
-    "latex": (arena_latex, "tex", "application/x-tex"),
+    "csv": (lambda table, _: write_arena_csv(table), "csv", "text/csv"),
+    "json": (lambda table, _: write_table_json(table), "json", "application/json"),
+    "latex": (write_arena_latex, "tex", "application/x-tex"),
 }
 """As those of `leaderboard.board.views`."""
 
@@ -41,19 +41,19 @@ FILES: Files = {
 def arena(request: HttpRequest, code: str) -> HttpResponse:
     """Show the models of an arena by strength, and the win matrix."""
     task = find_task(request, code, kinds=("arena",))
-    cached = kept_table(task)
+    cached = read_cached_table(task)
     if "format" in request.GET:
-        return _file(request, task, cached)
+        return _build_file(request, task, cached)
     values: dict[str, Any] = {"task": task, "kept": cached, "here": "leaderboard"}
     if cached and cached.numbers["models"]:
-        values |= board_values(cached.numbers)
-        values["page"] = list_page(request, values["page"], size=ROWS)
+        values |= build_board_values(cached.numbers)
+        values["page"] = list_page(request, values["page"], size=PAGE_ROWS)
     return render(request, "leaderboard/arena.html", values)
 
 
-def board_values(table: Table) -> dict[str, Any]:
+def build_board_values(table: Table) -> dict[str, Any]:
     """Return the template values of a ranking. `page` has all lines."""
-    lines, names = arena_lines(table), [model["name"] for model in table["models"]]
+    lines, names = build_arena_lines(table), [model["name"] for model in table["models"]]
     first = names[: len(table["wins"])]
     ends: list[float | None] = []
     for line in lines:
@@ -61,18 +61,18 @@ def board_values(table: Table) -> dict[str, Any]:
     return {
         "page": lines,
         "scale": reach(ends),
-        "notices": arena_notices(table),
-        "style": style_values(table),
-        "wins": matrix(first, win_rows(table), title=_("Wins"), corner=_("Model")),
+        "notices": list_arena_notices(table),
+        "style": build_style_values(table),
+        "wins": matrix(first, iter_win_rows(table), title=_("Wins"), corner=_("Model")),
     }
 
 
-def _file(request: HttpRequest, task: Task, cached: Kept | None) -> HttpResponse:
+def _build_file(request: HttpRequest, task: Task, cached: Kept | None) -> HttpResponse:
     if cached is None:
         text = _("The models are being ranked. Ask again in a minute.")
-        answer = sentence(text, 503)
+        answer = build_sentence_response(text, 503)
         answer["Retry-After"] = "60"
         return answer
     address = request.build_absolute_uri(request.path)
-    table, name = report_body(task, cached), f"{task.code}-leaderboard"
-    return as_file(table, request.GET["format"], name, address, FILES)
+    table, name = build_report_body(task, cached), f"{task.code}-leaderboard"
+    return build_file_response(table, request.GET["format"], name, address, FILES)

@@ -34,7 +34,7 @@ from evaluation.test_sets.selectors import read_set_rows
 from leaderboard.board.matrix import DRAWS
 from tasks.config.schema import TaskConfig
 
-CHUNK = 1000
+CHUNK_EXAMPLES = 1000
 """Examples whose draws are made at once."""
 Values = NDArray[np.float32]
 
@@ -42,16 +42,16 @@ Values = NDArray[np.float32]
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     """Compute each of the task's metrics that is available here on DRAWS resamples. Streams."""
     config = run.submission.task.config
-    metrics, groups = list(available_metrics(config)), read_groups(config)
+    metrics, groups = list(iter_available_metrics(config)), read_groups(config)
     names = [metric.name for metric in metrics]
     vectors: list[Callable[[Sequence[Any]], Sums]] = [metric.vectors for metric in metrics]
     # Chosen by all examples, once: a choice in each resample would make the worst look worse.
-    group = _worst_group(run, groups)
+    group = _find_worst_group(run, groups)
     if group:
-        share = _metric(group.metric, config)
+        share = _build_metric(group.metric, config)
         metrics.append(share)
         names.append(WORST_GROUP)
-        vectors.append(partial(_vectors_of_counting, share))
+        vectors.append(partial(_mask_vectors, share))
 
     def statistics() -> Iterator[tuple[int, tuple[Any, ...]]]:
         rows = map(groups.add_mentions, read_set_rows(run.version))
@@ -71,7 +71,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     return values
 
 
-def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
+def _find_worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
     """Return the group with the lowest share of correct answers, by the run's scores.
 
     None without at least two groups that are large enough.
@@ -81,12 +81,12 @@ def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
     metric = choose_group_metric(run.submission.task.config.metrics.computed)
     scores = run.scores.exclude(slice="").filter(metric=metric)
     parts = select_comparable(
-        select_group_numbers([number_of(score) for score in scores], groups.fields, metric)
+        select_group_numbers([read_number(score) for score in scores], groups.fields, metric)
     )
     return find_worst(parts) if len(parts) > 1 else None
 
 
-def _vectors_of_counting(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
+def _mask_vectors(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
     """Return the vectors of a metric's statistics, with 0 for those that do not count.
 
     statistics: pairs of a statistic and whether it counts.
@@ -97,14 +97,14 @@ def _vectors_of_counting(metric: Metric, statistics: Sequence[tuple[Any, bool]])
     return vectors
 
 
-def available_metrics(config: TaskConfig) -> Iterator[Metric]:
+def iter_available_metrics(config: TaskConfig) -> Iterator[Metric]:
     """Yield the metrics of a task that can be computed on this machine."""
     for name in config.metrics.computed:
         with suppress(Unavailable):
-            yield _metric(name, config)
+            yield _build_metric(name, config)
 
 
-def _metric(name: str, config: TaskConfig) -> Metric:
+def _build_metric(name: str, config: TaskConfig) -> Metric:
     """Return a metric with the task's settings. Raises Unavailable."""
     return make_metric(name, labels_of(config), settings.SP_BLEU_MODEL, config.language)
 
@@ -118,11 +118,11 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
         return {}
     config = run.submission.task.config
     kinds = run.scores.filter(metric=f"{config.metrics.main}_after").exclude(kind="")
-    worst_kind = find_worst([number_of(score) for score in kinds])
+    worst_kind = find_worst([read_number(score) for score in kinds])
     if worst_kind is None:
         return {}
-    metric = _metric(config.metrics.main, config)
-    answers = _answers_to(run, worst_kind.kind)
+    metric = _build_metric(config.metrics.main, config)
+    answers = _read_answers_to(run, worst_kind.kind)
 
     def statistics() -> Iterator[tuple[int, tuple[Any]]]:
         for place, row in enumerate(read_set_rows(run.version)):
@@ -135,7 +135,7 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
     return {WORST_KIND: metric.value(sums).astype(np.float32)}
 
 
-def _answers_to(run: EvaluationRun, kind: str) -> dict[str, Any]:
+def _read_answers_to(run: EvaluationRun, kind: str) -> dict[str, Any]:
     """Return a model's answers to the variants of a kind, by the uid of the original examples."""
     answers = {}
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
@@ -145,7 +145,7 @@ def _answers_to(run: EvaluationRun, kind: str) -> dict[str, Any]:
     return answers
 
 
-def number_of(score: Score) -> Number:
+def read_number(score: Score) -> Number:
     """Return a stored score as the number that was computed."""
     return Number(
         score.metric, score.value, score.low, score.high, score.n, score.slice, score.kind
@@ -169,10 +169,10 @@ def sum_resamples(
     index. Memory is bounded by a chunk. Without statistics the arrays have no columns.
     """
     totals = [np.zeros((DRAWS, 0)) for _ in vectors]
-    for chunk, examples in groupby(statistics, key=lambda example: example[0] // CHUNK):
+    for chunk, examples in groupby(statistics, key=lambda example: example[0] // CHUNK_EXAMPLES):
         places, rows = zip(*examples, strict=True)
         # Only the drawn columns of the examples that are there: DRAWS × examples of the chunk.
-        drawn = _draws(sha256, chunk)[:, np.array(places) % CHUNK].astype(float)
+        drawn = _draw_counts(sha256, chunk)[:, np.array(places) % CHUNK_EXAMPLES].astype(float)
         columns = zip(*rows, strict=True)  # the statistics by kind
         for kind, (to_vectors, column) in enumerate(zip(vectors, columns, strict=True)):
             total = drawn @ to_vectors(column)
@@ -183,8 +183,8 @@ def sum_resamples(
 
 
 @lru_cache(maxsize=128)  # 26 MB: all of a set of 128,000 examples, model after model
-def _draws(sha256: str, chunk: int) -> NDArray[np.uint8]:
+def _draw_counts(sha256: str, chunk: int) -> NDArray[np.uint8]:
     """Draw how often each example of a chunk occurs in each resample: DRAWS × CHUNK."""
     # By set and chunk, so that any chunk can be drawn without those before it.
     chance = np.random.default_rng([int(sha256, 16), chunk])
-    return chance.poisson(1.0, (DRAWS, CHUNK)).astype(np.uint8)
+    return chance.poisson(1.0, (DRAWS, CHUNK_EXAMPLES)).astype(np.uint8)

@@ -16,23 +16,23 @@ LESS_IS_BETTER = frozenset(
 """Columns of which less is better, except metrics that count errors (`Matrix.error_metrics`)."""
 COSTS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
-UPLOADED = "file"
+UPLOADED_RUNNER = "file"
 """The runner of uploaded predictions: nobody measured how fast they were made."""
-OWN = "own-"
+OWN_RUNNER_PREFIX = "own-"
 """The beginning of the names of own workers' runners, who report speed and memory themselves."""
-ELSEWHERE = ("endpoint", OWN)
+EXTERNAL_RUNNERS = ("endpoint", OWN_RUNNER_PREFIX)
 """The beginnings of the names of runners that are not machines of the site."""
-OF_RUNS: Mapping[str, str] = {
+RUN_COLUMNS: Mapping[str, str] = {
     "throughput": "usage__examples_per_second",
     "memory": "usage__peak_bytes",
     "latency_p95": "usage__latency_p95_seconds",
     "memory_mean": "usage__mean_bytes",
 }
 """Columns measured on a plain run as a whole, not in percent, and where a run stores them."""
-UNITS = [GIB if "bytes" in where else 1 for where in OF_RUNS.values()]
-ASIDE = frozenset(chain.from_iterable(DETAIL_COLUMNS.values()))
+UNITS = [GIB if "bytes" in where else 1 for where in RUN_COLUMNS.values()]
+DETAIL_METRICS = frozenset(chain.from_iterable(DETAIL_COLUMNS.values()))
 """Columns that detail another one: they have no weight, no order and no resamples."""
-AXES: Mapping[tuple[str, str], str] = {
+COLUMN_BY_SUITE: Mapping[tuple[str, str], str] = {
     (Suite.PLAIN, WORST_GROUP): "fairness",
     (Suite.PLAIN, GROUP_GAP): "fairness_gap",
     (Suite.FAIRNESS, CONSISTENCY): "fairness_consistency",
@@ -43,6 +43,6 @@ AXES: Mapping[tuple[str, str], str] = {
 """The columns of scores with another name than the score, by suite and score."""
 
 
-def drawn_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
+def select_drawn_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     """Return the metrics that are resampled over examples and may count."""
-    return tuple(name for name in metrics if name not in COSTS and name not in ASIDE)
+    return tuple(name for name in metrics if name not in COSTS and name not in DETAIL_METRICS)

@@ -8,14 +8,14 @@ from typing import Any
 from core.files.tables import csv_text
 from core.text.words import gettext_noop
 from leaderboard.ranking.dynascore import MEMORY_BUDGET
-from leaderboard.ranking.formula import formula, priced_formula
+from leaderboard.ranking.formula import describe_formula, describe_priced_formula
 from tasks.config.schema import CUSTOM_PREFIX
 
 Table = Mapping[str, Any]
-PARTS = ("value", "low", "high")
-PASSING = ("date", "code", "formula", "budgets")
+NUMBER_PARTS = ("value", "low", "high")
+VOLATILE_KEYS = ("date", "code", "formula", "budgets")
 """Parts whose change alone makes a board no different; the last two follow from the others."""
-LATEX = {
+LATEX_ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "–": "--",
@@ -25,12 +25,12 @@ UNITS = {
     "throughput": "examples/s", "latency_p95": "s", "memory": "GiB", "memory_mean": "GiB",
     "robustness_drop": "points", "fairness_gap": "points",
 }  # fmt: skip
-METHOD = gettext_noop(
+METHOD_NOTE = gettext_noop(
     "Intervals (95%) are those of a bootstrap of the examples. A Dynascore's interval combines "
     "those of its metrics (MOVER)."
 )
 """How the intervals of a board are made; docs/statistics.md has the details."""
-FINE = ("memory", "memory_mean", "latency_p95")
+PRECISE_METRICS = ("memory", "memory_mean", "latency_p95")
 """Metrics with two digits after the point."""
 AGREEMENT = {
     "kappa_low": "low",
@@ -44,40 +44,40 @@ AGREEMENT = {
 
 def shows_same(before: Table, after: Table) -> bool:
     """Return whether two boards show the same values."""
-    return _lasting_parts(before) == _lasting_parts(after)
+    return _select_lasting_parts(before) == _select_lasting_parts(after)
 
 
-def _lasting_parts(table: Table) -> dict[str, Any]:
-    return {name: value for name, value in table.items() if name not in PASSING}
+def _select_lasting_parts(table: Table) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name not in VOLATILE_KEYS}
 
 
-def table_json(table: Table) -> str:
+def write_table_json(table: Table) -> str:
     """Return the whole table as JSON."""
     return json.dumps(table, ensure_ascii=False, indent=2) + "\n"
 
 
-def board_csv(table: Table) -> str:
+def write_board_csv(table: Table) -> str:
     """Return a CSV row for each model, with intervals; values that were not measured are empty."""
     names = [metric["name"] for metric in table["metrics"]]
-    parts = _weighted_scales(table)
-    facts = [*_judge_cells(table), *_version_cells(table)]  # the same in each line
+    parts = _list_weighted_scales(table)
+    facts = [*_iter_judge_cells(table), *_iter_version_cells(table)]  # the same in each line
     heads = ["rank", "first", "last", "model", "owner", "team", "id"]
-    heads += _number_heads("dynascore")
+    heads += _list_number_heads("dynascore")
     heads += ["dynascore_least", "dynascore_most"]
     for name in names:
-        heads += _number_heads(name)
+        heads += _list_number_heads(name)
     heads += [f"points_{name}" for name in parts]
     heads += [head for head, _ in facts]
     heads += ["in_the_loop", "not_run", "provisional", "formula"]
     rows = [heads]
     # The same in each line, so that a line is complete when it is copied elsewhere.
-    early, words = _early_of(table), formula_of(table)
+    early, words = _describe_early_sets(table), describe_table_formula(table)
     for row in table["rows"]:
         cells = [row[head] for head in ("rank", "first", "last", "model", "owner")]
         cells += [row.get("team", ""), row["id"]]  # snapshots of former releases have no teams
-        cells += _score_cells(row["dynascore"])
+        cells += _list_score_cells(row["dynascore"])
         for name in names:
-            cells += [row["metrics"][name][part] for part in PARTS]
+            cells += [row["metrics"][name][part] for part in NUMBER_PARTS]
         cells += [row.get("points", {}).get(name) for name in parts]
         cells += [cell for _, cell in facts]
         cells += ["; ".join(row["in_the_loop"]), "; ".join(row["missing"]), early, words]
@@ -85,7 +85,7 @@ def board_csv(table: Table) -> str:
     return csv_text(rows)
 
 
-def _weighted_scales(table: Table) -> list[str]:
+def _list_weighted_scales(table: Table) -> list[str]:
     """Return the metrics that add points to an anchored score."""
     if not table.get("anchors"):
         return []
@@ -93,18 +93,18 @@ def _weighted_scales(table: Table) -> list[str]:
     return [name for name in table["anchors"].get("scales", {}) if weights.get(name)]
 
 
-def _number_heads(name: str) -> list[str]:
+def _list_number_heads(name: str) -> list[str]:
     return [name, f"{name}_low", f"{name}_high"]
 
 
-def _score_cells(score: Mapping[str, Any]) -> list[Any]:
+def _list_score_cells(score: Mapping[str, Any]) -> list[Any]:
     """Return a score with its interval and its range; old snapshots have no ranges."""
-    cells = [score[part] for part in PARTS]
+    cells = [score[part] for part in NUMBER_PARTS]
     cells += [score.get(end, score["value"]) for end in ("least", "most")]
     return cells
 
 
-def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
+def _iter_judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
     """Yield column names and values for a metric's judge and its agreement with people."""
     for metric in table["metrics"]:
         if judge := metric.get("judge"):
@@ -113,14 +113,14 @@ def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
                 yield f"{metric['name']}_{head}", judge["agreement"][name]
 
 
-def _version_cells(table: Table) -> Iterator[tuple[str, int]]:
+def _iter_version_cells(table: Table) -> Iterator[tuple[str, int]]:
     """Yield column names and values for the versions of the owners' metrics."""
     for metric in table["metrics"]:
         if metric["name"].startswith(CUSTOM_PREFIX):
             yield f"{metric['name']}_version", metric["version"]
 
 
-def judge_words(judge: Mapping[str, Any]) -> str:
+def describe_judge(judge: Mapping[str, Any]) -> str:
     """Describe a judge and its agreement with people in plain English."""
     agreement = judge["agreement"]
     words = "not calibrated"
@@ -129,7 +129,7 @@ def judge_words(judge: Mapping[str, Any]) -> str:
     return f"judge {judge['number']}, {judge['name']}: {words} on {agreement['n']} examples"
 
 
-def early_words(board_set: Table) -> str:
+def describe_early(board_set: Table) -> str:
     """Describe in English how much of a set's round was judged when the set was taken.
 
     Returns "" if the round was completely judged.
@@ -141,51 +141,51 @@ def early_words(board_set: Table) -> str:
     return f"provisional, {board_set['judged']:,} of {board_set['to_judge']:,} judged"
 
 
-def provisional_of(sets: Iterable[Table]) -> list[Table]:
+def select_provisional_sets(sets: Iterable[Table]) -> list[Table]:
     """Return the counting sets of a table whose rounds were still being judged."""
     return [each for each in sets if each.get("counts", True) and each.get("is_provisional")]
 
 
-def _early_of(table: Table) -> str:
+def _describe_early_sets(table: Table) -> str:
     """List the sets whose scores may still change, each with the judged share of its round."""
     sentences = []
-    for each in provisional_of(table["sets"]):
-        sentences.append(f"{each['name']} v{each['version']}: {early_words(each)}")
+    for each in select_provisional_sets(table["sets"]):
+        sentences.append(f"{each['name']} v{each['version']}: {describe_early(each)}")
     return "; ".join(sentences)
 
 
-def board_latex(table: Table, address: str = "") -> str:
+def write_board_latex(table: Table, address: str = "") -> str:
     """Return a LaTeX table (package booktabs) of the counting metrics, intervals in brackets."""
-    metrics = _counting(table)
+    metrics = _select_counting_metrics(table)
     sets = ", ".join(f"{each['name']} v{each['version']}" for each in table["sets"])
-    comments = [address, formula_of(table)]
-    comments += [notice for notice in table.get("notices", ()) if notice == METHOD]
+    comments = [address, describe_table_formula(table)]
+    comments += [notice for notice in table.get("notices", ()) if notice == METHOD_NOTE]
     lines = [rf"% {escape_latex(table['task']['code'])} on {table['date']}: {escape_latex(sets)}"]
     lines += [f"% {escape_latex(comment)}" for comment in comments if comment]
     lines += [r"\begin{tabular}{ll" + "r" * (1 + len(metrics)) + "}", r"\toprule"]
     heads = ["Rank", "Model", "Dynascore"]
-    heads += [_latex_head(metric) for metric in metrics]
-    lines += [_latex_row([escape_latex(head) for head in heads]), r"\midrule"]
+    heads += [_format_latex_head(metric) for metric in metrics]
+    lines += [_format_latex_row([escape_latex(head) for head in heads]), r"\midrule"]
     for row in table["rows"]:
         cells = [escape_latex(row["rank"]) or "--", escape_latex(row["model"])]
-        cells.append(_latex_cell("dynascore", row["dynascore"]))
+        cells.append(_format_latex_cell("dynascore", row["dynascore"]))
         for metric in metrics:
-            cells.append(_latex_cell(metric["name"], row["metrics"][metric["name"]]))
-        lines.append(_latex_row(cells))
+            cells.append(_format_latex_cell(metric["name"], row["metrics"][metric["name"]]))
+        lines.append(_format_latex_row(cells))
     lines.append(r"\bottomrule")
-    for note in (_early_of(table), _ranges_of(table)):
+    for note in (_describe_early_sets(table), _explain_ranges(table)):
         if note:
             text = rf"\multicolumn{{{3 + len(metrics)}}}{{l}}{{{escape_latex(note)}}}"
-            lines.append(_latex_row([text]))
+            lines.append(_format_latex_row([text]))
     lines.append(r"\end{tabular}")
     return "\n".join(lines) + "\n"
 
 
-def _latex_row(cells: Sequence[str]) -> str:
+def _format_latex_row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _counting(table: Table) -> list[Mapping[str, Any]]:
+def _select_counting_metrics(table: Table) -> list[Mapping[str, Any]]:
     """Return the metrics with a weight and the main metric."""
     weights = table.get("weights", {}).get("metrics")
     if weights is None:
@@ -197,7 +197,7 @@ def _counting(table: Table) -> list[Mapping[str, Any]]:
     return counting
 
 
-def _ranges_of(table: Table) -> str:
+def _explain_ranges(table: Table) -> str:
     """Explain that scores are ranges if a metric was not measured; return "" if none is a range."""
     for row in table["rows"]:
         score = row["dynascore"]
@@ -206,7 +206,7 @@ def _ranges_of(table: Table) -> str:
     return ""
 
 
-def _latex_head(metric: Mapping[str, Any]) -> str:
+def _format_latex_head(metric: Mapping[str, Any]) -> str:
     name = metric["name"]
     notes = [UNITS.get(name, "%")]
     if not metric.get("higher_is_better", True):
@@ -214,39 +214,39 @@ def _latex_head(metric: Mapping[str, Any]) -> str:
     if name.startswith(CUSTOM_PREFIX):
         notes.append(f"version {metric['version']}")
     if judge := metric.get("judge"):
-        notes.append(judge_words(judge))
+        notes.append(describe_judge(judge))
     return f"{name} ({'; '.join(notes)})"
 
 
-def formula_of(table: Table, **language: Any) -> str:
+def describe_table_formula(table: Table, **language: Any) -> str:
     """Return a sentence that explains a table's scores, with its anchors or exchange rates.
 
-    Empty for a table without either. language: arguments for `formula`.
+    Empty for a table without either. language: arguments for `describe_formula`.
     """
     if anchors := table.get("anchors"):
-        return formula(table["weights"]["metrics"], table["main"], anchors, **language)
+        return describe_formula(table["weights"]["metrics"], table["main"], anchors, **language)
     if not table.get("rates"):
         return ""
     # Snapshots of former releases have no budgets; only memory had one then.
     budgets = table.get("budgets", {"memory": MEMORY_BUDGET})
-    return priced_formula(
+    return describe_priced_formula(
         table["weights"]["metrics"], table["main"], table["rates"], budgets, **language
     )
 
 
-def digits_of(name: str, value: float) -> int:
+def choose_digits(name: str, value: float) -> int:
     """Return the number of decimals to show of a metric's value."""
-    if name in FINE:
+    if name in PRECISE_METRICS:
         return 2
     return 0 if name == "throughput" and value >= 100 else 1
 
 
-def _latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
-    value, low, high = (cell[part] for part in PARTS)
+def _format_latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
+    value, low, high = (cell[part] for part in NUMBER_PARTS)
     least, most = cell.get("least", value), cell.get("most", value)
     if least is None or most is None:
         return "--"
-    digits = digits_of(name, least)
+    digits = choose_digits(name, least)
     text = f"{least:.{digits}f}"
     if value is None:
         text += f"--{most:.{digits}f}"
@@ -263,10 +263,10 @@ def escape_latex(text: str) -> str:
     """
     # A line break in a name would end the comment or the row that it is in.
     one_line = " ".join(text.split())
-    return "".join(LATEX.get(letter, letter) for letter in one_line)
+    return "".join(LATEX_ESCAPES.get(letter, letter) for letter in one_line)
 
 
-def snapshot_bibtex(table: Table, number: int, title: str, sha256: str, address: str) -> str:
+def write_snapshot_bibtex(table: Table, number: int, title: str, sha256: str, address: str) -> str:
     """Return a BibTeX entry that cites a snapshot."""
     code = table["task"]["code"]
     year, month, _ = table["date"].split("-")

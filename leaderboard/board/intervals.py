@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.board.matrix import Floats, Numbers
-from leaderboard.ranking.anchored import ALIKE
+from leaderboard.ranking.anchored import SCORE_DECIMALS
 
 Formula = Callable[[Mapping[str, Floats]], Floats]
 """A score of each model by its metrics; it rises, or falls, all the way with each of them."""
@@ -14,7 +14,7 @@ Ends = Mapping[str, tuple[Floats, Floats]]
 """By metric the low and the high end of each model's interval."""
 
 
-def mean_with_ends(
+def compute_mean_with_ends(
     numbers: Numbers, used: NDArray[np.int64], weights: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return weighted means over sets and the ends of their intervals, models × metrics each.
@@ -36,7 +36,7 @@ def mean_with_ends(
     return values, low, high
 
 
-def correlations(draws: NDArray[np.float32]) -> Floats:
+def compute_correlations(draws: NDArray[np.float32]) -> Floats:
     """Return correlations of metrics over the same resamples: metrics × metrics × models.
 
     draws: metrics × models × draws. A metric without variance correlates only with itself.
@@ -52,7 +52,7 @@ def correlations(draws: NDArray[np.float32]) -> Floats:
     return correlation
 
 
-def ends_of(
+def compute_ends(
     formula: Formula, values: Mapping[str, Floats], ends: Ends, correlation: Floats
 ) -> tuple[Floats, Floats]:
     """Return the ends of the interval of a formula whose metrics have intervals: method MOVER.
@@ -73,22 +73,22 @@ def ends_of(
     signs = np.where(steps[:, 0] > steps[:, 1], -1, 1)  # -1: of which less is better
     signed = correlation * signs[:, None] * signs
     # A metric of which less is better moves the score down by its high end.
-    below = _length(np.minimum(0, steps.min(1)), signed)
-    above = _length(np.maximum(0, steps.max(1)), signed)
+    below = _compute_length(np.minimum(0, steps.min(1)), signed)
+    above = _compute_length(np.maximum(0, steps.max(1)), signed)
     # Rounded: the last digits depend on how many models are summed at once.
-    low = np.minimum(score, np.round(score - below, ALIKE))
-    high = np.maximum(score, np.round(score + above, ALIKE))
+    low = np.minimum(score, np.round(score - below, SCORE_DECIMALS))
+    high = np.maximum(score, np.round(score + above, SCORE_DECIMALS))
     return low, high
 
 
-def _length(parts: Floats, correlation: Floats) -> Floats:
+def _compute_length(parts: Floats, correlation: Floats) -> Floats:
     """Return the square root of the correlated sum of products. parts: metrics × models."""
     squared = np.einsum("im,ijm,jm->m", parts, correlation, parts)
     length: Floats = np.sqrt(np.maximum(squared, 0))  # rounding may lead just below 0
     return length
 
 
-def difference_ends(
+def compute_difference_ends(
     values: Sequence[float], ends: Sequence[Sequence[float]], correlation: float
 ) -> tuple[float, float]:
     """Return the ends of the interval of the difference of two numbers, by the MOVER method."""

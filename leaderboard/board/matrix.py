@@ -33,29 +33,29 @@ from evaluation.submissions.selectors import seen_by_all
 from evaluation.submissions.teams.selectors import team_ids
 from evaluation.test_sets.shown_scores import round_number
 from leaderboard.board.columns import (
-    ASIDE,
-    AXES,
+    COLUMN_BY_SUITE,
     COSTS,
-    ELSEWHERE,
+    DETAIL_METRICS,
+    EXTERNAL_RUNNERS,
     LESS_IS_BETTER,
-    OF_RUNS,
+    RUN_COLUMNS,
     UNITS,
-    drawn_metrics,
+    select_drawn_metrics,
 )
 from leaderboard.board.query import MODES, Mode
-from leaderboard.board.sets import BoardSet, shown_sets, with_detectable
+from leaderboard.board.sets import BoardSet, add_detectable, list_shown_sets
 from leaderboard.models import Board, Resample
-from leaderboard.ranking.pools import Pool, locally_measured_pool, plain_pool, shipped_pool
+from leaderboard.ranking.pools import Pool, build_local_pool, build_plain_pool, read_shipped_pool
 from tasks.config.schema import CUSTOM_PREFIX, ERROR_METRICS, LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
 
 DRAWS = 200
-HALF_WIDTH = 1.96
+NORMAL_QUANTILE = 1.96
 """Standard errors in half an interval of 95 %."""
-RUN = Cast("run_id", CharField())
+RUN_ID = Cast("run_id", CharField())
 """A run's id as text: making an object of each id takes a third of the time."""
-_READING = Lock()
+_READ_LOCK = Lock()
 """Lets one thread read a board that has changed, while the others wait for that."""
 Access, Suite = EvaluationSet.Access, EvaluationRun.Suite
 Floats = NDArray[np.float64]
@@ -76,7 +76,7 @@ class Model(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Frozen:
+class FrozenRates:
     """The frozen exchange rates of a board, and the names of the models in their pool."""
 
     rates: tuple[tuple[str, float | None], ...]
@@ -105,7 +105,7 @@ class Numbers:
     runners: NDArray[np.str_]  # models × sets; empty: not run
     runner: str = ""  # the one whose costs are compared
     is_provisional: bool = False  # some runs are not resampled yet
-    # What `means.memoised` caches.
+    # What `means.memoise` caches.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
 
@@ -119,7 +119,7 @@ class Matrix:
     models: tuple[Model, ...]
     sets: tuple[BoardSet, ...]
     numbers: Numbers
-    frozen: Frozen | None  # None: no rates are frozen yet
+    frozen: FrozenRates | None  # None: no rates are frozen yet
     pool: Pool | None = None  # what anchors the scores; None: the task has none
     state: tuple[datetime | None, datetime | None] = (None, None)  # last run's end, last renewal
     judge: MetricJudge | None = None  # of `llm_judge`; None: that is none of the metrics
@@ -148,7 +148,7 @@ class Matrix:
         Excludes an uncalibrated judge's metric, owners' metrics without an approved version, and
         columns that only detail another metric.
         """
-        left_out = set(ASIDE)
+        left_out = set(DETAIL_METRICS)
         for name, custom in self.customs.items():
             if not custom.number:  # of its approved version
                 left_out.add(name)
@@ -178,7 +178,7 @@ class Matrix:
     @property
     def drawn(self) -> tuple[str, ...]:
         """Return the metrics that are resampled, in the order of `numbers.draws`."""
-        return drawn_metrics(self.metrics)
+        return select_drawn_metrics(self.metrics)
 
 
 def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = True) -> Matrix:
@@ -195,9 +195,9 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     """
     config, judge, customs = task.config, metric_judge(task), columns_of(task)
     metrics = (*config.metrics.names, *config.metrics.further)
-    models, sets = _models(task, user), shown_sets(task)
+    models, sets = _read_models(task, user), list_shown_sets(task)
     board = Board.objects.filter(task=task).first()
-    pool = pool_of(task, board)
+    pool = choose_pool(task, board)
     # Freezing needs the numbers as if nothing was frozen yet.
     rates_board = board if board and board.rates and is_frozen else None
     runner = ""
@@ -209,9 +209,9 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
     renewed_to = board.renewed_to if board else None
     # One thread reads, and the others then find the result in the cache.
-    with _READING:
+    with _READ_LOCK:
         # Arguments are the key of the cache: they name every state that changes a number.
-        numbers = _numbers(
+        numbers = _read_numbers(
             tuple((model.files, model.is_published) for model in models),
             tuple((each.version_id, each.counts, each.size * each.is_sealed) for each in sets),
             metrics,
@@ -228,9 +228,9 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         main=config.metrics.main,
         metrics=metrics,
         models=models,
-        sets=tuple(with_detectable(each, main, config.metrics.main) for each, main in of_sets),
+        sets=tuple(add_detectable(each, main, config.metrics.main) for each, main in of_sets),
         numbers=numbers,
-        frozen=_frozen(rates_board),
+        frozen=_read_frozen(rates_board),
         pool=pool,
         state=(newest, renewed_to),
         judge=judge,
@@ -239,30 +239,30 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     )
 
 
-def _frozen(board: Board | None) -> Frozen | None:
+def _read_frozen(board: Board | None) -> FrozenRates | None:
     """Return the frozen rates of a board; None without a board."""
     if board is None:
         return None
-    return Frozen(tuple(board.rates.items()), tuple(board.pool), board.is_sensitive)
+    return FrozenRates(tuple(board.rates.items()), tuple(board.pool), board.is_sensitive)
 
 
-def pool_of(task: Task, board: Board | None) -> Pool:
+def choose_pool(task: Task, board: Board | None) -> Pool:
     """Return the reference pool of an official task with its own main metric, else a plain pool.
 
     An official pool has locally measured costs, if any were measured.
     """
     config = task.config
-    pool = shipped_pool(task.code)
+    pool = read_shipped_pool(task.code)
     if pool and board and board.anchor_costs:
         costs = board.anchor_costs
         rows = json.dumps(costs["rows"], sort_keys=True)
-        pool = locally_measured_pool(task.code, costs["version"], costs["runner"], rows)
+        pool = build_local_pool(task.code, costs["version"], costs["runner"], rows)
     if pool and pool.main == config.metrics.main:
         return pool
-    return plain_pool(config.metrics.main, len(config.component(config.answer_field).labels))
+    return build_plain_pool(config.metrics.main, len(config.component(config.answer_field).labels))
 
 
-def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
+def _read_models(task: Task, user: Person | None) -> tuple[Model, ...]:
     """Return the models in the order of submission; anonymous models are numbered in this order.
 
     Predictions of one person, team and name are one model, with a file for each set.
@@ -290,20 +290,20 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
         files.setdefault(key, []).append(row)
     number, models = 0, []
     for of_model in files.values():
-        until = _anonymous_until(of_model)
+        until = _find_anonymous_until(of_model)
         # Published ones keep their number after their day, or the others would change theirs.
         if until is not None and any(row.is_public for row in of_model):
             number += 1
-        models.append(_model(of_model, until, number, is_editor=is_editor))
-    return _once(tuple(models))
+        models.append(_build_model(of_model, until, number, is_editor=is_editor))
+    return _share_models(tuple(models))
 
 
-def _anonymous_until(rows: Sequence[Any]) -> date | None:
+def _find_anonymous_until(rows: Sequence[Any]) -> date | None:
     """Return the date until which a model is anonymous: the latest of its files."""
     return max((row.anonymous_until for row in rows if row.anonymous_until), default=None)
 
 
-def _model(rows: Sequence[Any], until: date | None, number: int, *, is_editor: bool) -> Model:
+def _build_model(rows: Sequence[Any], until: date | None, number: int, *, is_editor: bool) -> Model:
     """Return the model of these files, as the reader may see it. number: the anonymous model's."""
     first = rows[0]
     is_anonymous = until is not None and timezone.now().date() < until
@@ -325,13 +325,13 @@ def _model(rows: Sequence[Any], until: date | None, number: int, *, is_editor: b
 
 
 @lru_cache(maxsize=8)
-def _once(models: tuple[Model, ...]) -> tuple[Model, ...]:
+def _share_models(models: tuple[Model, ...]) -> tuple[Model, ...]:
     """Return one shared object for equal models, so that all cached boards use the same one."""
     return models
 
 
 @lru_cache(maxsize=4)  # that of 1,000 models on 20 sets takes 60 MB
-def _numbers(
+def _read_numbers(
     models: tuple[tuple[tuple[UUID, ...], bool], ...],
     versions: tuple[tuple[int, bool, int], ...],
     metrics: tuple[str, ...],
@@ -382,7 +382,7 @@ class _Table:
         self._is_public = np.array([is_public for _, is_public in models], dtype=bool)
         self._metrics = metrics
         self._runs: dict[str, tuple[int, int, str]] = {}
-        shape, of_examples = (len(models), len(versions)), len(drawn_metrics(metrics))
+        shape, of_examples = (len(models), len(versions)), len(select_drawn_metrics(metrics))
         cells = (*shape, len(metrics))
         counting_sets = sum(counts for _, counts, _ in versions)
         self.numbers = Numbers(
@@ -401,12 +401,12 @@ class _Table:
 
     def add_runs(self, runner: str) -> None:
         """Add the fields of each counting run. Costs are taken from only one runner."""
-        numbers, costs = self.numbers, [self._metrics.index(name) for name in OF_RUNS]
+        numbers, costs = self.numbers, [self._metrics.index(name) for name in RUN_COLUMNS]
         runs = EvaluationRun.objects.filter(version__in=self._versions).order_by("queued_at")
         runners: dict[str, None] = {}  # in the order in which they began to work
         rows = filter_counting_runs(runs).values_list(
             Cast("pk", CharField()), "submission", "version", "suite", "runner", "in_the_loop",
-            "warnings", "is_shown", *OF_RUNS.values(),
+            "warnings", "is_shown", *RUN_COLUMNS.values(),
         )  # fmt: skip
         for pk, submission, version, suite, *run in rows:
             if submission not in self._models:
@@ -449,7 +449,7 @@ class _Table:
         if runner in models:
             return runner
         candidates = [name for name in names if name in models]
-        here = [name for name in candidates if not name.startswith(ELSEWHERE)]
+        here = [name for name in candidates if not name.startswith(EXTERNAL_RUNNERS)]
         return max(here or candidates, key=models.__getitem__, default="")
 
     def add_outdated(self) -> None:
@@ -474,8 +474,8 @@ class _Table:
 
     def add_scores(self) -> None:
         """Add metrics over all examples, and the results of suites and groups."""
-        names = set(drawn_metrics(self._metrics)).union(self._customs)
-        names.update(score for _suite, score in AXES)
+        names = set(select_drawn_metrics(self._metrics)).union(self._customs)
+        names.update(score for _suite, score in COLUMN_BY_SUITE)
         # Totals only, because the board has no columns for slices and kinds.
         scores = Score.objects.filter(
             run__version__in=self._versions,
@@ -484,14 +484,14 @@ class _Table:
             slice="",
             kind="",
         )
-        for row in scores.values_list(RUN, "metric", "n", "value", "low", "high"):
+        for row in scores.values_list(RUN_ID, "metric", "n", "value", "low", "high"):
             self._put(*row)
         self.numbers.undefined[:] &= np.isnan(self.numbers.values).all(axis=0)
 
     def add_judged(self, judge: int) -> None:
         """Add the shares of answers that the judging language model finds correct."""
         scores = LlmScore.objects.filter(judge=judge, run__version__in=self._versions)
-        for run, *row in scores.values_list(RUN, "n", "value", "low", "high"):
+        for run, *row in scores.values_list(RUN_ID, "n", "value", "low", "high"):
             self._put(run, LLM_JUDGE, *row)
 
     def _put(self, run: str, metric: str, n: int, *number: float | None) -> None:
@@ -516,7 +516,7 @@ class _Table:
         interval, as a normal distribution on each side. They are independent between models, so
         differences look less certain than they are.
         """
-        numbers, of_examples = self.numbers, drawn_metrics(self._metrics)
+        numbers, of_examples = self.numbers, select_drawn_metrics(self._metrics)
         draws = numbers.draws
         counts, columns = len(draws), [self._metrics.index(name) for name in of_examples]
 
@@ -524,7 +524,7 @@ class _Table:
         exact = [pk for pk, place in self._versions.items() if not self._sealed[place]]
         stored = Resample.objects.filter(run__version__in=exact, run__outcome=Outcome.OK)
         resampled = set()
-        for run, metric, drawn_values in stored.values_list(RUN, "metric", "values"):
+        for run, metric, drawn_values in stored.values_list(RUN_ID, "metric", "values"):
             if not metric.startswith(CUSTOM_PREFIX):
                 resampled.add(run)
             cell = self._cell(run, metric)
@@ -536,19 +536,21 @@ class _Table:
         np.multiply(draws, 100, out=draws)
 
         # 2. Put the value where a metric is not defined on a resample.
-        values = _by_draws(numbers.values, counts, columns)
+        values = _transpose_to_draws(numbers.values, counts, columns)
         *where, number = np.nonzero(np.isnan(draws))
         draws[*where, number] = np.nan_to_num(values[*where])
 
         # 3. Draw by the interval where there is nothing, or nothing that varies.
-        low = _by_draws(numbers.low, counts, columns)
-        high = _by_draws(numbers.high, counts, columns)
+        low = _transpose_to_draws(numbers.low, counts, columns)
+        high = _transpose_to_draws(numbers.high, counts, columns)
         flat = (draws == draws[..., :1]).all(axis=-1) & ~np.isnan(values)
         # A fixed seed: two readers of a board must see the same ranks.
         noise = np.random.default_rng(0).standard_normal((flat.sum(), DRAWS), dtype=np.float32)
         below = np.nan_to_num((values - low)[flat])[:, None]
         above = np.nan_to_num((high - values)[flat])[:, None]
-        draws[flat] = values[flat][:, None] + noise / HALF_WIDTH * np.where(noise < 0, below, above)
+        draws[flat] = values[flat][:, None] + noise / NORMAL_QUANTILE * np.where(
+            noise < 0, below, above
+        )
 
         # 4. Note whether a worker still has to resample some run.
         awaited = set()
@@ -561,13 +563,13 @@ class _Table:
         """Return the indices of a run's metric; None without a column or for an unknown run."""
         model, place, suite = self._runs.get(run, (0, 0, ""))
         metric = self._customs.get(metric, metric)
-        column = AXES.get((suite, metric), metric if suite == Suite.PLAIN else "")
+        column = COLUMN_BY_SUITE.get((suite, metric), metric if suite == Suite.PLAIN else "")
         if column not in self._metrics:
             return None
         return model, place, self._metrics.index(column)
 
 
-def _by_draws(numbers: Floats, counts: int, columns: Sequence[int]) -> Floats:
+def _transpose_to_draws(numbers: Floats, counts: int, columns: Sequence[int]) -> Floats:
     """Transpose models × sets × metrics into counting sets × drawn metrics × models."""
     # Counting sets come first, so a slice leaves out the others.
     return numbers[:, :counts][..., columns].transpose(1, 2, 0)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.board.cells import MetricColumn
-from leaderboard.board.intervals import correlations, mean_with_ends
+from leaderboard.board.intervals import compute_correlations, compute_mean_with_ends
 from leaderboard.board.matrix import Floats, Marks, Matrix
 
-MOST_KEPT = 16
+MAX_CACHED = 16
 """Weights whose rows are cached; those of 1,000 models take 3 MB."""
 Draws = NDArray[np.float32]
 T = TypeVar("T")
@@ -46,28 +46,28 @@ class Means:
     @cached_property
     def correlations(self) -> Floats:
         """Return the correlations of draws: drawn metrics × drawn metrics × models."""
-        return correlations(self.draws)
+        return compute_correlations(self.draws)
 
 
-def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
+def compute_means(matrix: Matrix, weights: Mapping[str, float]) -> Means:
     """Return the means over counting sets. Draw i uses resample i of each set for all models."""
     of_sets = tuple(weights.get(each.name, 0.0) for each in matrix.counting)
-    return memoised(matrix, of_sets, lambda: _means(matrix, of_sets))
+    return memoise(matrix, of_sets, lambda: _compute_means(matrix, of_sets))
 
 
-def memoised(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
+def memoise(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
     """Return the value cached with these numbers under the key; compute and cache it if missing."""
     memo = matrix.numbers.memo
     value: T | None = memo.get(key)
     if value is None:
         # Readers move sliders: old weights seldom come back, so all of them go at once.
-        if len(memo) >= MOST_KEPT:
+        if len(memo) >= MAX_CACHED:
             memo.clear()
         value = memo[key] = make()
     return value
 
 
-def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
+def _compute_means(matrix: Matrix, weights: Sequence[float]) -> Means:
     """Compute the means. weights: one for each counting set."""
     numbers, of_sets = matrix.numbers, np.array(weights)
     # Sets without a weight may lack results; they must not turn a mean into NaN.
@@ -76,7 +76,7 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     shares = of_sets[:, None] * ~numbers.undefined[: len(of_sets)]  # sets × metrics
     total = shares.sum(axis=0)
     shares /= np.where(total, total, 1)
-    values, low, high = mean_with_ends(numbers, used, shares[used])
+    values, low, high = compute_mean_with_ends(numbers, used, shares[used])
     for array in (values, low, high):
         array[:, total == 0] = np.nan
     draws = []
@@ -87,22 +87,22 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     columns = {}
     for place, metric in enumerate(matrix.metrics):
         columns[metric] = MetricColumn(
-            none_for_nan(values[:, place]),
-            none_for_nan(low[:, place]),
-            none_for_nan(high[:, place]),
+            replace_nan(values[:, place]),
+            replace_nan(low[:, place]),
+            replace_nan(high[:, place]),
         )
     return Means(values, low, high, np.stack(draws), tuple(used.tolist()), columns)
 
 
-def means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
+def build_means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
     """Return the means by model id, in the form that `leaderboard.ranking.dynascore` reads."""
     table = {}
-    for model, row in zip(matrix.models, none_for_nan(means.values), strict=True):
+    for model, row in zip(matrix.models, replace_nan(means.values), strict=True):
         table[str(model.id)] = dict(zip(matrix.metrics, row, strict=True))
     return table
 
 
-def none_for_nan(values: Floats) -> list[Any]:
+def replace_nan(values: Floats) -> list[Any]:
     """Return the values as nested lists, with None for NaN."""
     # Through objects, because an array of floats cannot hold None.
     objects = values.astype(object)
@@ -110,7 +110,7 @@ def none_for_nan(values: Floats) -> list[Any]:
     return cast(list[Any], objects.tolist())
 
 
-def main_errors(matrix: Matrix, means: Means) -> dict[str, float]:
+def compute_main_errors(matrix: Matrix, means: Means) -> dict[str, float]:
     """Return standard errors of the main metric, by id of the model."""
     errors = means.draws[matrix.drawn.index(matrix.main)].std(axis=-1, ddof=1).tolist()
     return {str(model.id): error for model, error in zip(matrix.models, errors, strict=True)}

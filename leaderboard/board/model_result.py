@@ -15,26 +15,26 @@ from evaluation.submissions.selectors import latest, list_runs
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
 from evaluation.test_sets.shown_scores import list_scores
 from leaderboard.board.cells import BoardScore, Cell
-from leaderboard.board.columns import ASIDE, COSTS, OF_RUNS
-from leaderboard.board.columns import AXES as COLUMNS
-from leaderboard.board.exports import early_words
+from leaderboard.board.columns import COLUMN_BY_SUITE as COLUMNS
+from leaderboard.board.columns import COSTS, DETAIL_METRICS, RUN_COLUMNS
+from leaderboard.board.exports import describe_early
 from leaderboard.board.matrix import Matrix, score_matrix
-from leaderboard.board.opening import opening_of
-from leaderboard.board.ranked import Ranked, RankedModel, rank_board
+from leaderboard.board.opening import choose_opening_weights
+from leaderboard.board.ranked import RankedBoard, RankedModel, rank_board
 from leaderboard.board.sets import BoardSet
-from leaderboard.board.tables import cell_of
+from leaderboard.board.tables import read_cell
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Round
 from tasks.permissions import Person
 from tasks.selectors import find_opened_rounds
 
 AXES = (*COSTS, "fairness", "robustness")
-OTHERS = (*AXES, *sorted(ASIDE))
+OTHER_METRICS = (*AXES, *sorted(DETAIL_METRICS))
 """Metrics that are given separately, as means over the sets with a weight."""
-RIGHT = ("accuracy", "exact_match", "vqa_accuracy")
+CORRECTNESS_METRICS = ("accuracy", "exact_match", "vqa_accuracy")
 """Metrics that are shares of right answers: `roundN_acc` is the first of them that a task has."""
 DIGITS = 6
-NOTHING = Cell(None)
+EMPTY_CELL = Cell(None)
 RoundResult = tuple[float | None, str]
 """A model's number for a round (0-1), and a note: what to know of it, or why there is none."""
 
@@ -43,11 +43,11 @@ class _Lookup(NamedTuple):
     """A board and one model's row on it; row is None for a model that is not listed."""
 
     matrix: Matrix
-    board: Ranked
+    board: RankedBoard
     row: RankedModel | None
 
 
-def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
+def build_model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
     """Return a model's results on its board, by the board's opening weights.
 
     Unknown values are None, and `notes` gives the reasons. An unpublished model is ranked among the
@@ -57,8 +57,8 @@ def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[
     found = _look_up(submission, user)
     matrix, row = found.matrix, found.row
     # The evaluation may be over before a worker has renewed the board.
-    progress = _settled(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
-    rounds = _rounds(matrix, row, find_opened_rounds([task]))
+    progress = _await_board(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
+    rounds = _build_round_results(matrix, row, find_opened_rounds([task]))
     score = row.dynascore if row else BoardScore(None)
     return {
         "model": str(submission.pk),
@@ -74,10 +74,10 @@ def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[
         "dynascore_most": score.most,
         "rank": row.rank if row and row.rank else None,
         **{f"round{number}_acc": value for number, (value, _) in rounds.items()},
-        "scores": _scores(matrix, row),
-        **_others(row),
-        "notes": list(_notes(found, progress, rounds)),
-        "error": _error(submission, runs, viewer) if _has_failed(progress, row) else None,
+        "scores": _build_scores(matrix, row),
+        **_build_other_means(row),
+        "notes": list(_iter_notes(found, progress, rounds)),
+        "error": _build_error(submission, runs, viewer) if _has_failed(progress, row) else None,
     }
 
 
@@ -85,14 +85,14 @@ def _look_up(submission: Submission, user: Person) -> _Lookup:
     """Find a model's row on its board, by the board's opening weights."""
     task = submission.task
     matrix = score_matrix(task, None if submission.is_published else user)
-    board = rank_board(matrix, opening_of(task, matrix))
+    board = rank_board(matrix, choose_opening_weights(task, matrix))
     for row in board.rows:
         if submission.pk in row.model.files:
             return _Lookup(matrix, board, row)
     return _Lookup(matrix, board, None)
 
 
-def _settled(
+def _await_board(
     progress: Progress, runs: Sequence[EvaluationRun], matrix: Matrix, row: RankedModel | None
 ) -> Progress:
     """Return the progress; it is not over until the board has every result of the model.
@@ -111,26 +111,26 @@ def _settled(
     return progress
 
 
-def _rounds(
+def _build_round_results(
     matrix: Matrix, row: RankedModel | None, rounds: Sequence[Round]
 ) -> dict[int, RoundResult]:
     """Return the result on the first round and on each round that has opened, or why it is missing.
 
     The result is the accuracy on the round's newest set, whatever the main metric is.
     """
-    metric = next((name for name in RIGHT if name in matrix.metrics), None)
+    metric = next((name for name in CORRECTNESS_METRICS if name in matrix.metrics), None)
     states = {round.number: round.state for round in rounds}
     places = {each.round: place for place, each in enumerate(matrix.sets) if each.round}
     results = {}
     for number in sorted({1, *states}):
         if number in places:
-            results[number] = _round_result(matrix, row, places[number], metric)
+            results[number] = _build_round_result(matrix, row, places[number], metric)
         else:
             results[number] = None, _explain_missing_set(number, states.get(number))
     return results
 
 
-def _round_result(
+def _build_round_result(
     matrix: Matrix, row: RankedModel | None, place: int, metric: str | None
 ) -> RoundResult:
     """Return a model's result on a round's set, or the reason why it has none."""
@@ -139,18 +139,18 @@ def _round_result(
         return None, f"none of this task's metrics is an accuracy; see scores[{each.name!r}]."
     if row is None:
         return None, f"not run on {each.title}."
-    cell = cell_of(matrix, row.place, place, metric)
+    cell = read_cell(matrix, row.place, place, metric)
     if cell.value is not None:
-        return round(cell.value / 100, DIGITS), " ".join(_warnings(each))
+        return round(cell.value / 100, DIGITS), " ".join(_iter_warnings(each))
     if numbers.kept_back[row.place, place]:
         return None, f"kept back: {each.title} is sealed."
     older = " (only an older version was)" if numbers.outdated[row.place, place] else ""
     return None, f"not run on {each.title}{older}."
 
 
-def _warnings(each: BoardSet) -> Iterator[str]:
+def _iter_warnings(each: BoardSet) -> Iterator[str]:
     """Yield warnings for readers of the result on a round's set."""
-    if words := early_words(asdict(each)):
+    if words := describe_early(asdict(each)):
         yield f"{words}: {each.title} was taken before its round was judged to the end."
     if each.is_small:
         yield (
@@ -178,29 +178,29 @@ def _explain_missing_set(number: int, state: str | None) -> str:
     return f"round {number} has no set whose results are shown."
 
 
-def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
+def _build_scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
     """Return values by set and metric, each with its interval and its number of examples."""
     if row is None:
         return {}
     by_set: dict[str, Any] = {}
-    sizes = _worst_part_sizes(matrix, row)
+    sizes = _read_worst_part_sizes(matrix, row)
     for place, each in enumerate(matrix.sets):
         for column, name in enumerate(matrix.metrics):
             if name == LLM_JUDGE:  # never without the agreement: /models/<id>/llm-scores/
                 continue
-            cell = _as_share(name, cell_of(matrix, row.place, place, name))
+            cell = _convert_to_share(name, read_cell(matrix, row.place, place, name))
             if cell.value is None:
                 continue
             # Means over all examples count them; costs have no count, so they are of the whole set.
             counted = int(matrix.numbers.n[row.place, place, column]) or each.size
             n = sizes.get((each.version_id, name), counted)
-            is_rounded = each.is_sealed and name not in OF_RUNS
+            is_rounded = each.is_sealed and name not in RUN_COLUMNS
             score = {**cell._asdict(), "n": n, "is_rounded": is_rounded}
             by_set.setdefault(each.name, {})[name] = score
     return by_set
 
 
-def _worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
+def _read_worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
     """Return the sizes of worst groups and kinds, by version and column. Two queries."""
     versions = [each.version_id for each in matrix.sets if not each.is_sealed]
     runs = EvaluationRun.objects.filter(submission__in=row.model.files, version__in=versions)
@@ -217,24 +217,28 @@ def _worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str],
     return sizes
 
 
-def _as_share(name: str, cell: Cell) -> Cell:
+def _convert_to_share(name: str, cell: Cell) -> Cell:
     """Return a percentage as a share (0-1), and a cost unchanged."""
-    unit = 1 if name in OF_RUNS else 100
+    unit = 1 if name in RUN_COLUMNS else 100
     numbers = [None if number is None else round(number / unit, DIGITS) for number in cell]
     return Cell(*numbers)
 
 
-def _others(row: RankedModel | None) -> dict[str, float | None]:
+def _build_other_means(row: RankedModel | None) -> dict[str, float | None]:
     """Return the means of the metrics with separate keys in the response."""
     metrics: Mapping[str, Cell] = row.metrics if row else {}
-    return {name: _as_share(name, metrics.get(name, NOTHING)).value for name in OTHERS}
+    return {
+        name: _convert_to_share(name, metrics.get(name, EMPTY_CELL)).value for name in OTHER_METRICS
+    }
 
 
-def _notes(found: _Lookup, progress: Progress, rounds: Mapping[int, RoundResult]) -> Iterator[str]:
+def _iter_notes(
+    found: _Lookup, progress: Progress, rounds: Mapping[int, RoundResult]
+) -> Iterator[str]:
     """Yield the reasons for values that are None, and other remarks on the numbers."""
     if not progress.is_over:
         yield "It is not over yet, so numbers may be missing or change."
-    yield from _score_notes(found, progress)
+    yield from _iter_score_notes(found, progress)
     for number, (_value, note) in rounds.items():
         if note:
             yield f"round{number}_acc: {note}"
@@ -252,7 +256,7 @@ def _notes(found: _Lookup, progress: Progress, rounds: Mapping[int, RoundResult]
     yield from found.board.notices
 
 
-def _score_notes(found: _Lookup, progress: Progress) -> Iterator[str]:
+def _iter_score_notes(found: _Lookup, progress: Progress) -> Iterator[str]:
     """Yield the reasons why the Dynascore is missing or a range."""
     row = found.row
     if row is None:
@@ -273,7 +277,7 @@ def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
     return progress.is_over and (row is None or row.dynascore.least is None)
 
 
-def _error(
+def _build_error(
     submission: Submission, runs: Sequence[EvaluationRun], viewer: Viewer
 ) -> dict[str, Any] | None:
     """Return the result of the failed check or of the first evaluation without a score.
@@ -283,15 +287,15 @@ def _error(
     if not viewer.is_inside or submission.withdrawn_at:
         return None
     if submission.state != Submission.State.DONE:
-        return _job_body(submission, submission.outcome, limit="", measured="")
+        return _build_job_body(submission, submission.outcome, limit="", measured="")
     # The sort is stable, so within each group the order of the runs stays.
     plain_first = sorted(latest(runs), key=lambda run: run.suite != EvaluationRun.Suite.PLAIN)
     for run in plain_first:
         if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer):
             seen = as_seen(run, viewer)
-            return _job_body(seen, seen.outcome, limit=seen.limit, measured=seen.measured)
+            return _build_job_body(seen, seen.outcome, limit=seen.limit, measured=seen.measured)
     return None
 
 
-def _job_body(job: Submission | EvaluationRun, outcome: str, **hit: str) -> dict[str, Any]:
+def _build_job_body(job: Submission | EvaluationRun, outcome: str, **hit: str) -> dict[str, Any]:
     return {"outcome": outcome or job.state, "sentence": job.error, **hit, "log": job.log}

@@ -6,15 +6,15 @@ from django.utils.translation import gettext_noop
 
 from evaluation.contract import LEAST_RESAMPLED
 from leaderboard.board.columns import COSTS
-from leaderboard.board.exports import METHOD
+from leaderboard.board.exports import METHOD_NOTE
 from leaderboard.board.matrix import Matrix
 from leaderboard.ranking.dynascore import Rates, Rule
 
-PARTS = {"fairness": "two groups", "robustness": "a kind"}
+PART_NAMES = {"fairness": "two groups", "robustness": "a kind"}
 """For each metric of a worst part, what a set must have."""
 
 
-def of_sets(matrix: Matrix) -> Iterator[str]:
+def explain_sets(matrix: Matrix) -> Iterator[str]:
     """Yield notices about the sets, in English because snapshots store them."""
     has_small = any(each.is_small for each in matrix.sets)
     if matrix.sets and not matrix.counting:
@@ -37,13 +37,13 @@ def of_sets(matrix: Matrix) -> Iterator[str]:
         )
 
 
-def of_method(matrix: Matrix) -> Iterator[str]:
+def explain_method(matrix: Matrix) -> Iterator[str]:
     """Yield a notice on how intervals are computed, if there are any."""
     if matrix.models and matrix.counting:
-        yield METHOD
+        yield METHOD_NOTE
 
 
-def of_ranges(*, has_ranges: bool) -> Iterator[str]:
+def explain_ranges(*, has_ranges: bool) -> Iterator[str]:
     """Yield a notice on why some scores are ranges."""
     if has_ranges:
         yield gettext_noop(
@@ -52,9 +52,9 @@ def of_ranges(*, has_ranges: bool) -> Iterator[str]:
         )
 
 
-def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
+def explain_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
     """Yield notices about the sets and the models that the exchange rates depend on."""
-    yield from of_sets(matrix)
+    yield from explain_sets(matrix)
     # Notices begin with the metric's name. Frozen rates come without them.
     by_metric = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
@@ -74,17 +74,17 @@ def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
         )
 
 
-def of_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator[str]:
+def explain_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator[str]:
     """Yield a notice on metrics that do not count because the sets are too small for them."""
     for name in undefined:
         if weights.get(name):
             yield (
                 f"{name} is left out and the other weights count more: no weighted set has "
-                f"{PARTS[name]} with {LEAST_RESAMPLED} examples."
+                f"{PART_NAMES[name]} with {LEAST_RESAMPLED} examples."
             )
 
 
-def of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
+def explain_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
     """Yield a notice if speed and memory are scaled by another machine or another kind of run."""
     pool = matrix.pool
     if pool is None or pool.is_plain or not any(name in used for name in COSTS):
@@ -101,7 +101,7 @@ def of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
         )
 
 
-def of_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
+def select_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
     """Yield the notices about metrics that have a weight."""
     for notice in notices:
         metric = notice.partition(" ")[0]

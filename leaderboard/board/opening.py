@@ -5,25 +5,25 @@ from typing import TYPE_CHECKING
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from leaderboard.ranking.weights import Weighting, opening_weights, saved_weights
+from leaderboard.ranking.weights import Weighting, build_opening_weights, restore_saved_weights
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
 
 
-def opening_of(task: Task, matrix: "Matrix") -> Weighting:
+def choose_opening_weights(task: Task, matrix: "Matrix") -> Weighting:
     """Return the weights that the task's owner chose."""
     sets = [each.name for each in matrix.counting]
-    return opening_weights(matrix.weighable, task.config.weights, sets)
+    return build_opening_weights(matrix.weighable, task.config.weights, sets)
 
 
-def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
+def find_start_weights(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
     """Return the owner's weights, or those of a fork. Raises Http404 for an unknown fork."""
-    start = opening_of(task, matrix)
+    start = choose_opening_weights(task, matrix)
     if not fork:
         return start
     if not fork.isprintable():  # PostgreSQL takes no NUL
         raise Http404
     saved = get_object_or_404(task.forks, name=fork)
-    return saved_weights(saved.metrics, saved.evaluation_sets, start)
+    return restore_saved_weights(saved.metrics, saved.evaluation_sets, start)

@@ -31,18 +31,18 @@ from evaluation.runs.selectors import filter_counting_runs
 from evaluation.submissions.results import SetResults, results_by_set
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.cells import BoardScore, Cell, MetricColumn, ScoreColumn
-from leaderboard.board.columns import ASIDE, COSTS
-from leaderboard.board.exports import digits_of
+from leaderboard.board.columns import COSTS, DETAIL_METRICS
+from leaderboard.board.exports import choose_digits
 from leaderboard.board.matrix import Matrix, score_matrix
-from leaderboard.board.opening import opening_of
-from leaderboard.board.presets import presets
-from leaderboard.board.query import BoardRequest, sliders
-from leaderboard.board.ranked import Ranked, RankedModel, describe_moves, rank_board
-from leaderboard.board.scales import rule_of
-from leaderboard.board.tables import anchors_of, cell_of
-from leaderboard.ranking.formula import formula, priced_formula
-from leaderboard.ranking.pareto import front
-from leaderboard.ranking.ranks import least_examples
+from leaderboard.board.opening import choose_opening_weights
+from leaderboard.board.presets import iter_presets
+from leaderboard.board.query import BoardRequest, build_sliders
+from leaderboard.board.ranked import RankedBoard, RankedModel, describe_moves, rank_board
+from leaderboard.board.scales import build_rule
+from leaderboard.board.tables import describe_anchors, read_cell
+from leaderboard.ranking.formula import describe_formula, describe_priced_formula
+from leaderboard.ranking.pareto import find_front
+from leaderboard.ranking.ranks import compute_min_examples
 from leaderboard.ranking.weights import METRIC, SET, Weighting
 from tasks.config.schema import DETAIL_COLUMNS, LLM_JUDGE
 from tasks.models import Task
@@ -56,21 +56,21 @@ UNITS = {
     "fairness_gap": gettext_noop("points"),
 }
 """Units of metrics that are not percentages."""
-HEAVIEST = 3
+MAX_HEAVY_COLUMNS = 3
 """Metrics that small screens show at first."""
-ROWS = 50
+PAGE_ROWS = 50
 """Rows per page."""
-IN_PARTS = 10
+MAX_PART_BARS = 10
 """Models whose scores are drawn in parts."""
-IN_A_LINE = 4
+MAX_LINE_MODELS = 4
 """Models in the trend; as many lines as a chart has marks for."""
-FIRST = 5
+FIRST_MODELS = 5
 """Models that a task's page shows."""
-DRAWN = 100
+MAX_DOTS = 100
 """Places in the plot that are not on the frontier, at most."""
-LEAST_DRAWN = 3
+MIN_DOTS = 3
 """Models that make a plot."""
-LEAST_SPAN = 0.25
+MIN_SPAN = 0.25
 """From the lightest to the darkest cell of a column, as a share of its greatest value."""
 
 
@@ -99,7 +99,7 @@ class BoardColumn:
             return None
         low, high = self.scale
         # Without it, models that nearly tie would be told apart by the strongest shades.
-        span = max(high - low, LEAST_SPAN * high)
+        span = max(high - low, MIN_SPAN * high)
         if self.is_less_better:
             return heat(1 - along(cell.value, (low, low + span)) / 100)
         return heat(along(cell.value, (high - span, high)) / 100)
@@ -128,7 +128,7 @@ class BoardLine:
     is_open: bool
 
 
-def page_values(
+def build_page_values(
     matrix: Matrix, board_request: BoardRequest, was: Weighting | None
 ) -> dict[str, Any]:
     """Return the template's values.
@@ -145,41 +145,41 @@ def page_values(
         rows,
         options.get("page", ""),
         lambda number: board_request.link(page=number),
-        size=ROWS,
+        size=PAGE_ROWS,
     )
-    columns = board_columns(matrix, board_request, board)
+    columns = build_board_columns(matrix, board_request, board)
     opened = options.get("open", "")
-    metric_sliders = sliders(METRIC, board_request.weighting.metrics)
-    set_sliders = sliders(SET, board_request.weighting.sets)
+    metric_sliders = build_sliders(METRIC, board_request.weighting.metrics)
+    set_sliders = build_sliders(SET, board_request.weighting.sets)
     return {
         "matrix": matrix,
-        "usual_least": least_examples(),
+        "usual_least": compute_min_examples(),
         "asked": board_request,
         "ranked": board,
         "effect": _describe_effect(matrix, board, board_request, was),
         "page": page,
         "columns": columns,
-        "scale": _reach(board.rows[0].scores) if board.rows else None,
+        "scale": _find_reach(board.rows[0].scores) if board.rows else None,
         "width": len(columns) + 3,
-        "lines": [_line(matrix, row, columns, board_request) for row in page],
-        "results": opened_results(matrix, opened) if opened else [],
-        "opened": _name_of(matrix, opened),
+        "lines": [_build_line(matrix, row, columns, board_request) for row in page],
+        "results": read_opened_results(matrix, opened) if opened else [],
+        "opened": _find_name(matrix, opened),
         "sort": sort,
         "model_order": {"model": "ascending", "-model": "descending"}.get(sort, ""),
-        "links": _links(board_request),
-        "presets": list(presets(board_request, matrix.main)),
+        "links": _build_links(board_request),
+        "presets": list(iter_presets(board_request, matrix.main)),
         "metric_sliders": metric_sliders,
         "set_sliders": set_sliders,
         "sliders": metric_sliders + set_sliders,
-        "formulas": _formulas(matrix, board_request, board),
+        "formulas": _list_formulas(matrix, board_request, board),
         "parts": draw_parts(page.rows),
-        "formula": _formula(matrix, board_request, board),
+        "formula": _describe_formula(matrix, board_request, board),
         "plane": draw_plane(board, matrix, board_request),
         "trend": draw_trend(board, matrix),
     }
 
 
-def _name_of(matrix: Matrix, model_id: str) -> str:
+def _find_name(matrix: Matrix, model_id: str) -> str:
     """Return the name of the model with this id; "" if the board has none."""
     for model in matrix.models:
         if str(model.id) == model_id:
@@ -187,17 +187,21 @@ def _name_of(matrix: Matrix, model_id: str) -> str:
     return ""
 
 
-def _formula(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> str:
+def _describe_formula(matrix: Matrix, board_request: BoardRequest, board: RankedBoard) -> str:
     """Describe how the scores are computed, with the anchors or the exchange rates."""
     weights, main = board_request.weighting.metrics, matrix.main
     if board.anchors:
-        return formula(weights, main, anchors_of(matrix, board), say=_, words=in_words)
-    budgets = rule_of(matrix, weights).budgets
-    return priced_formula(weights, main, board.rates.values, budgets, say=_, words=in_words)
+        return describe_formula(
+            weights, main, describe_anchors(matrix, board), say=_, words=in_words
+        )
+    budgets = build_rule(matrix, weights).budgets
+    return describe_priced_formula(
+        weights, main, board.rates.values, budgets, say=_, words=in_words
+    )
 
 
 def _describe_effect(
-    matrix: Matrix, board: Ranked, board_request: BoardRequest, was: Weighting | None
+    matrix: Matrix, board: RankedBoard, board_request: BoardRequest, was: Weighting | None
 ) -> str:
     """Describe what changed since the reader last saw the board, or from the opening weights."""
     before = was or board_request.start
@@ -210,7 +214,7 @@ def _describe_effect(
     return _("Compared with the weights it opens with: %(moves)s") % {"moves": sentences}
 
 
-def _links(board_request: BoardRequest) -> dict[str, str]:
+def _build_links(board_request: BoardRequest) -> dict[str, str]:
     """Return the query strings of the page's other links."""
     options, link = board_request.options, board_request.link
     is_by_model = options.get("sort") == "model"
@@ -227,7 +231,9 @@ def _links(board_request: BoardRequest) -> dict[str, str]:
     return links
 
 
-def _formulas(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> list[tuple[str, str]]:
+def _list_formulas(
+    matrix: Matrix, board_request: BoardRequest, board: RankedBoard
+) -> list[tuple[str, str]]:
     """Return the query string and the name of each other formula of the board."""
     usual = matrix.modes[0]
     links: list[tuple[str, str]] = []
@@ -251,7 +257,7 @@ def draw_parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
             continue
         names = names or list(row.parts)
         bars[f"{row.rank} {row.model.name}"] = [row.parts[name] for name in names]
-        if len(bars) == IN_PARTS:
+        if len(bars) == MAX_PART_BARS:
             break
     if not bars:
         return None
@@ -265,31 +271,33 @@ def draw_parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
     return {"chart": chart, "shown": len(bars)}
 
 
-def _reach(column: MetricColumn | ScoreColumn) -> Place:
+def _find_reach(column: MetricColumn | ScoreColumn) -> Place:
     """Return the least and the greatest value of all models, intervals included."""
     return reach(chain.from_iterable(column))
 
 
-def board_columns(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> list[BoardColumn]:
+def build_board_columns(
+    matrix: Matrix, board_request: BoardRequest, board: RankedBoard
+) -> list[BoardColumn]:
     """Return the columns in the order of the configuration, without columns of mere details."""
     weights = board_request.weighting.metrics
-    heaviest = sorted(weights, key=lambda name: -weights[name])[:HEAVIEST]
+    heaviest = sorted(weights, key=lambda name: -weights[name])[:MAX_HEAVY_COLUMNS]
     shows_all = bool(board_request.options.get("all"))
     columns = []
     for name in matrix.metrics:
-        if name in ASIDE:
+        if name in DETAIL_METRICS:
             continue
         is_less_better = name in matrix.less_is_better
-        sort, order = _sorting(board_request, name, is_less_better=is_less_better)
+        sort, order = _build_sorting(board_request, name, is_less_better=is_less_better)
         column = BoardColumn(
             name=name,
             title=in_words(name),
-            unit=_unit(name),
+            unit=_find_unit(name),
             is_less_better=is_less_better,
             is_light=name not in heaviest and not shows_all,
             sort=sort,
             order=order,
-            scale=_reach(board.rows[0].columns[name]) if board.rows else (0, 1),
+            scale=_find_reach(board.rows[0].columns[name]) if board.rows else (0, 1),
             judge=matrix.judge if name == LLM_JUDGE else None,
             custom=matrix.customs.get(name),
             ranks=name in matrix.weighable,
@@ -298,19 +306,21 @@ def board_columns(matrix: Matrix, board_request: BoardRequest, board: Ranked) ->
     return columns
 
 
-def _details(row: RankedModel, name: str) -> list[str]:
+def _describe_details(row: RankedModel, name: str) -> list[str]:
     """Describe further results of a metric, such as the drop and the consistency for robustness."""
     details = []
     for further in DETAIL_COLUMNS.get(name, ()):
         if further in row.columns:
             cell = row.metrics[further]
             if cell.value is not None:
-                value, _interval = cell_texts(further, cell)
-                details.append(f"{in_words(further)} {value} {_unit(further)}")
+                value, _interval = format_cell(further, cell)
+                details.append(f"{in_words(further)} {value} {_find_unit(further)}")
     return details
 
 
-def _sorting(board_request: BoardRequest, name: str, *, is_less_better: bool) -> tuple[str, str]:
+def _build_sorting(
+    board_request: BoardRequest, name: str, *, is_less_better: bool
+) -> tuple[str, str]:
     """Return the query string that sorts by a column, and the column's current `aria-sort`.
 
     The first click puts the best first, the second the worst.
@@ -325,7 +335,7 @@ def _sorting(board_request: BoardRequest, name: str, *, is_less_better: bool) ->
     return board_request.link(sort=other), "ascending" if is_ascending else "descending"
 
 
-def sort_rows(board: Ranked, sort: str, less: Collection[str]) -> list[RankedModel]:
+def sort_rows(board: RankedBoard, sort: str, less: Collection[str]) -> list[RankedModel]:
     """Sort the rows by rank, metric or name, the best first; a `-` prefix reverses the order.
 
     less: the metrics for which lower is better. Rows without the value come last. An unknown `sort`
@@ -348,7 +358,7 @@ def sort_rows(board: Ranked, sort: str, less: Collection[str]) -> list[RankedMod
     return sorted(rows, key=key)
 
 
-def _line(
+def _build_line(
     matrix: Matrix, row: RankedModel, columns: Sequence[BoardColumn], board_request: BoardRequest
 ) -> BoardLine:
     """Return a row as the page shows it."""
@@ -362,10 +372,10 @@ def _line(
     cells = []
     for column in columns:
         cell = row.metrics[column.name]
-        text, interval = cell_texts(column.name, cell)
-        details = _details(row, column.name)
+        text, interval = format_cell(column.name, cell)
+        details = _describe_details(row, column.name)
         cells.append(LineCell(column, column.shade(cell), text, interval, details))
-    score, score_interval = cell_texts("dynascore", row.dynascore)
+    score, score_interval = format_cell("dynascore", row.dynascore)
     return BoardLine(
         row=row,
         marks=[mark for mark, applies in marks.items() if applies],
@@ -377,50 +387,57 @@ def _line(
     )
 
 
-def column_heads(names: Sequence[str], less: Collection[str]) -> list[tuple[str, str, bool]]:
+def list_column_heads(names: Sequence[str], less: Collection[str]) -> list[tuple[str, str, bool]]:
     """Return the title and unit of each metric, and whether lower values are better."""
-    return [(in_words(name), _unit(name), name in less) for name in names]
+    return [(in_words(name), _find_unit(name), name in less) for name in names]
 
 
-def first_models(task: Task) -> dict[str, Any]:
+def rank_first_models(task: Task) -> dict[str, Any]:
     """Return the first models of the public board by the owner's weights, with score and interval.
 
     Models without results are left out. provisional: the sets behind the scores whose rounds are
     still being judged.
     """
     matrix = score_matrix(task)
-    rows = [row for row in rank_board(matrix, opening_of(task, matrix)).rows if row.rank]
-    lines = [(row, *cell_texts("dynascore", row.dynascore)) for row in rows[:FIRST]]
+    rows = [
+        row for row in rank_board(matrix, choose_opening_weights(task, matrix)).rows if row.rank
+    ]
+    lines = [(row, *format_cell("dynascore", row.dynascore)) for row in rows[:FIRST_MODELS]]
     return {"top": lines, "provisional": matrix.provisional}
 
 
-def cell_texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
+def format_cell(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
     """Return the formatted number (or range of a score) and its interval; "" if missing."""
     if isinstance(cell, BoardScore) and cell.is_range:
-        value = _range(name, cell.least, cell.most)
-        return value, _range(name, cell.low, cell.high) or _("too few examples")
+        value = _format_range(name, cell.least, cell.most)
+        return value, _format_range(name, cell.low, cell.high) or _("too few examples")
     if cell.value is None:
         return "", ""
     if cell.low is None or cell.high is None:
-        if name in COSTS or name in ASIDE:  # they have no interval, however many examples there are
-            return _text(name, cell.value), ""
-        return _text(name, cell.value), _("too few examples")
-    return _text(name, cell.value), _range(name, cell.low, cell.high)
+        if (
+            name in COSTS or name in DETAIL_METRICS
+        ):  # they have no interval, however many examples there are
+            return _format_value(name, cell.value), ""
+        return _format_value(name, cell.value), _("too few examples")
+    return _format_value(name, cell.value), _format_range(name, cell.low, cell.high)
 
 
-def _range(name: str, low: float | None, high: float | None) -> str:
+def _format_range(name: str, low: float | None, high: float | None) -> str:
     """Return a formatted range; "" if one end is missing."""
     if low is None or high is None:
         return ""
     # Translators: a range of numbers, such as ranks 2 to 4
-    return _("%(low)s to %(high)s") % {"low": _text(name, low), "high": _text(name, high)}
+    return _("%(low)s to %(high)s") % {
+        "low": _format_value(name, low),
+        "high": _format_value(name, high),
+    }
 
 
-def _text(name: str, value: float) -> str:
-    return f"{value:,.{digits_of(name, value)}f}".replace("-", "−")
+def _format_value(name: str, value: float) -> str:
+    return f"{value:,.{choose_digits(name, value)}f}".replace("-", "−")
 
 
-def opened_results(matrix: Matrix, model_id: str) -> list[SetResults]:
+def read_opened_results(matrix: Matrix, model_id: str) -> list[SetResults]:
     """Return the results on the board's sets of the model with this id. Two queries."""
     files: list[Any] = []
     for model in matrix.models:
@@ -445,21 +462,23 @@ class PlanePlace(NamedTuple):
     is_best: bool
 
 
-def draw_plane(board: Ranked, matrix: Matrix, board_request: BoardRequest) -> Mapping[str, Any]:
+def draw_plane(
+    board: RankedBoard, matrix: Matrix, board_request: BoardRequest
+) -> Mapping[str, Any]:
     """Plot two metrics against each other; return the plot, its table and the chosen metrics."""
     usual = {"x": "throughput", "y": matrix.main}
     x, y = (
-        _chosen_axis(matrix, board_request.options.get(axis, ""), usual[axis]) for axis in usual
+        _choose_axis(matrix, board_request.options.get(axis, ""), usual[axis]) for axis in usual
     )
-    places = _plane_places(board, matrix, x, y)
+    places = _find_plane_places(board, matrix, x, y)
     # The frontier is drawn whole, of the others only the first.
-    shown = [place for n, place in enumerate(places) if n < DRAWN or place.is_best]
-    axes = (_axis(x), _axis(y))
+    shown = [place for n, place in enumerate(places) if n < MAX_DOTS or place.is_best]
+    axes = (_build_axis(x), _build_axis(y))
     plot = ""
-    if len(shown) >= LEAST_DRAWN:
+    if len(shown) >= MIN_DOTS:
         # Translators: title of a chart: two measures
         title = _("%(y)s against %(x)s") % {"x": axes[0], "y": axes[1]}
-        plot = scatter(_dots(shown), title=title, axes=axes)
+        plot = scatter(_build_dots(shown), title=title, axes=axes)
     return {
         "x": x,
         "y": y,
@@ -468,23 +487,24 @@ def draw_plane(board: Ranked, matrix: Matrix, board_request: BoardRequest) -> Ma
         "left_out": len(places) - len(shown),
         "plot": plot,
         "places": [
-            (place.row, _text(x, place.x), _text(y, place.y), place.is_best) for place in shown
+            (place.row, _format_value(x, place.x), _format_value(y, place.y), place.is_best)
+            for place in shown
         ],
     }
 
 
-def _chosen_axis(matrix: Matrix, name: str, usual: str) -> str:
+def _choose_axis(matrix: Matrix, name: str, usual: str) -> str:
     return name if name in matrix.weighable else usual
 
 
-def _plane_places(board: Ranked, matrix: Matrix, x: str, y: str) -> list[PlanePlace]:
+def _find_plane_places(board: RankedBoard, matrix: Matrix, x: str, y: str) -> list[PlanePlace]:
     """Return the points of the models that have both metrics, in the order of the board."""
     measured = []
     for row in board.rows:
         x_value, y_value = row.columns[x].values[row.place], row.columns[y].values[row.place]
         if x_value is not None and y_value is not None:
             measured.append((row, x_value, y_value))
-    best = front(
+    best = find_front(
         {str(row.place): {x: x_value, y: y_value} for row, x_value, y_value in measured},
         {name: -1 if name in matrix.less_is_better else 1 for name in (x, y)},
     )
@@ -494,7 +514,7 @@ def _plane_places(board: Ranked, matrix: Matrix, x: str, y: str) -> list[PlanePl
     return places
 
 
-def _dots(places: Iterable[PlanePlace]) -> list[Dot]:
+def _build_dots(places: Iterable[PlanePlace]) -> list[Dot]:
     """Return the points as dots of a plot, each linked to its model."""
     dots = []
     for place in places:
@@ -504,15 +524,15 @@ def _dots(places: Iterable[PlanePlace]) -> list[Dot]:
     return dots
 
 
-def _unit(name: str) -> str:
+def _find_unit(name: str) -> str:
     return _(UNITS[name]) if name in UNITS else "%"
 
 
-def _axis(name: str) -> str:
-    return f"{in_words(name)} ({_unit(name)})"
+def _build_axis(name: str) -> str:
+    return f"{in_words(name)} ({_find_unit(name)})"
 
 
-def draw_trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
+def draw_trend(board: RankedBoard, matrix: Matrix) -> Mapping[str, Any] | None:
     """Draw the first models' main metric over the rounds; None with fewer than two rounds."""
     rounds = [(place, each) for place, each in enumerate(matrix.sets) if each.round is not None]
     # A round may have two sets, which are told apart by name.
@@ -520,10 +540,10 @@ def draw_trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
     if len(rounds) < 2:
         return None
     lines = {}
-    for number, row in enumerate(board.rows[:IN_A_LINE], start=1):
+    for number, row in enumerate(board.rows[:MAX_LINE_MODELS], start=1):
         points = []
         for place, each in rounds:
-            cell = cell_of(matrix, row.place, place, matrix.main)
+            cell = read_cell(matrix, row.place, place, matrix.main)
             points.append(Point(each.name, *cell.shares()))
         lines[f"{number}. {row.model.name}"] = points
     title = _("%(metric)s by round") % {"metric": in_words(matrix.main)}

@@ -7,15 +7,15 @@ import numpy as np
 
 from leaderboard.board.matrix import Floats, Marks
 from leaderboard.board.means import Draws
-from leaderboard.ranking.ranks import ALPHA, NORMAL
+from leaderboard.ranking.ranks import ALPHA, STANDARD_NORMAL
 
-LEAST = np.float32(1e-20)
+MIN_VARIANCE = np.float32(1e-20)
 """The variance of a difference that is the same in all draws, and so is sure."""
-FEW = 60
+FEW_EXAMPLES = 60
 """With fewer examples their number bounds how sure a difference can be."""
 
 
-def sure_pairs(
+def find_sure_pairs(
     values: Floats,
     draws: Draws,
     examples: int,
@@ -34,36 +34,36 @@ def sure_pairs(
     if not pairs:
         return np.zeros((count, count), dtype=bool)
     top_values, _top_draws = best or (values, draws)
-    variance = _difference_variance(draws, best[1] if best else None)
+    variance = _compute_difference_variance(draws, best[1] if best else None)
     middle = values.mean()  # values near 0 lose less in single precision
     lead = (values - middle).astype(np.float32)[:, None] - (top_values - middle).astype(np.float32)
     # In place: for 1,000 models each such array takes 4 MB.
     lead *= np.abs(lead)
     lead /= variance  # t², with the sign of the difference
     # Of few examples even the rarest flip of signs happens by chance now and then.
-    if examples < FEW:
-        np.minimum(lead, bar(2.0 ** (1 - max(1, examples)), freedom), out=lead)
+    if examples < FEW_EXAMPLES:
+        np.minimum(lead, compute_critical_value(2.0 ** (1 - max(1, examples)), freedom), out=lead)
     # Holm steps down as long as the next smallest p passes; each look here does many such steps.
-    before, sure = 0, lead >= bar(ALPHA / pairs, freedom)
+    before, sure = 0, lead >= compute_critical_value(ALPHA / pairs, freedom)
     passed = int(np.count_nonzero(sure))
     while before < passed < pairs:
-        before, sure = passed, lead >= bar(ALPHA / (pairs - passed), freedom)
+        before, sure = passed, lead >= compute_critical_value(ALPHA / (pairs - passed), freedom)
         passed = int(np.count_nonzero(sure))
     return cast(Marks, sure)
 
 
-def _difference_variance(draws: Draws, best_draws: Draws | None) -> Draws:
+def _compute_difference_variance(draws: Draws, best_draws: Draws | None) -> Draws:
     """Return the variances of all differences over the draws, by model i and model j.
 
     best_draws: the draws of model j if they differ from `draws`.
     """
-    centred = _centred(draws)
+    centred = _centre_draws(draws)
     if best_draws is None:
         variance = centred @ centred.T
         # Copied, as the diagonal is a view of what is changed below.
         own = top_own = variance.diagonal().copy()
     else:
-        top = _centred(best_draws)
+        top = _centre_draws(best_draws)
         variance = centred @ top.T
         own, top_own = (centred**2).sum(axis=1), (top**2).sum(axis=1)
     # Var(a − b) = Var(a) + Var(b) − 2 Cov(a, b)
@@ -71,18 +71,18 @@ def _difference_variance(draws: Draws, best_draws: Draws | None) -> Draws:
     variance += top_own
     variance += own[:, None]
     # Rounding may leave 0 or less, by which a lead cannot be divided.
-    np.maximum(variance, LEAST, out=variance)
+    np.maximum(variance, MIN_VARIANCE, out=variance)
     return variance
 
 
-def _centred(draws: Draws) -> Draws:
+def _centre_draws(draws: Draws) -> Draws:
     """Return the draws centred at 0 and scaled so that their products are covariances."""
     scale = np.float32(sqrt(draws.shape[-1] - 1))
     centred: Draws = (draws - draws.mean(axis=1, keepdims=True)) / scale
     return centred
 
 
-def bar(p: float, freedom: int) -> float:
+def compute_critical_value(p: float, freedom: int) -> float:
     """Return the critical t² for a two-sided p, by the first terms of Fisher and Cornish (1960)."""
-    z = -NORMAL.inv_cdf(p / 2)
+    z = -STANDARD_NORMAL.inv_cdf(p / 2)
     return (z + (z**3 + z) / (4 * freedom)) ** 2

@@ -22,7 +22,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 """By title, the metrics that count as much as the main one; all others count nothing. A title may
 name the main metric.
 """
-FULL = 4.0
+FULL_WEIGHT = 4.0
 """The weight of each metric that counts."""
 
 
@@ -35,9 +35,9 @@ class Preset:
     is_chosen: bool
 
 
-def presets(board_request: BoardRequest, main: str) -> Iterator[Preset]:
+def iter_presets(board_request: BoardRequest, main: str) -> Iterator[Preset]:
     """Yield the opening weights, then the presets whose metrics the task has."""
-    yield _preset(board_request, _("Owner's"), board_request.start)
+    yield _build_preset(board_request, _("Owner's"), board_request.start)
     for title, others in PRESETS.items():
         if not set(others) <= board_request.start.metrics.keys():
             continue  # the task lacks one of them
@@ -45,11 +45,11 @@ def presets(board_request: BoardRequest, main: str) -> Iterator[Preset]:
         for name in board_request.start.metrics:
             counts = name == main or name in others
             # All are named, because what a query leaves out keeps the owner's weight.
-            metrics[name] = FULL if counts else 0.0
+            metrics[name] = FULL_WEIGHT if counts else 0.0
         words = _(title) % {"metric": in_words(main)}
-        yield _preset(board_request, words, Weighting(metrics, board_request.weighting.sets))
+        yield _build_preset(board_request, words, Weighting(metrics, board_request.weighting.sets))
 
 
-def _preset(board_request: BoardRequest, title: str, weighting: Weighting) -> Preset:
+def _build_preset(board_request: BoardRequest, title: str, weighting: Weighting) -> Preset:
     link = replace(board_request, weighting=weighting).link()
     return Preset(title, link, weighting == board_request.weighting)

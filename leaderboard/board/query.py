@@ -16,7 +16,7 @@ from leaderboard.ranking.weights import (
 
 OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "format")
 """What a URL says apart from weights."""
-PASSING = ("page", "open", "format")
+TRANSIENT_OPTIONS = ("page", "open", "format")
 """Options that the next answer does not keep."""
 Mode = Literal["anchored", "robust", "classic"]
 MODES: tuple[Mode, ...] = ("anchored", "robust", "classic")
@@ -48,7 +48,7 @@ class BoardRequest:
     @property
     def lasting_options(self) -> Mapping[str, str]:
         """Return the options that are kept when weights or the order change."""
-        return {name: text for name, text in self.options.items() if name not in PASSING}
+        return {name: text for name, text in self.options.items() if name not in TRANSIENT_OPTIONS}
 
     def link(self, **changes: str) -> str:
         """Return the query string of the same board with changed options; "" removes an option."""
@@ -68,10 +68,14 @@ def read_request(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) 
     options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
     if options.get("mode", modes[0]) not in modes:
         raise WeightsError(f"mode: choose among {', '.join(modes)}.", "mode")
-    return BoardRequest(start, read_weights(_chosen(query, start, changed_value), start), options)
+    return BoardRequest(
+        start,
+        read_weights(_read_chosen_weights(query, start, choose_changed_value), start),
+        options,
+    )
 
 
-def former_weighting(query: Query, start: Weighting) -> Weighting | None:
+def read_former_weighting(query: Query, start: Weighting) -> Weighting | None:
     """Return the weights that the board had when the form was sent; None without a form.
 
     Raises WeightsError.
@@ -79,10 +83,10 @@ def former_weighting(query: Query, start: Weighting) -> Weighting | None:
     # The form sends each weight more than once: what it was, and the slider's and the box's value.
     if not any(len(texts) > 1 for texts in query.values()):
         return None
-    return read_weights(_chosen(query, start, lambda texts: texts[0]), start)
+    return read_weights(_read_chosen_weights(query, start, lambda texts: texts[0]), start)
 
 
-def changed_value(texts: Sequence[str]) -> str:
+def choose_changed_value(texts: Sequence[str]) -> str:
     """Choose the changed value among the former weight, the slider's and the text box's.
 
     Without JavaScript, slider and text box are not synchronised.
@@ -96,15 +100,15 @@ def changed_value(texts: Sequence[str]) -> str:
     return texts[0]
 
 
-def _chosen(
+def _read_chosen_weights(
     query: Query, start: Weighting, choose: Callable[[Sequence[str]], str]
 ) -> dict[str, str]:
     """Return the weights that a query sets, as text.
 
     A weight that equals the rounded opening weight keeps the exact one.
     """
-    opening = {METRIC + name: weight_text(weight) for name, weight in start.metrics.items()}
-    opening |= {SET + name: weight_text(weight) for name, weight in start.sets.items()}
+    opening = {METRIC + name: format_weight(weight) for name, weight in start.metrics.items()}
+    opening |= {SET + name: format_weight(weight) for name, weight in start.sets.items()}
     chosen = {}
     for name, opening_text in opening.items():
         if query.get(name):
@@ -115,7 +119,7 @@ def _chosen(
     return chosen
 
 
-def weight_text(weight: float) -> str:
+def format_weight(weight: float) -> str:
     """Return a weight as a slider shows it, with one decimal."""
     return f"{round(weight, 1):g}"
 
@@ -135,7 +139,7 @@ class Slider:
     percent: str = ""
 
 
-def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
+def build_sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
     """Return the sliders of metrics or of sets."""
     total = sum(weights.values())
     is_whole = all(weight.is_integer() for weight in weights.values())
@@ -144,19 +148,19 @@ def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
         slider = Slider(
             field=prefix + name,
             name=name,
-            text=weight_text(weight),
+            text=format_weight(weight),
             step="1" if is_whole else "0.1",
-            total=weight_text(total),
+            total=format_weight(total),
             percent=f"{100 * weight / total:.0f}",
         )
         result.append(slider)
     return result
 
 
-def typed_sliders(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
+def build_typed_sliders(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
     """Return the sliders with the submitted values, for weights that are invalid."""
     result = []
     for name, weight in start.items():
-        texts = query.get(prefix + name, [weight_text(weight)])
-        result.append(Slider(prefix + name, name, changed_value(texts), step="0.1"))
+        texts = query.get(prefix + name, [format_weight(weight)])
+        result.append(Slider(prefix + name, name, choose_changed_value(texts), step="0.1"))
     return result

@@ -19,26 +19,26 @@ from django.utils.translation import ngettext
 
 from leaderboard.board import notices
 from leaderboard.board.cells import BoardScore, Cell, MetricColumn, Metrics, ScoreColumn
-from leaderboard.board.columns import COSTS, UPLOADED
+from leaderboard.board.columns import COSTS, UPLOADED_RUNNER
 from leaderboard.board.matrix import Floats, Matrix, Model, Numbers
 from leaderboard.board.means import (
     Means,
-    main_errors,
-    means_over_sets,
-    means_table,
-    memoised,
-    none_for_nan,
+    build_means_table,
+    compute_main_errors,
+    compute_means,
+    memoise,
+    replace_nan,
 )
-from leaderboard.board.pairs import sure_pairs
+from leaderboard.board.pairs import find_sure_pairs
 from leaderboard.board.query import Mode
-from leaderboard.board.scales import anchors_for, rule_of
-from leaderboard.board.scores import Scores, anchored_scores, priced_scores
-from leaderboard.ranking.anchored import ALIKE, Anchors, used_weights
-from leaderboard.ranking.dynascore import Rates, Rule, exchange_rates
-from leaderboard.ranking.ranks import rank_labels
+from leaderboard.board.scales import build_rule, choose_anchors
+from leaderboard.board.scores import Scores, compute_anchored_scores, compute_priced_scores
+from leaderboard.ranking.anchored import SCORE_DECIMALS, Anchors, select_used_weights
+from leaderboard.ranking.dynascore import Rates, Rule, compute_exchange_rates
+from leaderboard.ranking.ranks import label_ranks
 from leaderboard.ranking.weights import Weighting, check_weights
 
-MOST_MOVED = 3
+MAX_MOVES = 3
 """Models whose moves a status line describes."""
 
 
@@ -98,7 +98,7 @@ class RankedModel(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedBoard:
     """A board ranked by given weights."""
 
     mode: Mode
@@ -109,7 +109,7 @@ class Ranked:
     anchors: Anchors | None = None  # of mode anchored
 
 
-def rank_board(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ranked:
+def rank_board(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> RankedBoard:
     """Rank the models by score; models that lack a result follow, sorted by name.
 
     mode: one of the matrix's formulas, by default its first. The latest results are cached with the
@@ -118,59 +118,61 @@ def rank_board(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -
     # Before the cache, which would otherwise keep a board of no score.
     check_weights(weighting)
     used_mode = mode or matrix.modes[0]
-    rank = _anchored if used_mode == "anchored" else partial(_priced, mode=used_mode)
+    rank = _rank_anchored if used_mode == "anchored" else partial(_rank_priced, mode=used_mode)
     # Matrices with the same numbers may differ in names, sets and pools; all of it is in the rows.
     state = (matrix.models, matrix.sets, matrix.frozen, matrix.pool, tuple(matrix.customs.values()))
-    return memoised(matrix, (state, weighting, used_mode), lambda: rank(matrix, weighting))
+    return memoise(matrix, (state, weighting, used_mode), lambda: rank(matrix, weighting))
 
 
-def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
+def _rank_anchored(matrix: Matrix, weighting: Weighting) -> RankedBoard:
     """Rank by the anchored score, a range if a metric other than the main one is missing."""
-    means = means_over_sets(matrix, weighting.sets)
+    means = compute_means(matrix, weighting.sets)
     assert matrix.pool  # else the mode is none of the matrix's
-    anchors = anchors_for(matrix, matrix.pool)
-    weights = _defined(matrix, means, weighting.metrics)
-    scores, points = anchored_scores(matrix, means, anchors, weights)
-    points_by_place = {name: none_for_nan(values) for name, values in points.items()}
+    anchors = choose_anchors(matrix, matrix.pool)
+    weights = _select_defined(matrix, means, weighting.metrics)
+    scores, points = compute_anchored_scores(matrix, means, anchors, weights)
+    points_by_place = {name: replace_nan(values) for name, values in points.items()}
     rates = Rates(dict.fromkeys(matrix.weighable), tuple(matrix.pool.rows))
     sentences = (
-        *notices.of_sets(matrix),
-        *notices.of_ranges(has_ranges=bool(scores.is_range.any())),
-        *notices.of_parts(_undefined(matrix, means), weighting.metrics),
-        *notices.of_costs(matrix, used_weights(anchors, weights)),
-        *notices.of_weighted(anchors.notices, weighting.metrics),
-        *notices.of_method(matrix),
+        *notices.explain_sets(matrix),
+        *notices.explain_ranges(has_ranges=bool(scores.is_range.any())),
+        *notices.explain_parts(_find_undefined(matrix, means), weighting.metrics),
+        *notices.explain_costs(matrix, select_used_weights(anchors, weights)),
+        *notices.select_weighted(anchors.notices, weighting.metrics),
+        *notices.explain_method(matrix),
     )
-    rows = _rows(matrix, means, scores, points_by_place)
-    return Ranked("anchored", weighting, rates, rows, sentences, anchors)
+    rows = _build_rows(matrix, means, scores, points_by_place)
+    return RankedBoard("anchored", weighting, rates, rows, sentences, anchors)
 
 
-def _priced(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "classic"]) -> Ranked:
+def _rank_priced(
+    matrix: Matrix, weighting: Weighting, mode: Literal["robust", "classic"]
+) -> RankedBoard:
     """Rank by the Dynascore in units of the main metric."""
-    means = means_over_sets(matrix, weighting.sets)
-    weights = _defined(matrix, means, weighting.metrics)
+    means = compute_means(matrix, weighting.sets)
+    weights = _select_defined(matrix, means, weighting.metrics)
     # A metric that no set defines takes no part, as if it had no weight.
-    rule = rule_of(matrix, weights, mode)
-    rates = _rates(matrix, rule, means)
-    rows = _rows(matrix, means, priced_scores(matrix, means, rule, rates), {})
+    rule = build_rule(matrix, weights, mode)
+    rates = _choose_rates(matrix, rule, means)
+    rows = _build_rows(matrix, means, compute_priced_scores(matrix, means, rule, rates), {})
     # Frozen rates have names in their pool already, this board's own have ids.
     names = {str(model.id): model.name for model in matrix.models}
     shown_rates = replace(rates, pool=tuple(names.get(each, each) for each in rates.pool))
     sentences = (
-        *notices.of_parts(_undefined(matrix, means), weighting.metrics),
-        *notices.of_rates(matrix, rule, rates),
-        *notices.of_method(matrix),
+        *notices.explain_parts(_find_undefined(matrix, means), weighting.metrics),
+        *notices.explain_rates(matrix, rule, rates),
+        *notices.explain_method(matrix),
     )
-    return Ranked(mode, weighting, shown_rates, rows, sentences)
+    return RankedBoard(mode, weighting, shown_rates, rows, sentences)
 
 
-def _defined(matrix: Matrix, means: Means, weights: Mapping[str, float]) -> dict[str, float]:
+def _select_defined(matrix: Matrix, means: Means, weights: Mapping[str, float]) -> dict[str, float]:
     """Return the weights of metrics that at least one weighted set defines."""
-    undefined = set(_undefined(matrix, means))
+    undefined = set(_find_undefined(matrix, means))
     return {name: weight for name, weight in weights.items() if name not in undefined}
 
 
-def _undefined(matrix: Matrix, means: Means) -> Iterator[str]:
+def _find_undefined(matrix: Matrix, means: Means) -> Iterator[str]:
     """Yield metrics that no weighted set defines, because its kinds or groups have few examples."""
     if not means.sets:
         return
@@ -179,7 +181,7 @@ def _undefined(matrix: Matrix, means: Means) -> Iterator[str]:
         yield matrix.metrics[place]
 
 
-def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
+def _choose_rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
     """Return the frozen exchange rates; this board's own in classic mode or if none are frozen.
 
     The board's own have ids instead of names in their pool. A metric without a weight needs no
@@ -190,10 +192,12 @@ def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
     # A metric without a weight would take models that lack it out of the pool.
     weighted = {name: weight for name, weight in rule.weights.items() if weight}
     own = replace(rule, weights=weighted)
-    return exchange_rates(own, means_table(matrix, means), main_errors(matrix, means))
+    return compute_exchange_rates(
+        own, build_means_table(matrix, means), compute_main_errors(matrix, means)
+    )
 
 
-def _rows(
+def _build_rows(
     matrix: Matrix,
     means: Means,
     score: Scores,
@@ -202,29 +206,29 @@ def _rows(
     """Return the rows of all models in the order of the board."""
     models, is_run, is_range = matrix.models, score.is_run, score.is_range
     # 1. Bound the ranks by the pairs of models of which one is surely better.
-    first_ranks, last_ranks = _rank_bounds(matrix, means, score)
+    first_ranks, last_ranks = _compute_rank_bounds(matrix, means, score)
 
     # 2. Order the models by score and name their ranks; those that were not run come last.
-    order = _in_order((score.least + score.most) / 2, first_ranks, models)
-    ranks = _rank_labels([place for place in order if not is_range[place]], first_ranks)
+    order = _sort_places((score.least + score.most) / 2, first_ranks, models)
+    ranks = _label_ranks([place for place in order if not is_range[place]], first_ranks)
     for place in order:
         if is_range[place]:
-            ranks[place] = _open_ranks(first_ranks[place], last_ranks[place])
+            ranks[place] = _format_open_ranks(first_ranks[place], last_ranks[place])
     not_run = np.flatnonzero(~is_run).tolist()
     order += sorted(not_run, key=lambda place: models[place].name)
 
     # 3. Make the lines.
     known = np.where(is_range, np.nan, score.least)
     columns = (known, score.low, score.high, score.least, score.most)
-    scores = ScoreColumn(*map(none_for_nan, columns))
+    scores = ScoreColumn(*map(replace_nan, columns))
     used = [matrix.metrics.index(name) for name in score.used]
     # Over all models at once; the loop below only looks its place up.
     is_whole = is_run & ~np.isnan(means.values[:, used]).any(axis=1)
-    in_the_loop = _in_the_loop(matrix, means)
+    in_the_loop = _find_in_the_loop(matrix, means)
     rows = []
     for place in order:
         # Reasons are looked for only where something is missing: that takes longer than the rest.
-        missing = () if is_whole[place] else tuple(_missing(matrix, means, score.used, place))
+        missing = () if is_whole[place] else tuple(_iter_missing(matrix, means, score.used, place))
         row = RankedModel(
             place=place,
             model=models[place],
@@ -241,7 +245,7 @@ def _rows(
     return tuple(rows)
 
 
-def _rank_bounds(
+def _compute_rank_bounds(
     matrix: Matrix, means: Means, score: Scores
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Return the best and the worst rank of each model with a score, by index.
@@ -255,17 +259,17 @@ def _rank_bounds(
     if score.is_range.any():
         best = score.most[places], score.most_draws[places]
     # The rows of the matrix are the better models: sums down a column count who is above.
-    sure = sure_pairs(score.least[places], score.least_draws[places], examples, best)
+    sure = find_sure_pairs(score.least[places], score.least_draws[places], examples, best)
     first_ranks = (1 + sure.sum(axis=0)).tolist()
     last_ranks = (len(places) - sure.sum(axis=1)).tolist()
     keys = places.tolist()
     return dict(zip(keys, first_ranks, strict=True)), dict(zip(keys, last_ranks, strict=True))
 
 
-def _in_order(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]) -> list[int]:
+def _sort_places(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]) -> list[int]:
     """Return the indices by score, the best first; a range is sorted by its middle."""
     # Scores that differ only by rounding are equal, and then the better rank decides.
-    rounded = np.round(values, ALIKE)
+    rounded = np.round(values, SCORE_DECIMALS)
 
     def key(place: int) -> tuple[float, int, str]:
         return -rounded[place], -firsts[place], models[place].name
@@ -273,22 +277,22 @@ def _in_order(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]
     return sorted(firsts, key=key)
 
 
-def _rank_labels(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, str]:
+def _label_ranks(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, str]:
     """Return the ranks of models with known scores, by index: the running maximum of `firsts`.
 
     So no model is ranked above one with a higher score, however uncertain its score is.
     """
     # A model may have a better `first` than one above it, if less is known of it.
     ranks = accumulate((firsts[place] for place in order), max)
-    return dict(zip(order, rank_labels(list(ranks)), strict=True))
+    return dict(zip(order, label_ranks(list(ranks)), strict=True))
 
 
-def _open_ranks(first: int, last: int) -> str:
+def _format_open_ranks(first: int, last: int) -> str:
     """Return the possible ranks of a model whose score is a range."""
     return str(first) if first == last else f"{first}–{last}"
 
 
-def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
+def _find_in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
     """Return the weighted sets that people wrote against each model, by index."""
     names: dict[int, tuple[str, ...]] = {}
     for model, place in np.argwhere(matrix.numbers.in_the_loop).tolist():
@@ -297,7 +301,7 @@ def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
     return names
 
 
-def _missing(matrix: Matrix, means: Means, used: Sequence[str], model: int) -> Iterator[str]:
+def _iter_missing(matrix: Matrix, means: Means, used: Sequence[str], model: int) -> Iterator[str]:
     """Yield the results that a model lacks for a score, in words."""
     numbers, run = matrix.numbers, []
     for place in means.sets:
@@ -322,14 +326,14 @@ def _missing(matrix: Matrix, means: Means, used: Sequence[str], model: int) -> I
 def _explain_missing_cost(numbers: Numbers, model: int, run: Sequence[int]) -> str:
     """Explain why an evaluated model lacks a cost; the text follows the metric's name."""
     others = sorted(set(numbers.runners[model, run].tolist()) - {numbers.runner})
-    if others == [UPLOADED]:
+    if others == [UPLOADED_RUNNER]:
         return " (unknown of uploaded predictions)"
     if others:
         return f" (measured by {', '.join(others)})"
     return " (too short a run to measure it)"
 
 
-def describe_moves(before: Ranked, after: Ranked) -> list[str]:
+def describe_moves(before: RankedBoard, after: RankedBoard) -> list[str]:
     """Describe rank changes: “ALBERT moved from 3 to 1.”, the largest first."""
     old_ranks = {row.model.id: row.rank_number for row in before.rows}
     moves = []
@@ -342,7 +346,7 @@ def describe_moves(before: Ranked, after: Ranked) -> list[str]:
     # The longest way first, then the better rank, then the name.
     moves.sort(key=lambda move: (-abs(move.old - move.new), move.new, move.name))
     sentence = _("%(name)s moved from %(old)d to %(new)d.")
-    lines = [sentence % move._asdict() for move in moves[:MOST_MOVED]]
+    lines = [sentence % move._asdict() for move in moves[:MAX_MOVES]]
     more = len(moves) - len(lines)
     if more:
         further = ngettext("%(number)d more moved.", "%(number)d more moved.", more)

@@ -12,16 +12,16 @@ from core.errors import Refused
 from evaluation.models import EvaluationRun
 from evaluation.models.jobs import UNFINISHED
 from evaluation.runs.selectors import find_accepted_models
-from leaderboard.board.columns import OWN
+from leaderboard.board.columns import OWN_RUNNER_PREFIX
 from leaderboard.board.matrix import Matrix, score_matrix
-from leaderboard.board.means import Means, main_errors, means_over_sets, means_table
-from leaderboard.board.opening import opening_of
-from leaderboard.board.scales import rule_of
-from leaderboard.ranking.dynascore import Rates, exchange_rates, moved_by
-from leaderboard.ranking.weights import OF_SET
+from leaderboard.board.means import Means, build_means_table, compute_main_errors, compute_means
+from leaderboard.board.opening import choose_opening_weights
+from leaderboard.board.scales import build_rule
+from leaderboard.ranking.dynascore import Rates, compute_exchange_rates, find_movers
+from leaderboard.ranking.weights import SET_WEIGHT
 from tasks.models import Task
 
-POOL = 3
+MIN_POOL_MODELS = 3
 """Complete models that are needed to freeze exchange rates."""
 
 
@@ -45,27 +45,27 @@ def read_rates(task: Task) -> PoolRates:
     matrix = score_matrix(task, is_frozen=False)
     # The owner's weights of sets must not move rates that all readers share.
     set_names = [each.name for each in matrix.counting]
-    means = means_over_sets(matrix, dict.fromkeys(set_names, OF_SET))
-    complete, table = _complete(matrix, means), means_table(matrix, means)
-    if len(complete) < POOL:
+    means = compute_means(matrix, dict.fromkeys(set_names, SET_WEIGHT))
+    complete, table = _find_complete(matrix, means), build_means_table(matrix, means)
+    if len(complete) < MIN_POOL_MODELS:
         raise Refused(
             _(
                 "Exchange rates need %(needed)d published models with every result; "
                 "there are %(found)d."
             )
-            % {"needed": POOL, "found": len(complete)}
+            % {"needed": MIN_POOL_MODELS, "found": len(complete)}
         )
-    pool, errors = {model: table[model] for model in complete}, main_errors(matrix, means)
-    rule = rule_of(matrix, dict.fromkeys(matrix.weighable, 1.0))
-    rates = exchange_rates(rule, pool, errors)
+    pool, errors = {model: table[model] for model in complete}, compute_main_errors(matrix, means)
+    rule = build_rule(matrix, dict.fromkeys(matrix.weighable, 1.0))
+    rates = compute_exchange_rates(rule, pool, errors)
     # Rates that say nothing would be frozen for good.
     if len(matrix.weighable) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
         reasons = {"reasons": " ".join(rates.notices)}
         raise Refused(_("The complete models show no exchange rate: %(reasons)s") % reasons)
     names = {str(model.id): model.name for model in matrix.models}
     named_pool = sorted(names[model] for model in rates.pool)
-    owners_rule = rule_of(matrix, opening_of(task, matrix).metrics)
-    is_sensitive = bool(moved_by(owners_rule, pool, errors=errors))
+    owners_rule = build_rule(matrix, choose_opening_weights(task, matrix).metrics)
+    is_sensitive = bool(find_movers(owners_rule, pool, errors=errors))
     return PoolRates(Rates(rates.values, tuple(named_pool)), matrix.numbers.runner, is_sensitive)
 
 
@@ -77,9 +77,9 @@ def may_freeze(task: Task) -> bool:
     about themselves, only owners may freeze.
     """
     matrix = score_matrix(task)
-    if matrix.numbers.runner.startswith(OWN) or not matrix.has_weighted:
+    if matrix.numbers.runner.startswith(OWN_RUNNER_PREFIX) or not matrix.has_weighted:
         return False
-    weights = opening_of(task, matrix).metrics
+    weights = choose_opening_weights(task, matrix).metrics
     weighted = [place for place, name in enumerate(matrix.metrics) if weights.get(name)]
     is_unknown = np.isnan(matrix.numbers.values[..., weighted]).all(axis=(0, 1))
     if not is_unknown.any():
@@ -90,7 +90,7 @@ def may_freeze(task: Task) -> bool:
     return not under_way.exists()
 
 
-def _complete(matrix: Matrix, means: Means) -> list[str]:
+def _find_complete(matrix: Matrix, means: Means) -> list[str]:
     """Return the ids of the models that have every metric that any model has."""
     known = ~np.isnan(means.values).all(axis=0) & np.isin(matrix.metrics, matrix.weighable)
     is_whole = ~np.isnan(means.values[:, known]).any(axis=1) & known.any()

@@ -8,34 +8,40 @@ from dataclasses import replace
 from typing import Literal
 
 from leaderboard.board.matrix import Matrix
-from leaderboard.ranking.anchored import PERFECT, Anchors, Scale, anchors_of, plain_anchors
+from leaderboard.ranking.anchored import (
+    PERFECT_VALUE,
+    Anchors,
+    Scale,
+    build_plain_anchors,
+    compute_anchors,
+)
 from leaderboard.ranking.dynascore import MEMORY_BUDGET, Rule
 from leaderboard.ranking.pools import Pool
 
 
-def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
+def choose_anchors(matrix: Matrix, pool: Pool) -> Anchors:
     """Return the pool's anchors. Owners' metrics and error metrics are scaled from 0 to 100 %."""
     own = {}
     for name in matrix.weighable:
         if name in matrix.error_metrics:
-            own[name] = Scale(low=PERFECT, high=0.0)
+            own[name] = Scale(low=PERFECT_VALUE, high=0.0)
         elif name in matrix.customs:
-            own[name] = Scale(low=0.0, high=PERFECT)
+            own[name] = Scale(low=0.0, high=PERFECT_VALUE)
     # A pool has no owners' metrics, and its models differ in what they get right.
     others = [name for name in matrix.weighable if name not in own]
     if pool.is_plain:
         (chance,) = pool.rows.values()  # its only model answers by chance
-        anchors = plain_anchors(matrix.main, chance[matrix.main] or 0.0, others)
+        anchors = build_plain_anchors(matrix.main, chance[matrix.main] or 0.0, others)
     else:
-        anchors = anchors_of(pool.rows, matrix.main, others)
+        anchors = compute_anchors(pool.rows, matrix.main, others)
     return replace(anchors, scales={**anchors.scales, **own})
 
 
-def rule_of(
+def build_rule(
     matrix: Matrix, weights: Mapping[str, float], mode: Literal["robust", "classic"] = "robust"
 ) -> Rule:
     """Return the rule for a Dynascore with these weights. Raises ValueError for invalid weights."""
     budgets = {"memory": MEMORY_BUDGET}
     for name in matrix.error_metrics:
-        budgets[name] = PERFECT
+        budgets[name] = PERFECT_VALUE
     return Rule(mode=mode, weights=weights, main=matrix.main, budgets=budgets)

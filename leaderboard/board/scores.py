@@ -1,7 +1,8 @@
 """Scores of a board's models by a formula, with intervals and with draws. It loads numpy.
 
-The formulas are those of `leaderboard.ranking`: `anchored_points` and `priced_points`. A score is
-the sum of a model's points. Here they are applied to all models and all resamples at once.
+The formulas are those of `leaderboard.ranking`: `compute_anchored_points` and
+`compute_priced_points`. A score is the sum of a model's points. Here they are applied to all
+models and all resamples at once.
 """
 
 from collections.abc import Mapping
@@ -9,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leaderboard.board.intervals import Formula, ends_of
+from leaderboard.board.intervals import Formula, compute_ends
 from leaderboard.board.matrix import Floats, Marks, Matrix
 from leaderboard.board.means import Draws, Means
-from leaderboard.ranking.anchored import Anchors, anchored_points, used_weights
-from leaderboard.ranking.dynascore import Rates, Rule, priced_points, priced_weights
+from leaderboard.ranking.anchored import Anchors, compute_anchored_points, select_used_weights
+from leaderboard.ranking.dynascore import Rates, Rule, compute_priced_points, select_priced_weights
 
 
 @dataclass(frozen=True)
@@ -46,76 +47,78 @@ class Scores:
         return is_range
 
 
-def anchored_scores(
+def compute_anchored_scores(
     matrix: Matrix, means: Means, anchors: Anchors, weights: Mapping[str, float]
 ) -> tuple[Scores, dict[str, Floats]]:
     """Return the anchored scores, and the points of each metric (NaN if not measured)."""
-    used = used_weights(anchors, weights)
+    used = select_used_weights(anchors, weights)
     if not used:
-        return _no_scores(matrix, means), {}
+        return _build_empty_scores(matrix, means), {}
     metrics = dict.fromkeys([*used, matrix.main])
     # The main metric is needed even without a weight: it scales all points.
-    columns = {metric: _column(matrix, means, metric) for metric in metrics}
+    columns = {metric: _read_column(matrix, means, metric) for metric in metrics}
     # Of each draw, so that scores of two models can be compared in pairs.
-    draws = {metric: _draws(matrix, means, metric) for metric in metrics}
+    draws = {metric: _read_draws(matrix, means, metric) for metric in metrics}
 
     def worst(values: Mapping[str, Floats]) -> Floats:
-        return _sum(anchored_points(anchors, used, values, unmeasured=0.0))
+        return _sum_points(compute_anchored_points(anchors, used, values, unmeasured=0.0))
 
     def best(values: Mapping[str, Floats]) -> Floats:
-        return _sum(anchored_points(anchors, used, values, unmeasured=1.0))
+        return _sum_points(compute_anchored_points(anchors, used, values, unmeasured=1.0))
 
     least, most = worst(columns), best(columns)
-    low, high = _ends(matrix, means, worst, columns)
+    low, high = _compute_ends(matrix, means, worst, columns)
     least_draws = worst(draws).astype(np.float32)
     most_draws = least_draws
     # Most boards have no ranges; then the best case need not be computed again.
     if not np.array_equal(least, most, equal_nan=True):
-        high = _ends(matrix, means, best, columns)[1]
+        high = _compute_ends(matrix, means, best, columns)[1]
         most_draws = best(draws).astype(np.float32)
     scores = Scores(least, most, low, high, least_draws, most_draws, tuple(used))
-    return scores, anchored_points(anchors, used, columns)
+    return scores, compute_anchored_points(anchors, used, columns)
 
 
-def priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates) -> Scores:
+def compute_priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates) -> Scores:
     """Return the Dynascores, as `dynascore.score_models` computes them for a table.
 
     The rates are the same in all draws: the interval is that of a score in these units. Rates
     estimated in each draw would be noisy and too large, because each draw has other near ties.
     """
-    used = priced_weights(rule, rates)
+    used = select_priced_weights(rule, rates)
     if not used:
-        return _no_scores(matrix, means)
+        return _build_empty_scores(matrix, means)
 
     def formula(values: Mapping[str, Floats]) -> Floats:
-        return _sum(priced_points(rule, rates, values))
+        return _sum_points(compute_priced_points(rule, rates, values))
 
-    columns = {metric: _column(matrix, means, metric) for metric in used}
+    columns = {metric: _read_column(matrix, means, metric) for metric in used}
     score = formula(columns)
-    low, high = _ends(matrix, means, formula, columns)
-    draws = formula({metric: _draws(matrix, means, metric) for metric in used}).astype(np.float32)
+    low, high = _compute_ends(matrix, means, formula, columns)
+    draws = formula({metric: _read_draws(matrix, means, metric) for metric in used}).astype(
+        np.float32
+    )
     # Costs alone have one draw, which stands for all.
     draws = np.broadcast_to(draws, (len(score), means.draws.shape[-1]))
     return Scores(score, score, low, high, draws, draws, tuple(used))
 
 
-def _sum(points: Mapping[str, Floats]) -> Floats:
+def _sum_points(points: Mapping[str, Floats]) -> Floats:
     return np.asarray(sum(points.values()))
 
 
-def _no_scores(matrix: Matrix, means: Means) -> Scores:
+def _build_empty_scores(matrix: Matrix, means: Means) -> Scores:
     """Return empty scores for a board on which no metric counts."""
     missing = np.full(len(matrix.models), np.nan)
     draws = means.draws[0]
     return Scores(missing, missing, missing, missing, draws, draws, ())
 
 
-def _column(matrix: Matrix, means: Means, metric: str) -> Floats:
+def _read_column(matrix: Matrix, means: Means, metric: str) -> Floats:
     """Return a metric's values by model index."""
     return means.values[:, matrix.metrics.index(metric)]
 
 
-def _ends(
+def _compute_ends(
     matrix: Matrix, means: Means, formula: Formula, columns: Mapping[str, Floats]
 ) -> tuple[Floats, Floats]:
     """Return the ends of the scores' intervals; NaN if one of the metrics has no interval.
@@ -135,14 +138,14 @@ def _ends(
     correlation = means.correlations[np.ix_(of_draws, of_draws)]
     # A mean over too few examples has a value and no interval, and so has a score made of it.
     is_unsure = np.any(means.unsure[:, places], axis=1)
-    low, high = ends_of(formula, columns, ends, correlation)
+    low, high = compute_ends(formula, columns, ends, correlation)
     return np.where(is_unsure, np.nan, low), np.where(is_unsure, np.nan, high)
 
 
-def _draws(matrix: Matrix, means: Means, metric: str) -> Floats:
+def _read_draws(matrix: Matrix, means: Means, metric: str) -> Floats:
     """Return a metric's draws, models × draws, NaN without a value. A cost's draws are equal."""
     # A column of one draw, which numpy repeats beside metrics with all draws.
-    column = _column(matrix, means, metric)[:, None]
+    column = _read_column(matrix, means, metric)[:, None]
     if metric not in matrix.drawn:
         return column
     draws = means.draws[matrix.drawn.index(metric)]

@@ -14,7 +14,7 @@ from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
 from evaluation.test_sets.harmless import count_rows_per_example
 from evaluation.test_sets.selectors import select_newest_versions
-from leaderboard.ranking.ranks import least_examples, minimum_detectable
+from leaderboard.ranking.ranks import compute_min_detectable, compute_min_examples
 from tasks.models import Task
 
 Access = EvaluationSet.Access
@@ -57,7 +57,7 @@ class BoardSet:
         return f"{self.name} v{self.version}"
 
 
-def shown_sets(task: Task) -> tuple[BoardSet, ...]:
+def list_shown_sets(task: Task) -> tuple[BoardSet, ...]:
     """Return the newest versions of sets that are not hidden: counting sets first, then by name.
 
     One query.
@@ -67,7 +67,7 @@ def shown_sets(task: Task) -> tuple[BoardSet, ...]:
         "evaluation_set__round", "evaluation_set__held_of", "dataset"
     )
     # Slices and a dataset's numbers are large, and a board reads neither.
-    sets = [_set(task, row) for row in versions.defer("slices", "dataset__numbers")]
+    sets = [_build_set(task, row) for row in versions.defer("slices", "dataset__numbers")]
     # A small set must not keep the other sets from counting, as it cannot count itself.
     large = [each for each in sets if not each.is_small]
     has_weighted = any(each.access == Access.SCORING for each in large)
@@ -78,7 +78,7 @@ def shown_sets(task: Task) -> tuple[BoardSet, ...]:
     return tuple(sorted(counted, key=lambda each: (not each.counts, each.round or 0, each.name)))
 
 
-def _set(task: Task, row: EvaluationSetVersion) -> BoardSet:
+def _build_set(task: Task, row: EvaluationSetVersion) -> BoardSet:
     evaluation_set = row.evaluation_set
     sources_of_rounds = (EvaluationSet.Source.ROUND, EvaluationSet.Source.HELD)
     is_of_round = evaluation_set.source in sources_of_rounds
@@ -97,21 +97,21 @@ def _set(task: Task, row: EvaluationSetVersion) -> BoardSet:
         is_provisional=row.is_provisional,
         judged=row.judged,
         to_judge=row.to_judge,
-        least=least_of(task) if is_of_round else 0,
+        least=find_min_rows(task) if is_of_round else 0,
     )
 
 
-def least_of(task: Task) -> int:
+def find_min_rows(task: Task) -> int:
     """Return the number of rows a round's set needs for ranking: the owners' or the default.
 
     Owners set the number of examples; if each has a harmless question beside it, the number of rows
     is doubled.
     """
     own = task.config.leaderboard.min_examples
-    return count_rows_per_example(task.config) * (own.n if own else least_examples())
+    return count_rows_per_example(task.config) * (own.n if own else compute_min_examples())
 
 
-def with_detectable(board_set: BoardSet, values: NDArray[np.float64], main: str) -> BoardSet:
+def add_detectable(board_set: BoardSet, values: NDArray[np.float64], main: str) -> BoardSet:
     """Return the set with the smallest difference that it can detect.
 
     The difference is that of two models with the median accuracy.
@@ -119,5 +119,5 @@ def with_detectable(board_set: BoardSet, values: NDArray[np.float64], main: str)
     measured = values[~np.isnan(values)]
     if not len(measured) or not issubclass(METRICS[main], Mean):
         return board_set
-    least = minimum_detectable(board_set.size, float(np.median(measured)) / 100)
+    least = compute_min_detectable(board_set.size, float(np.median(measured)) / 100)
     return replace(board_set, detectable=None if least is None else 100 * least)

@@ -14,12 +14,12 @@ from django.utils import timezone
 from core.versions import version
 from evaluation.scoring.metrics import METRICS
 from leaderboard.board.cells import BoardScore, Cell
-from leaderboard.board.exports import formula_of
+from leaderboard.board.exports import describe_table_formula
 from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
-from leaderboard.board.opening import opening_of
+from leaderboard.board.opening import choose_opening_weights
 from leaderboard.board.query import Mode
-from leaderboard.board.ranked import Ranked, RankedModel, rank_board
-from leaderboard.board.scales import rule_of
+from leaderboard.board.ranked import RankedBoard, RankedModel, rank_board
+from leaderboard.board.scales import build_rule
 from leaderboard.board.sets import BoardSet
 from leaderboard.ranking.weights import Weighting
 from tasks.config.schema import LLM_JUDGE
@@ -28,7 +28,7 @@ from tasks.models import Task
 Table = Mapping[str, Any]
 DIGITS = 4
 """Digits after the point, so that the same numbers give the same digest everywhere."""
-CODE = (
+CODE_PATTERNS = (
     "leaderboard/**/*.py",
     "evaluation/scoring/metrics/*.py",
     "evaluation/scoring/bootstrap.py",
@@ -39,30 +39,30 @@ CODE = (
 """Files that decide the numbers of a board."""
 
 
-def board_table(task: Task, matrix: Matrix, board: Ranked) -> dict[str, Any]:
+def build_board_table(task: Task, matrix: Matrix, board: RankedBoard) -> dict[str, Any]:
     """Return all values shown of a board and all that they depend on. Only for public matrices."""
     table = {
         "task": {"code": task.code, "name": task.name},
         "date": timezone.now().date().isoformat(),
-        "code": code_version(),
+        "code": compute_code_version(),
         "mode": board.mode,
         "main": matrix.main,
-        "metrics": [_metric(matrix, name) for name in matrix.metrics],
+        "metrics": [_build_metric(matrix, name) for name in matrix.metrics],
         "weights": asdict(board.weighting),
         "rates": dict(board.rates.values),
-        "budgets": dict(rule_of(matrix, board.weighting.metrics).budgets),
-        "anchors": anchors_of(matrix, board),
+        "budgets": dict(build_rule(matrix, board.weighting.metrics).budgets),
+        "anchors": describe_anchors(matrix, board),
         "pool": list(board.rates.pool),
         "resamples": DRAWS,
         "runner": matrix.numbers.runner,
-        "sets": [_set(each) for each in matrix.sets],
+        "sets": [_build_set(each) for each in matrix.sets],
         "notices": list(board.notices),
-        "rows": [_row(matrix, row) for row in board.rows],
+        "rows": [_build_row(matrix, row) for row in board.rows],
     }
-    return {**table, "formula": formula_of(table)}
+    return {**table, "formula": describe_table_formula(table)}
 
 
-def _set(board_set: BoardSet) -> dict[str, Any]:
+def _build_set(board_set: BoardSet) -> dict[str, Any]:
     overlap = board_set.overlap
     return {
         "name": board_set.name,
@@ -81,7 +81,7 @@ def _set(board_set: BoardSet) -> dict[str, Any]:
     }
 
 
-def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
+def _build_metric(matrix: Matrix, name: str) -> dict[str, Any]:
     """Return a column with its version and the notes that a reader needs."""
     if custom := matrix.customs.get(name):
         return custom.told
@@ -93,7 +93,7 @@ def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
     return column
 
 
-def anchors_of(matrix: Matrix, board: Ranked) -> dict[str, Any] | None:
+def describe_anchors(matrix: Matrix, board: RankedBoard) -> dict[str, Any] | None:
     """Return each metric's values at positions 0 and 1, and the versions of their pool.
 
     None for a board that is not anchored.
@@ -106,7 +106,7 @@ def anchors_of(matrix: Matrix, board: Ranked) -> dict[str, Any] | None:
     return {"version": matrix.pool.version, "costs": matrix.pool.costs, "scales": scales}
 
 
-def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
+def _build_row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
     return {
         "id": str(row.model.id),
         "model": row.model.name,
@@ -115,40 +115,40 @@ def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
         "rank": row.rank,
         "first": row.first,
         "last": row.last,
-        "dynascore": _cell(row.dynascore),
+        "dynascore": _build_cell(row.dynascore),
         "points": {name: round(value, DIGITS) for name, value in row.parts.items()},
-        "metrics": {name: _cell(cell) for name, cell in row.metrics.items()},
-        "sets": _cells_by_set(matrix, row),
+        "metrics": {name: _build_cell(cell) for name, cell in row.metrics.items()},
+        "sets": _group_cells_by_set(matrix, row),
         "in_the_loop": list(row.in_the_loop),
         "missing": list(row.missing),
     }
 
 
-def _cells_by_set(matrix: Matrix, row: RankedModel) -> dict[str, dict[str, Any]]:
+def _group_cells_by_set(matrix: Matrix, row: RankedModel) -> dict[str, dict[str, Any]]:
     """Return a model's measured metrics on each set."""
     by_set: dict[str, dict[str, Any]] = {}
     for place, each in enumerate(matrix.sets):
         cells = by_set[each.name] = {}
         for name in matrix.metrics:
-            cell = cell_of(matrix, row.place, place, name)
+            cell = read_cell(matrix, row.place, place, name)
             if cell.value is not None:
-                cells[name] = _cell(cell)
+                cells[name] = _build_cell(cell)
     return by_set
 
 
-def cell_of(matrix: Matrix, model: int, place: int, metric: str) -> Cell:
+def read_cell(matrix: Matrix, model: int, place: int, metric: str) -> Cell:
     """Return a model's metric on one set, by the indices of both in the matrix."""
     at = model, place, matrix.metrics.index(metric)
     numbers = matrix.numbers
     value, low, high = numbers.values[at], numbers.low[at], numbers.high[at]
-    return Cell(_none_for_nan(value), _none_for_nan(low), _none_for_nan(high))
+    return Cell(_replace_nan(value), _replace_nan(low), _replace_nan(high))
 
 
-def _none_for_nan(number: float) -> float | None:
+def _replace_nan(number: float) -> float | None:
     return None if number != number else float(number)
 
 
-def _cell(cell: Cell | BoardScore) -> dict[str, float | None]:
+def _build_cell(cell: Cell | BoardScore) -> dict[str, float | None]:
     rounded: dict[str, float | None] = {}
     for name, number in cell._asdict().items():
         rounded[name] = None
@@ -157,30 +157,30 @@ def _cell(cell: Cell | BoardScore) -> dict[str, float | None]:
     return rounded
 
 
-def canonical_bytes(table: Table) -> bytes:
+def encode_canonically(table: Table) -> bytes:
     """Return the bytes that a snapshot's SHA-256 covers: sorted keys, no spaces, UTF-8."""
     return json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def table_digest(table: Table) -> str:
+def compute_table_digest(table: Table) -> str:
     """Return the SHA-256 of the canonical bytes, in hex."""
-    return hashlib.sha256(canonical_bytes(table)).hexdigest()
+    return hashlib.sha256(encode_canonically(table)).hexdigest()
 
 
-def public_table(
+def build_public_table(
     task: Task, weighting: Weighting | None = None, mode: Mode | None = None
 ) -> dict[str, Any]:
     """Return the public board as JSON values. weighting: by default the opening weights."""
     matrix = score_matrix(task)
-    weights = weighting or opening_of(task, matrix)
-    return board_table(task, matrix, rank_board(matrix, weights, mode))
+    weights = weighting or choose_opening_weights(task, matrix)
+    return build_board_table(task, matrix, rank_board(matrix, weights, mode))
 
 
 @lru_cache
-def code_version() -> str:
+def compute_code_version() -> str:
     """Return the installed version, with a digest of the files that compute the numbers."""
     files: list[Path] = []
-    for pattern in CODE:
+    for pattern in CODE_PATTERNS:
         files += Path(settings.BASE_DIR).glob(pattern)
     # In one order everywhere: the digest is compared between machines.
     content = b"".join(path.read_bytes() for path in sorted(files))

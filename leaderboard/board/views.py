@@ -14,13 +14,13 @@ from core.web.downloads import attachment
 from core.web.htmx import htmx_partial, render_page
 from leaderboard.board import exports
 from leaderboard.board.exports import Table, shows_same
-from leaderboard.board.opening import start_of
+from leaderboard.board.opening import find_start_weights
 from leaderboard.board.query import (
     BoardRequest,
     Query,
-    former_weighting,
+    build_typed_sliders,
+    read_former_weighting,
     read_request,
-    typed_sliders,
 )
 from leaderboard.ranking.weights import METRIC, SET, Weighting, WeightsError
 from tasks.access import ALL_KINDS, find_task
@@ -31,9 +31,9 @@ if TYPE_CHECKING:  # it loads numpy
 
 Files = Mapping[str, tuple[Callable[[Table, str], str], str, str]]
 FILES: Files = {
-    "csv": (lambda table, _: exports.board_csv(table), "csv", "text/csv"),
-    "json": (lambda table, _: exports.table_json(table), "json", "application/json"),
-    "latex": (exports.board_latex, "tex", "application/x-tex"),
+    "csv": (lambda table, _: exports.write_board_csv(table), "csv", "text/csv"),
+    "json": (lambda table, _: exports.write_table_json(table), "json", "application/json"),
+    "latex": (exports.write_board_latex, "tex", "application/x-tex"),
 }
 """For each name in a URL: what writes the file, the end of its name, its type."""
 
@@ -48,21 +48,24 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
     if task.config.kind == "arena":
         return redirect("leaderboard:arena", code)
     matrix = score_matrix(task, request.user if _wants_own(request) else None)
-    query, start = dict(request.GET.lists()), start_of(task, matrix, request.GET.get("fork"))
+    query, start = (
+        dict(request.GET.lists()),
+        find_start_weights(task, matrix, request.GET.get("fork")),
+    )
     try:
         board_request = read_request(query, start, matrix.modes)
-        was = former_weighting(query, start)
+        was = read_former_weighting(query, start)
     except WeightsError as error:
-        return _refused(request, {"task": task, "matrix": matrix}, query, start, error)
+        return _show_refused(request, {"task": task, "matrix": matrix}, query, start, error)
     if "format" in board_request.options:
-        return _file(request, task, matrix, board_request)
+        return _build_file(request, task, matrix, board_request)
     if was and not htmx_partial(request):  # the form's fields made short, to be shared
         opened = board_request.options.get("open", "")
         return HttpResponseRedirect(request.path + board_request.link(open=opened))
-    return _page(request, task, matrix, board_request, was)
+    return _render_page(request, task, matrix, board_request, was)
 
 
-def _page(
+def _render_page(
     request: HttpRequest,
     task: Task,
     matrix: "Matrix",
@@ -70,9 +73,9 @@ def _page(
     was: Weighting | None,
 ) -> HttpResponse:
     """Render the page; for htmx only the rows, or the results of one model."""
-    from leaderboard.board.page import page_values
+    from leaderboard.board.page import build_page_values
 
-    values = {"task": task, "here": request.path, **page_values(matrix, board_request, was)}
+    values = {"task": task, "here": request.path, **build_page_values(matrix, board_request, was)}
     opened = board_request.options.get("open", "")
     part = "opened" if opened and not was else "rows"  # what the form sends keeps its row open
     response = render_page(request, "leaderboard/board.html", values, part=part)
@@ -82,22 +85,26 @@ def _page(
     return response
 
 
-def _file(
+def _build_file(
     request: HttpRequest, task: Task, matrix: "Matrix", board_request: BoardRequest
 ) -> HttpResponse:
     from leaderboard.board.ranked import rank_board
-    from leaderboard.board.tables import board_table
+    from leaderboard.board.tables import build_board_table
 
-    table = board_table(
+    table = build_board_table(
         task, matrix, rank_board(matrix, board_request.weighting, board_request.mode)
     )
     # A paper should cite an address that shows the same for good.
-    lasting = _lasting(task, table) if board_request.options["format"] == "latex" else ""
+    lasting = (
+        _find_lasting_address(task, table) if board_request.options["format"] == "latex" else ""
+    )
     address = request.build_absolute_uri(lasting or request.path + board_request.link())
-    return as_file(table, board_request.options["format"], f"{task.code}-leaderboard", address)
+    return build_file_response(
+        table, board_request.options["format"], f"{task.code}-leaderboard", address
+    )
 
 
-def _lasting(task: Task, table: Table) -> str:
+def _find_lasting_address(task: Task, table: Table) -> str:
     """Return the URL of the newest snapshot if it equals this table, else ""."""
     last = task.snapshots.first()
     if last is None or not shows_same(last.table, table):
@@ -105,18 +112,20 @@ def _lasting(task: Task, table: Table) -> str:
     return reverse("leaderboard:snapshot", args=[task.code, last.number])
 
 
-def as_file(
+def build_file_response(
     table: Table, format: str, name: str, address: str, files: Files = FILES
 ) -> HttpResponse:
     """Return a board in one of the file formats, or an error text for an unknown format."""
     if format not in files:
         text = _("No format %(format)r: choose one of %(names)s.")
-        return sentence(text % {"format": format[:20], "names": ", ".join(files)}, 400)
+        return build_sentence_response(
+            text % {"format": format[:20], "names": ", ".join(files)}, 400
+        )
     write, suffix, kind = files[format]
     return attachment(write(table, address), f"{name}.{suffix}", kind)
 
 
-def sentence(text: str, status: int) -> HttpResponse:
+def build_sentence_response(text: str, status: int) -> HttpResponse:
     """Return a plain-text response that explains why there is no file."""
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
 
@@ -126,7 +135,7 @@ def _wants_own(request: HttpRequest) -> bool:
     return "mine" in request.GET and "format" not in request.GET
 
 
-def _refused(
+def _show_refused(
     request: HttpRequest,
     values: dict[str, Any],
     query: Query,
@@ -139,10 +148,10 @@ def _refused(
     """
     text = _(str(error))
     if "format" in query:
-        return sentence(text, 422)
+        return build_sentence_response(text, 422)
     metrics, sets = (
-        typed_sliders(query, METRIC, start.metrics),
-        typed_sliders(query, SET, start.sets),
+        build_typed_sliders(query, METRIC, start.metrics),
+        build_typed_sliders(query, SET, start.sets),
     )
     values |= {
         "here": request.path,

@@ -26,39 +26,39 @@ from evaluation.scoring.bootstrap import MAX_SLICE_VALUES
 from evaluation.scoring.metrics.base import Mean, make_comparable
 from evaluation.submissions.visibility import Viewer, may_see_wrong
 from evaluation.test_sets.selectors import read_set_rows
-from leaderboard.board.bootstrap import available_metrics, read_answers
+from leaderboard.board.bootstrap import iter_available_metrics, read_answers
 from leaderboard.board.cells import Cell
-from leaderboard.board.columns import OF_RUNS
-from leaderboard.board.intervals import correlations, difference_ends
+from leaderboard.board.columns import RUN_COLUMNS
+from leaderboard.board.intervals import compute_correlations, compute_difference_ends
 from leaderboard.board.matrix import Matrix
 from leaderboard.board.means import Draws
 from leaderboard.board.sets import BoardSet
-from leaderboard.board.tables import cell_of, code_version
+from leaderboard.board.tables import compute_code_version, read_cell
 from leaderboard.ranking.ranks import (
     ALPHA,
-    EXTREME,
-    NORMAL,
+    CRITICAL_Z,
+    STANDARD_NORMAL,
     Difference,
     benjamini_hochberg,
-    difference,
+    compare_scores,
     holm,
 )
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
 from tasks.models import Task
 
-MOST = 100_000
+MAX_EXAMPLES = 100_000
 """Examples that are read for a page; later and larger sets are compared on stored resamples."""
-LEAST = 30
+MIN_SLICE_EXAMPLES = 30
 """Examples that a slice needs to be tested."""
-SLICES = 50
+SHOWN_SLICES = 50
 """Slices that are listed."""
-EXAMPLES = 20
+PAGE_EXAMPLES = 20
 """Examples per page."""
-SLICES_BY = "benjamini-hochberg"
+SLICE_CORRECTION = "benjamini-hochberg"
 """The correction of slices; rows have Holm's."""
 CACHE_SECONDS = 24 * 3600
-LEAST_P = 1e-4
+MIN_SHOWN_P = 1e-4
 """A smaller p is shown as “< 0.0001”."""
 METHODS: Mapping[str, str] = {
     "mcnemar": gettext_noop("McNemar's exact test"),
@@ -91,7 +91,7 @@ class ComparedMetric:
         """Return the formatted p-value of the test and the corrected one; "" if untested."""
         if self.found is None or self.adjusted is None:
             return "", ""
-        return p_text(self.found.p), p_text(self.adjusted)
+        return format_p(self.found.p), format_p(self.adjusted)
 
     @property
     def cell(self) -> Cell:
@@ -170,16 +170,16 @@ class Example:
     grades: tuple[float, float] | None
 
 
-def p_text(p: float) -> str:
+def format_p(p: float) -> str:
     """Return a p-value with two significant digits.
 
     >>> p_text(0.0412), p_text(0.5), p_text(1.0), p_text(1e-9)
     ('0.041', '0.5', '1', '< 0.0001')
     """
-    return f"{p:.2g}" if p >= LEAST_P else f"< {LEAST_P:.4f}"
+    return f"{p:.2g}" if p >= MIN_SHOWN_P else f"< {MIN_SHOWN_P:.4f}"
 
 
-def shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
+def find_shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     """Return the runs of two models on the sets that both were run on, by version.
 
     first, second: the indices of the models.
@@ -205,7 +205,7 @@ def shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     return pairs
 
 
-def readable_runs(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
+def select_readable_runs(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
     """Return the runs whose examples the reader may see, by the name of the set.
 
     Everyone may read inputs that may leave the site; the task's editors may read all of them. Sets
@@ -215,7 +215,7 @@ def readable_runs(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pa
     for pair in pairs.values():
         version = pair[0].version
         may_read = is_editor or version.evaluation_set.may_leave
-        if may_read and version.size <= MOST and _have_answers(pair):
+        if may_read and version.size <= MAX_EXAMPLES and _have_answers(pair):
             readable[version.evaluation_set.name] = pair
     return readable
 
@@ -236,7 +236,7 @@ def compare_models(
 ) -> Comparison:
     """Compare two models: rows with Holm's correction, slices with Benjamini and Hochberg's.
 
-    pairs: their `shared_runs`.
+    pairs: their `find_shared_runs`.
     """
     differences = _read_differences(task, matrix, pairs)
     models = first, second
@@ -246,31 +246,31 @@ def compare_models(
     for place, each in enumerate(matrix.sets):
         of_set = differences.get(each.version_id)
         if each.version_id in pairs:
-            rows += _set_rows(matrix, models, place, of_set)
+            rows += _iter_set_rows(matrix, models, place, of_set)
             if of_set is None:
                 unread.append(each.name)
         if of_set:
-            slices += _slice_rows(matrix, each, of_set)
-    surest = sorted(_adjusted(slices, benjamini_hochberg), key=lambda row: row.adjusted or 0.0)
+            slices += _iter_slice_rows(matrix, each, of_set)
+    surest = sorted(_adjust_rows(slices, benjamini_hochberg), key=lambda row: row.adjusted or 0.0)
     return Comparison(
-        rows=tuple(_adjusted(rows, holm)),
-        slices=tuple(surest[:SLICES]),
+        rows=tuple(_adjust_rows(rows, holm)),
+        slices=tuple(surest[:SHOWN_SLICES]),
         tested_slices=len(slices),
         small_slices=sum(of_set.small for of_set in differences.values()),
         unread=tuple(unread),
-        in_the_loop=tuple(_in_the_loop(matrix, models)),
+        in_the_loop=tuple(_iter_in_the_loop(matrix, models)),
     )
 
 
-def _set_rows(
+def _iter_set_rows(
     matrix: Matrix, models: tuple[int, int], place: int, differences: SetDifferences | None
 ) -> Iterator[ComparedMetric]:
     """Yield a row for each metric that at least one of the models has on a set."""
     for metric in matrix.metrics:
-        if metric in OF_RUNS:
+        if metric in RUN_COLUMNS:
             continue  # speed and memory were measured once, so there is nothing to test
-        values = _cells(matrix, models, place, metric)
-        test = _difference(matrix, models, place, metric, differences)
+        values = _read_cells(matrix, models, place, metric)
+        test = _choose_difference(matrix, models, place, metric, differences)
         if test or any(cell.value is not None for cell in values):
             is_less_better = metric in matrix.less_is_better
             yield ComparedMetric(
@@ -278,18 +278,18 @@ def _set_rows(
             )
 
 
-def _slice_rows(
+def _iter_slice_rows(
     matrix: Matrix, board_set: BoardSet, differences: SetDifferences
 ) -> Iterator[ComparedMetric]:
     """Yield a row of the main metric for each slice of a set."""
     nothing = Cell(None), Cell(None)
     for name, test in differences.slices.items():
         yield ComparedMetric(
-            board_set, matrix.main, nothing, test, slice=name, correction=SLICES_BY
+            board_set, matrix.main, nothing, test, slice=name, correction=SLICE_CORRECTION
         )
 
 
-def _in_the_loop(matrix: Matrix, models: tuple[int, int]) -> Iterator[tuple[int, str]]:
+def _iter_in_the_loop(matrix: Matrix, models: tuple[int, int]) -> Iterator[tuple[int, str]]:
     """Yield each set written against one of the models: the model's index (0, 1) and its name."""
     for place, each in enumerate(matrix.sets):
         for which, model in enumerate(models):
@@ -297,19 +297,21 @@ def _in_the_loop(matrix: Matrix, models: tuple[int, int]) -> Iterator[tuple[int,
                 yield which, each.name
 
 
-def _adjusted(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedMetric]:
+def _adjust_rows(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedMetric]:
     """Yield the rows, with a corrected p-value if they were tested."""
     ps = iter(adjust([row.found.p for row in rows if row.found]))
     for row in rows:
         yield replace(row, adjusted=next(ps)) if row.found else row
 
 
-def _cells(matrix: Matrix, models: tuple[int, int], place: int, metric: str) -> tuple[Cell, Cell]:
+def _read_cells(
+    matrix: Matrix, models: tuple[int, int], place: int, metric: str
+) -> tuple[Cell, Cell]:
     first, second = models
-    return cell_of(matrix, first, place, metric), cell_of(matrix, second, place, metric)
+    return read_cell(matrix, first, place, metric), read_cell(matrix, second, place, metric)
 
 
-def _difference(
+def _choose_difference(
     matrix: Matrix,
     models: tuple[int, int],
     place: int,
@@ -330,10 +332,12 @@ def _difference(
     draws = numbers.draws[place, matrix.drawn.index(metric)]
     n = min(int(numbers.n[model, place, column]) for model in models)
     first, second = models
-    return on_resamples(_cells(matrix, models, place, metric), (draws[first], draws[second]), n)
+    return compare_resamples(
+        _read_cells(matrix, models, place, metric), (draws[first], draws[second]), n
+    )
 
 
-def on_resamples(
+def compare_resamples(
     values: tuple[Cell, Cell], draws: tuple[Draws, Draws], n: int
 ) -> Difference | None:
     """Return the difference of two percentages, with an interval from their intervals and draws.
@@ -344,14 +348,14 @@ def on_resamples(
     if any(None in cell for cell in values):
         return None
     (first, *first_ends), (second, *second_ends) = (np.array(values, dtype=float) / 100).tolist()
-    shared = float(correlations(np.stack(draws)[:, None])[0, 1, 0])
-    low, high = difference_ends((first, second), (first_ends, second_ends), shared)
+    shared = float(compute_correlations(np.stack(draws)[:, None])[0, 1, 0])
+    low, high = compute_difference_ends((first, second), (first_ends, second_ends), shared)
     value = first - second
     to_zero = value - low if value > 0 else high - value
-    error = to_zero / EXTREME
+    error = to_zero / CRITICAL_Z
     tail = 0.0 if value else 0.5
     if error:
-        tail = NORMAL.cdf(-abs(value) / error)
+        tail = STANDARD_NORMAL.cdf(-abs(value) / error)
     # No flip of signs is rarer than this, however small the error looks.
     p = max(2 * tail, 2.0 ** (1 - max(1, n)))
     return Difference(value, low, high, p, n, n, "resamples")
@@ -361,9 +365,9 @@ def _read_differences(
     task: Task, matrix: Matrix, pairs: Mapping[int, Pair]
 ) -> dict[int, SetDifferences]:
     """Return the differences on the examples of as many sets as may be read, by version."""
-    versions = _versions_to_read(matrix, pairs)
+    versions = _list_versions_to_read(matrix, pairs)
     # Another configuration or other code may grade answers otherwise.
-    state = hashlib.sha256(f"{code_version()}{task.config_text}".encode()).hexdigest()[:32]
+    state = hashlib.sha256(f"{compute_code_version()}{task.config_text}".encode()).hexdigest()[:32]
     keys = {}
     for version in versions:
         first, second = pairs[version]
@@ -381,9 +385,9 @@ def _read_differences(
     return differences
 
 
-def _versions_to_read(matrix: Matrix, pairs: Mapping[int, Pair]) -> list[int]:
+def _list_versions_to_read(matrix: Matrix, pairs: Mapping[int, Pair]) -> list[int]:
     """Return the shared sets to read, in the board's order, with at most MOST examples in total."""
-    left, versions = MOST, []
+    left, versions = MAX_EXAMPLES, []
     for each in matrix.sets:
         pair = pairs.get(each.version_id)
         if each.is_sealed:  # how often only one was right is more than is shown
@@ -399,21 +403,21 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
 
     Only metrics that are means over examples are compared. Memory use is a few numbers per example.
     """
-    metrics = _means(config)
+    metrics = _list_means(config)
     grades = {metric.name: (array("d"), array("d")) for metric in metrics}
     # Packed numbers: a list of objects of 100,000 examples takes many times the memory.
     contexts = array("q")
     places_by_slice: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
     values: dict[str, set[str]] = defaultdict(set)
     names = [component.name for component in config.context]
-    for place, (row, *answers) in enumerate(side_by_side(pair)):
+    for place, (row, *answers) in enumerate(iter_side_by_side(pair)):
         context = [row.inputs[name] for name in names if row.inputs.get(name)]
         # Examples without a context are independent, so each is its own cluster.
         contexts.append(hash(orjson.dumps(context or place)))
         for metric in metrics:
             for column, answer in zip(grades[metric.name], answers, strict=True):
-                column.append(_value(metric, answer, row))
-        for name in _slices(row, values):
+                column.append(_grade_answer(metric, answer, row))
+        for name in _iter_slices(row, values):
             places_by_slice[name].append(place)
     clusters = None
     # Clusters of one example each are no clusters, and a sharper test may be used.
@@ -421,37 +425,37 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
         clusters = np.asarray(contexts)
     tests = {}
     for name, (first, second) in grades.items():
-        tests[name] = _tested(np.asarray(first), np.asarray(second), clusters)
+        tests[name] = _test_difference(np.asarray(first), np.asarray(second), clusters)
     slice_tests: dict[str, Difference] = {}
     # Small slices would only make the correction of the others harsher.
-    large = {name for name, places in places_by_slice.items() if len(places) >= LEAST}
+    large = {name for name, places in places_by_slice.items() if len(places) >= MIN_SLICE_EXAMPLES}
     if config.metrics.main in grades:
         main_first, main_second = map(np.asarray, grades[config.metrics.main])
         for name in sorted(large):
             places = np.asarray(places_by_slice[name])
             of_slice = None if clusters is None else clusters[places]
-            slice_tests[name] = _tested(main_first[places], main_second[places], of_slice)
+            slice_tests[name] = _test_difference(main_first[places], main_second[places], of_slice)
     return SetDifferences(tests, slice_tests, small=len(places_by_slice) - len(large))
 
 
-def _tested(first: Any, second: Any, contexts: Any) -> Difference:
+def _test_difference(first: Any, second: Any, contexts: Any) -> Difference:
     """Test the difference of two arrays of grades. contexts: None for independent examples."""
     clusters = None if contexts is None else contexts.tolist()
-    return difference(first.tolist(), second.tolist(), clusters)
+    return compare_scores(first.tolist(), second.tolist(), clusters)
 
 
-def _means(config: TaskConfig) -> list[Mean]:
+def _list_means(config: TaskConfig) -> list[Mean]:
     """Return the metrics that are means over examples."""
-    return [metric for metric in available_metrics(config) if isinstance(metric, Mean)]
+    return [metric for metric in iter_available_metrics(config) if isinstance(metric, Mean)]
 
 
-def _value(metric: Mean, answer: Answer | None, row: SetRow) -> float:
+def _grade_answer(metric: Mean, answer: Answer | None, row: SetRow) -> float:
     """Return an answer's contribution to a mean; for a mean of errors, lower is better."""
     statistic: float = metric.statistic(None if answer is None else answer.value, row)
     return statistic
 
 
-def _slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
+def _iter_slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
     """Yield the slices of an example, for at most MAX_SLICE_VALUES values of each field."""
     for field, tags in row.slices.items():
         # Long texts as tags could make any number of slices.
@@ -461,7 +465,7 @@ def _slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
                 yield f"{field}={value}"
 
 
-def side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | None]]:
+def iter_side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | None]]:
     """Yield the examples of a set with both models' answers, in order. Streams."""
     return zip(read_set_rows(pair[0].version), *map(read_answers, pair), strict=True)
 
@@ -471,14 +475,14 @@ def choose_set(pairs: Mapping[int, Pair], name: str, *, is_editor: bool) -> Chos
 
     Correct answers are only for readers who may see the mistakes of both models.
     """
-    runs = readable_runs(pairs, is_editor=is_editor)
+    runs = select_readable_runs(pairs, is_editor=is_editor)
     if name not in runs:
         return ChosenSet(list(runs), "", None, with_gold=False)
     with_gold = tells_gold(runs[name], is_editor=is_editor)
     return ChosenSet(list(runs), name, runs[name], with_gold=with_gold)
 
 
-def differing_examples(task: Task, chosen: ChosenSet, start: int, end: int) -> list[Example]:
+def find_differing_examples(task: Task, chosen: ChosenSet, start: int, end: int) -> list[Example]:
     """Return the examples on which the models differ, from index `start` to `end`.
 
     With gold, these are the examples that only one model answers correctly. Without gold, they are
@@ -487,32 +491,32 @@ def differing_examples(task: Task, chosen: ChosenSet, start: int, end: int) -> l
     """
     if chosen.pair is None:
         return []
-    examples = _differing(task.config, chosen.pair, with_gold=chosen.with_gold)
+    examples = _iter_differing(task.config, chosen.pair, with_gold=chosen.with_gold)
     return list(islice(examples, start, end))
 
 
-def _differing(config: TaskConfig, pair: Pair, *, with_gold: bool) -> Iterator[Example]:
+def _iter_differing(config: TaskConfig, pair: Pair, *, with_gold: bool) -> Iterator[Example]:
     """Yield the examples on which the models differ, in the order of the set."""
-    metric = next(iter(_means(config)), None)
-    for row, first, second in side_by_side(pair):
+    metric = next(iter(_list_means(config)), None)
+    for row, first, second in iter_side_by_side(pair):
         grades = None
         if with_gold and metric:
             grade, other_grade = (
-                metric.graded(_value(metric, answer, row)) for answer in (first, second)
+                metric.graded(_grade_answer(metric, answer, row)) for answer in (first, second)
             )
             grades = grade, other_grade
             differ = grades[0] != grades[1]
         else:
             differ = _plain(first) != _plain(second)
         if differ:
-            yield _example(config, row, (first, second), grades)
+            yield _build_example(config, row, (first, second), grades)
 
 
 def _plain(answer: Answer | None) -> Any:
     return None if answer is None else make_comparable(answer.value)
 
 
-def _example(
+def _build_example(
     config: TaskConfig,
     row: SetRow,
     answers: tuple[Answer | None, Answer | None],
@@ -528,13 +532,13 @@ def _example(
     return Example(
         uid=row.uid,
         fields=fields,
-        answers=(_answer_words(config, answers[0]), _answer_words(config, answers[1])),
+        answers=(_describe_answer(config, answers[0]), _describe_answer(config, answers[1])),
         gold=gold,
         grades=grades,
     )
 
 
-def _answer_words(config: TaskConfig, answer: Answer | None) -> str:
+def _describe_answer(config: TaskConfig, answer: Answer | None) -> str:
     if answer is None:
         return _("no answer")
     return config.display(config.answer_field, answer.value)

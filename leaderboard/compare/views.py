@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
 
 SIDES = {"a": gettext_noop("First model"), "b": gettext_noop("Second model")}
-UNKNOWN = gettext_noop("No such model is on this leaderboard. Choose one from the list.")
-SAME = gettext_noop("Choose two different models.")
+UNKNOWN_MODEL = gettext_noop("No such model is on this leaderboard. Choose one from the list.")
+SAME_MODEL = gettext_noop("Choose two different models.")
 
 
 @login_not_required
@@ -29,30 +29,30 @@ SAME = gettext_noop("Choose two different models.")
 def comparison(request: HttpRequest, code: str) -> HttpResponse:
     """Compare two models on every set: differences, slices, and examples of one set."""
     from leaderboard.board.matrix import score_matrix
-    from leaderboard.compare.wins import win_matrix
+    from leaderboard.compare.wins import draw_win_matrix
 
     task = find_task(request, code)
     wants_own = "mine" in request.GET
     matrix = score_matrix(task, request.user if wants_own else None)
-    places = model_places(matrix)
+    places = index_models(matrix)
     ids = {side: request.GET.get(side, "") for side in SIDES}
     chosen = [places[text] for text in ids.values() if text in places]
     errors = _find_errors(ids, places)
     status = 404 if errors else 200
     if len(chosen) == 2 and chosen[0] == chosen[1]:
-        errors, status = {"b": gettext(SAME)}, 422
+        errors, status = {"b": gettext(SAME_MODEL)}, 422
     values: dict[str, Any] = {
         "task": task,
         "matrix": matrix,
-        "sides": list(_sides(matrix, places, ids, errors)),
+        "sides": list(_iter_sides(matrix, places, ids, errors)),
         "errors": errors,
         "mine": wants_own,
     }
     if len(chosen) == 2 and not errors:
-        values |= _compared(request, task, matrix, (chosen[0], chosen[1]))
+        values |= _build_comparison(request, task, matrix, (chosen[0], chosen[1]))
     else:
         # Where no pair is chosen, the page offers all pairs.
-        values["wins"] = win_matrix(matrix, "&mine=1" if wants_own else "")
+        values["wins"] = draw_win_matrix(matrix, "&mine=1" if wants_own else "")
     return render(request, "leaderboard/compare.html", values, status=status)
 
 
@@ -61,11 +61,11 @@ def _find_errors(ids: Mapping[str, str], places: Mapping[str, int]) -> dict[str,
     errors = {}
     for side, text in ids.items():
         if text and text not in places:
-            errors[side] = gettext(UNKNOWN)
+            errors[side] = gettext(UNKNOWN_MODEL)
     return errors
 
 
-def _sides(
+def _iter_sides(
     matrix: "Matrix",
     places: Mapping[str, int],
     ids: Mapping[str, str],
@@ -85,7 +85,7 @@ def _sides(
         yield side, gettext(title), chosen.get(side) or next(free, None), errors.get(side)
 
 
-def model_places(matrix: "Matrix") -> dict[str, int]:
+def index_models(matrix: "Matrix") -> dict[str, int]:
     """Return the indices of models by the id of any of their files."""
     places = {}
     for place, model in enumerate(matrix.models):
@@ -94,26 +94,26 @@ def model_places(matrix: "Matrix") -> dict[str, int]:
     return places
 
 
-def _compared(
+def _build_comparison(
     request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
 ) -> dict[str, Any]:
     """Return the template values for two models, with examples of the set that the query names."""
     from leaderboard.compare.models import (
-        EXAMPLES,
-        LEAST,
+        MIN_SLICE_EXAMPLES,
+        PAGE_EXAMPLES,
         choose_set,
         compare_models,
-        differing_examples,
-        shared_runs,
+        find_differing_examples,
+        find_shared_runs,
     )
 
-    pairs = shared_runs(matrix, *pair)
+    pairs = find_shared_runs(matrix, *pair)
     # Examples are for readers who may download the task's data.
     readable = pairs if can_take(request.user, task) else {}
     is_editor = can_edit(request.user, task)
     chosen = choose_set(readable, request.GET.get("set", ""), is_editor=is_editor)
     # Nobody knows how many there are without reading all answers.
-    examples = RowStream(partial(differing_examples, task, chosen))
+    examples = RowStream(partial(find_differing_examples, task, chosen))
     compared = compare_models(task, matrix, *pair, pairs)
     loops = [(matrix.models[pair[which]].name, name) for which, name in compared.in_the_loop]
     return {
@@ -123,10 +123,10 @@ def _compared(
         "tested": len(compared.rows) - compared.count("untested"),
         "firsts": compared.count("first"),
         "seconds": compared.count("second"),
-        "least": LEAST,
+        "least": MIN_SLICE_EXAMPLES,
         "loops": loops,
         "readable": chosen.readable,
         "set": chosen.set,
         "with_gold": chosen.with_gold,
-        "page": list_page(request, examples, size=EXAMPLES),
+        "page": list_page(request, examples, size=PAGE_EXAMPLES),
     }

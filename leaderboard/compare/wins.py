@@ -10,11 +10,11 @@ from core.charts import Heat
 from core.charts import matrix as heat_matrix
 from leaderboard.board.matrix import Matrix
 
-MOST = 10
+MAX_MODELS = 10
 """Models in the matrix: those with the best mean over the sets that count."""
 
 
-def win_matrix(matrix: Matrix, more: str = "") -> SafeString:
+def draw_win_matrix(matrix: Matrix, more: str = "") -> SafeString:
     """Draw the share of resamples in which a model's main metric exceeds another's.
 
     Returns "" for fewer than two models. Each number links to that comparison; `more` is added to
@@ -27,19 +27,19 @@ def win_matrix(matrix: Matrix, more: str = "") -> SafeString:
     is_run = ~np.isnan(values)
     mean = np.nan_to_num(values).sum(axis=1) / np.maximum(is_run.sum(axis=1), 1)
     best_first = np.argsort(-mean, kind="stable").tolist()
-    best = [model for model in best_first if is_run[model].any()][:MOST]
+    best = [model for model in best_first if is_run[model].any()][:MAX_MODELS]
     if len(best) < 2:
         return SafeString()
     names = [matrix.models[model].name for model in best]
-    cells = [list(_win_cells(matrix, model, best, more)) for model in best]
+    cells = [list(_iter_win_cells(matrix, model, best, more)) for model in best]
     rows = list(zip(names, cells, strict=True))
     return heat_matrix(names, rows, title=_("Wins"), corner=_("Model"))
 
 
-def _win_cells(matrix: Matrix, model: int, others: list[int], more: str) -> Iterator[Heat]:
+def _iter_win_cells(matrix: Matrix, model: int, others: list[int], more: str) -> Iterator[Heat]:
     """Yield a model's shares of wins against each of the others."""
     for other in others:
-        share = _wins(matrix, model, other) if model != other else None
+        share = _compute_win_share(matrix, model, other) if model != other else None
         if share is None:
             yield Heat("–")
             continue
@@ -50,7 +50,7 @@ def _win_cells(matrix: Matrix, model: int, others: list[int], more: str) -> Iter
         yield Heat(values["share"], share, f"?a={first.id}&b={second.id}{more}", words)
 
 
-def _wins(matrix: Matrix, model: int, other: int) -> float | None:
+def _compute_win_share(matrix: Matrix, model: int, other: int) -> float | None:
     """Return the share of resamples with a higher mean over the shared sets; ties count half."""
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
     pair = numbers.values[[model, other], : len(numbers.draws), metric]

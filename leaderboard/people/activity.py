@@ -12,12 +12,12 @@ from django.utils import timezone
 from annotation.models import Example
 from core.accounts.models import Annotator
 from leaderboard.models import WeeklyGoal
-from leaderboard.people.goals import WEEK, monday, team_goal
+from leaderboard.people.goals import WEEK, choose_team_goal, find_monday
 from tasks.models import Task
 from validation.decisions.counted import counts_of, is_try
 from validation.models import Consensus, GoldAnswer, Validation
 
-WEEKS = 26
+SHOWN_WEEKS = 26
 """How far back a person's weeks are counted."""
 TEAM_WEEKS = 4
 
@@ -30,14 +30,14 @@ class TeamWeek:
     goal: int
 
 
-def team_week(task: Task) -> TeamWeek:
+def count_team_week(task: Task) -> TeamWeek:
     """Count the whole team's week in the task. One query."""
-    week = monday(timezone.now().date())
+    week = find_monday(timezone.now().date())
     verified = Consensus.objects.filter(
         round__task=task,
         is_verified=True,
         # The weeks before this one set the goal.
-        decided_at__gte=_midnight(week - TEAM_WEEKS * WEEK),
+        decided_at__gte=_find_midnight(week - TEAM_WEEKS * WEEK),
         example__retracted_at__isnull=True,
         example__by_program=False,
     )
@@ -48,7 +48,7 @@ def team_week(task: Task) -> TeamWeek:
     )
     by_week = {begins.date(): number for begins, number in counts}
     this_week = by_week.pop(week, 0)
-    return TeamWeek(this_week, team_goal(list(by_week.values())))
+    return TeamWeek(this_week, choose_team_goal(list(by_week.values())))
 
 
 @dataclass(slots=True)
@@ -62,36 +62,41 @@ class Week:
 
 Goals = Mapping[date, int]
 """Weekly goals by the week they began in."""
-ANSWERS = {Validation: "example__round__task", GoldAnswer: "gold__example__round__task"}
+TASK_PATHS = {Validation: "example__round__task", GoldAnswer: "gold__example__round__task"}
 """The answers of judges, and the path from each to its task. Judges cannot tell gold items."""
 
 
-def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
+def count_weeks(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
     """Count the person's last 26 weeks by Monday and task, without retracted tries.
 
     Three queries.
     """
     weeks: dict[tuple[date, int], Week] = {}
-    examples = _written(annotator)
-    for week, task, tried, valid in _by_week(examples, "round__task", **counts_of("confirmed")):
+    examples = _select_written(annotator)
+    for week, task, tried, valid in _group_by_week(
+        examples, "round__task", **counts_of("confirmed")
+    ):
         weeks[week.date(), task] = Week(tried, valid)
-    for answers, path in ANSWERS.items():
-        for week, task, judged in _by_week(_judged(answers, annotator), path, judged=Count("pk")):
+    for answers, path in TASK_PATHS.items():
+        for week, task, judged in _group_by_week(
+            _select_judged(answers, annotator), path, judged=Count("pk")
+        ):
             weeks.setdefault((week.date(), task), Week()).judged += judged
     return weeks
 
 
-def week_of(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[int, Goals]:
+def count_week(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[int, Goals]:
     """Count the person's examples and judgements since a Monday; return the count and the goals.
 
-    Counts as `done_by_week` does. One query, a union of counts and goals; only goals have a week.
+    Counts as `sum_work_by_week` does. One query, a union of counts and goals; only goals have a
+    week.
     """
-    sources = [(_written(annotator), "round__task")]
-    for answers, path in ANSWERS.items():
-        sources.append((_judged(answers, annotator), path))
+    sources = [(_select_written(annotator), "round__task")]
+    for answers, path in TASK_PATHS.items():
+        sources.append((_select_judged(answers, annotator), path))
     counts = []
     for rows, path in sources:
-        since_monday = rows.filter(created_at__gte=_midnight(week), **{f"{path}__in": tasks})
+        since_monday = rows.filter(created_at__gte=_find_midnight(week), **{f"{path}__in": tasks})
         # An empty week tells these rows of the union from goals.
         labelled = since_monday.order_by().values(begins=Value("", CharField()))
         counts.append(labelled.annotate(times=Count("pk")))
@@ -106,17 +111,17 @@ def week_of(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[i
     return done, goals
 
 
-def _written(annotator: Annotator) -> Any:
+def _select_written(annotator: Annotator) -> Any:
     """Return the tries that the person wrote, without those submitted by their programs."""
     return Example.objects.filter(is_try(), annotator=annotator)
 
 
-def _judged(answers: Any, annotator: Annotator) -> Any:
+def _select_judged(answers: Any, annotator: Annotator) -> Any:
     """Return the person's judgements, without those by their programs."""
     return answers.objects.filter(validator=annotator, by_program=False)
 
 
-def done_by_week(
+def sum_work_by_week(
     weeks: Mapping[tuple[date, int], Week], tasks: Collection[int]
 ) -> Mapping[date, int]:
     """Count examples and judgements by week (its Monday). tasks: ids of the tasks that count."""
@@ -127,18 +132,18 @@ def done_by_week(
     return done
 
 
-def _by_week(rows: Any, task: str, **counts: Count) -> Any:
+def _group_by_week(rows: Any, task: str, **counts: Count) -> Any:
     """Return rows (start of the week, task, counts …) for the last 26 weeks."""
     # Whole weeks, so that the first one is not cut short.
-    begin = _midnight(monday(timezone.now().date()) - (WEEKS - 1) * WEEK)
+    begin = _find_midnight(find_monday(timezone.now().date()) - (SHOWN_WEEKS - 1) * WEEK)
     weeks = rows.filter(created_at__gte=begin).annotate(week=TruncWeek("created_at", tzinfo=UTC))
     return weeks.values_list("week", task).annotate(**counts).order_by()
 
 
-def goals_of(annotator: Annotator) -> Goals:
+def read_goals(annotator: Annotator) -> Goals:
     """Return the person's weekly goals by the week from which they are valid."""
     return dict(WeeklyGoal.objects.filter(annotator=annotator).values_list("week", "amount"))
 
 
-def _midnight(day: date) -> datetime:
+def _find_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)

@@ -128,7 +128,7 @@ class Badge:
         return self.reached >= self.needed
 
 
-def badges_of(annotator: Annotator, tasks: Collection[Task], careful: bool) -> list[Badge]:
+def list_badges(annotator: Annotator, tasks: Collection[Task], careful: bool) -> list[Badge]:
     """Return all badges with the person's progress in these `tasks`. Three queries.
 
     careful: see `Work`.

@@ -8,7 +8,7 @@ WEEK = timedelta(days=7)
 PAUSE_SECONDS = 15 * 60
 
 
-def monday(day: date) -> date:
+def find_monday(day: date) -> date:
     """Return the Monday of the day's week.
 
     >>> monday(date(2026, 11, 21))
@@ -17,13 +17,15 @@ def monday(day: date) -> date:
     return day - timedelta(days=day.weekday())
 
 
-def goal_in(goals: Mapping[date, int], week: date) -> int | None:
+def find_goal(goals: Mapping[date, int], week: date) -> int | None:
     """Return the goal valid in a week: the latest one set by then; None before the first."""
     latest = max((begins for begins in goals if begins <= week), default=None)
     return None if latest is None else goals[latest]
 
 
-def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week: date) -> int:
+def count_weeks_reached(
+    done: Mapping[date, int], goals: Mapping[date, int], this_week: date
+) -> int:
     """Count how many weeks in a row, up to now, the goal was reached.
 
     This week counts once its goal is reached and never breaks the row; a paused week (goal 0) is
@@ -32,7 +34,7 @@ def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week
     """
     count, week = 0, this_week
     # Back week by week, until one was missed or there was no goal yet.
-    while (goal := goal_in(goals, week)) is not None:
+    while (goal := find_goal(goals, week)) is not None:
         if goal and done.get(week, 0) >= goal:
             count += 1
         elif goal and week != this_week:
@@ -41,7 +43,7 @@ def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week
     return count
 
 
-def active_seconds(moments: Iterable[datetime]) -> float:
+def sum_active_seconds(moments: Iterable[datetime]) -> float:
     """Sum the gaps between moments of activity, leaving out gaps of more than 15 minutes."""
     seconds = 0.0
     for earlier, later in pairwise(sorted(moments)):
@@ -51,7 +53,7 @@ def active_seconds(moments: Iterable[datetime]) -> float:
     return seconds
 
 
-def team_goal(earlier_weeks: Sequence[int]) -> int:
+def choose_team_goal(earlier_weeks: Sequence[int]) -> int:
     """Return the team's weekly goal: the best of the earlier weeks, at least ten."""
     # A team without earlier weeks has something to reach, too.
     return max([10, *earlier_weeks])

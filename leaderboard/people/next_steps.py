@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from annotation.models import Assignment
 from annotation.selectors import used
 from core.accounts.models import Annotator
-from leaderboard.people.activity import week_of
-from leaderboard.people.goals import goal_in, monday
+from leaderboard.people.activity import count_week
+from leaderboard.people.goals import find_goal, find_monday
 from tasks.models import Round
 
 
@@ -25,7 +25,7 @@ class NextSteps:
     goal: int | None
 
 
-def next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
+def find_next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
     """Return the person's next steps. Three queries.
 
     mild: ids of the tasks that count for the week.
@@ -34,9 +34,9 @@ def next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
         annotator=me, left_at__isnull=True, round__state=Round.State.OPEN
     )
     latest = current.select_related("round__task").order_by("-assigned_at").first()
-    week = monday(datetime.now(UTC).date())
-    done, goals = week_of(me, mild, week)
+    week = find_monday(datetime.now(UTC).date())
+    done, goals = count_week(me, mild, week)
     try_number = 0
     if latest:
         try_number = used(latest).here + 1
-    return NextSteps(latest, try_number, done, goal_in(goals, week))
+    return NextSteps(latest, try_number, done, find_goal(goals, week))

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.ranking.ranks import rank_labels, shared_ranks
+from leaderboard.ranking.ranks import compute_shared_ranks, label_ranks
 from validation.rates.rates import wilson
 
-TOP = 10
-NEIGHBOURS = 3
+TOP_LINES = 10
+NEIGHBOUR_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ def rank_people(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     # By the low end, or one lucky try would be ahead of many good ones.
     ordered = sorted(standings, key=lambda standing: (-standing.low, standing.pseudonym))
     # Ranks follow the interval alone: equal people never differ by their names.
-    labels = rank_labels(shared_ranks([standing.low for standing in ordered]))
+    labels = label_ranks(compute_shared_ranks([standing.low for standing in ordered]))
     return list(zip(labels, ordered, strict=True))
 
 
-def ranking_lines(standings: Sequence[Standing], pseudonym: str) -> list[RankingLine]:
+def select_ranking_lines(standings: Sequence[Standing], pseudonym: str) -> list[RankingLine]:
     """Return the first ten lines, and those within three lines of the reader's own."""
     ranked = rank_people(standings)
     own_place = None
@@ -66,8 +66,8 @@ def ranking_lines(standings: Sequence[Standing], pseudonym: str) -> list[Ranking
     lines: list[RankingLine] = []
     last_place = -1
     for place, (rank, standing) in enumerate(ranked):
-        is_near = own_place is not None and abs(place - own_place) <= NEIGHBOURS
-        if place < TOP or is_near:
+        is_near = own_place is not None and abs(place - own_place) <= NEIGHBOUR_LINES
+        if place < TOP_LINES or is_near:
             after_gap = place > last_place + 1
             lines.append(RankingLine(rank, standing, place == own_place, after_gap))
             last_place = place

@@ -4,12 +4,12 @@ from django.utils import timezone
 
 from core.accounts.models import Annotator
 from leaderboard.models import WeeklyGoal
-from leaderboard.people.goals import monday
+from leaderboard.people.goals import find_monday
 
 
 def set_weekly_goal(*, annotator: Annotator, amount: int) -> WeeklyGoal:
     """Set the annotator's weekly goal from this week on; 0 pauses it. The last save wins."""
-    week = monday(timezone.now().date())
+    week = find_monday(timezone.now().date())
     return WeeklyGoal.objects.update_or_create(
         annotator=annotator, week=week, defaults={"amount": amount}
     )[0]

@@ -15,7 +15,7 @@ def may_play(annotator: Annotator) -> bool:
     return annotator.source == Annotator.Source.SITE
 
 
-def standings(tasks: Collection[Task]) -> list[Standing]:
+def list_standings(tasks: Collection[Task]) -> list[Standing]:
     """Return the people who chose to appear and have tried to fool a model in the tasks. One query.
 
     Retracted tries count: otherwise withdrawing failed tries would raise the rate.

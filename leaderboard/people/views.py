@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from annotation.access import participant
 from core.accounts.models import Annotator
 from core.web.downloads import csv_file
-from leaderboard.people.activity import team_week
-from leaderboard.people.ranking import RankingLine, ranking_lines
-from leaderboard.people.standings import may_play, standings
+from leaderboard.people.activity import count_team_week
+from leaderboard.people.ranking import RankingLine, select_ranking_lines
+from leaderboard.people.standings import list_standings, may_play
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_see
@@ -26,16 +26,16 @@ def enter_ranking(request: HttpRequest | Request, code: str) -> tuple[Task, Anno
     return task, me
 
 
-def visible_lines(task: Task, me: Annotator) -> list[RankingLine]:
+def select_visible_lines(task: Task, me: Annotator) -> list[RankingLine]:
     """Return the lines that the person sees: none unless they chose to be in the ranking."""
-    return ranking_lines(standings([task]), me.pseudonym) if me.in_ranking else []
+    return select_ranking_lines(list_standings([task]), me.pseudonym) if me.in_ranking else []
 
 
 def people(request: HttpRequest, code: str) -> HttpResponse:
     """Show the team's week and, to people in the ranking, the first ten and their neighbours."""
     task, me = enter_ranking(request, code)
-    team = team_week(task) if task.config.context else None
-    values = {"task": task, "me": me, "places": visible_lines(task, me), "team": team}
+    team = count_team_week(task) if task.config.context else None
+    values = {"task": task, "me": me, "places": select_visible_lines(task, me), "team": team}
     return render(request, "leaderboard/people.html", values)
 
 
@@ -44,7 +44,7 @@ def people_csv(request: HttpRequest, code: str) -> HttpResponse:
     task, me = enter_ranking(request, code)
     columns = ["rank", "name", "rate", "low", "high", "verified_and_fooled", "tries"]
     rows: list[list[Any]] = [columns]
-    for place in visible_lines(task, me):
+    for place in select_visible_lines(task, me):
         standing = place.standing
         rates = [f"{share:.4f}" for share in (standing.rate, standing.low, standing.high)]
         counts = [standing.fooled, standing.tries]

@@ -4,8 +4,9 @@ A metric's place is where its value lies between two anchors, from 0 to 1. The a
 frozen pool of reference models (`leaderboard.ranking.pools`), never from the models that are
 scored. docs/statistics.md tells why the anchors are what they are.
 
-`anchored_points` is the formula. `score_on_anchors` applies it to a table, as the command does, and
-`leaderboard.board.scores.anchored_scores` to a board and all resamples of it at once.
+`compute_anchored_points` is the formula. `score_on_anchors` applies it to a table, as the command
+does, and `leaderboard.board.scores.compute_anchored_scores` to a board and all its resamples at
+once.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from leaderboard.ranking.dynascore import ScoredModel, Table
-from leaderboard.ranking.ranks import rank_bounds
+from leaderboard.ranking.ranks import compute_rank_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +30,8 @@ language model of a thousand million parameters apart; docs/statistics.md has th
 """
 BASELINES = ("majority", "random", "constant", "echo")
 """Names of the models of a pool that answer without having learned anything."""
-PERFECT = 100.0
-ALIKE = 9
+PERFECT_VALUE = 100.0
+SCORE_DECIMALS = 9
 """Digits after the point to which two scores that share a rank are equal."""
 
 
@@ -69,7 +70,7 @@ class Anchors:
     notices: tuple[str, ...] = ()
 
 
-def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
+def compute_anchors(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     """Return the anchors that a pool of reference models gives.
 
     Parameters
@@ -97,21 +98,21 @@ def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     is better than the baselines to 100. Costs: from the worst such model, or SPANS times the best,
     to the best.
     """
-    quality = _measured(pool, main)
+    quality = _read_values(pool, main)
     if not quality:
         raise AnchorsError(f"no reference model has {main}.")
     baselines = [value for model, value in quality.items() if model.casefold() in BASELINES]
     # Without baselines the weakest model is as near to no knowledge as the pool gets.
     low = max(baselines) if baselines else min(quality.values())
-    if not low < PERFECT:
+    if not low < PERFECT_VALUE:
         raise AnchorsError(f"a baseline has {main} {low:g}, which leaves nothing to be better at.")
     # A baseline may be very fast, so it must not set the scale of costs.
     useful = {model: pool[model] for model in pool if quality.get(model, -inf) > low}
-    scales, notices = {main: Scale(low, PERFECT)}, []
+    scales, notices = {main: Scale(low, PERFECT_VALUE)}, []
     for metric in metrics:
         if metric == main:
             continue
-        scale = _scale(metric, _measured(useful, metric).values())
+        scale = _compute_scale(metric, _read_values(useful, metric).values())
         if scale:
             scales[metric] = scale
         else:
@@ -122,7 +123,7 @@ def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     return Anchors(main, scales, tuple(notices))
 
 
-def _measured(pool: Table, metric: str) -> dict[str, float]:
+def _read_values(pool: Table, metric: str) -> dict[str, float]:
     """Return the values of one metric by model, without missing ones."""
     values = {}
     for model, row in pool.items():
@@ -132,7 +133,7 @@ def _measured(pool: Table, metric: str) -> dict[str, float]:
     return values
 
 
-def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
+def build_plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
     """Return the anchors of a task without reference models.
 
     Parameters
@@ -153,7 +154,7 @@ def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
     scales, notices = {}, []
     for metric in dict.fromkeys([main, *metrics]):
         if metric not in COSTS:
-            scales[metric] = Scale(low, PERFECT)
+            scales[metric] = Scale(low, PERFECT_VALUE)
         elif metric in metrics:
             notices.append(
                 f"{metric} is left out and the other weights count more: "
@@ -162,10 +163,10 @@ def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
     return Anchors(main, scales, tuple(notices))
 
 
-def _scale(metric: str, values: Collection[float]) -> Scale | None:
+def _compute_scale(metric: str, values: Collection[float]) -> Scale | None:
     """Return the scale of a metric other than the main one; None if the models do not differ."""
     if metric not in COSTS:
-        low, high = min(values, default=PERFECT), PERFECT
+        low, high = min(values, default=PERFECT_VALUE), PERFECT_VALUE
         return Scale(low, high) if low < high else None
     # A scale of ratios has no place for 0.
     positive = [value for value in values if value > 0]
@@ -177,12 +178,12 @@ def _scale(metric: str, values: Collection[float]) -> Scale | None:
     return Scale(max(most, least * SPANS[metric]), least, is_ratio=True)
 
 
-def used_weights(anchors: Anchors, weights: Mapping[str, float]) -> dict[str, float]:
+def select_used_weights(anchors: Anchors, weights: Mapping[str, float]) -> dict[str, float]:
     """Return the weights above 0 of metrics that have a scale."""
     return {name: weight for name, weight in weights.items() if weight and name in anchors.scales}
 
 
-def anchored_points(
+def compute_anchored_points(
     anchors: Anchors,
     weights: Mapping[str, float],
     values: Mapping[str, "NDArray[Any]"],
@@ -197,8 +198,8 @@ def anchored_points(
     weights : mapping of str to float
         The weights of the metrics; only ratios matter.
     values : mapping of str to array
-        The values of the main metric and of each of `used_weights`, all of one shape; NaN where
-        not measured.
+        The values of the main metric and of each of `select_used_weights`, all of one shape; NaN
+        where not measured.
     unmeasured : float
         The position of a metric, other than the main one, that was not measured: 0 gives the worst
         possible score, 1 the best.
@@ -217,7 +218,7 @@ def anchored_points(
     """
     import numpy as np
 
-    used = used_weights(anchors, weights)
+    used = select_used_weights(anchors, weights)
     total = sum(used.values())
     quality = anchors.scales[anchors.main].places(values[anchors.main])
     points = {}
@@ -259,11 +260,11 @@ def score_on_anchors(
     """
     import numpy as np
 
-    used = used_weights(anchors, weights)
+    used = select_used_weights(anchors, weights)
     names = sorted(table)
     wanted = dict.fromkeys([anchors.main, *used])
     columns = {
-        metric: np.array([_as_number(table[name].get(metric)) for name in names])
+        metric: np.array([_convert_to_number(table[name].get(metric)) for name in names])
         for metric in wanted
     }
     worst = _sum_points(anchors, used, columns, unmeasured=0.0)
@@ -272,12 +273,12 @@ def score_on_anchors(
     for place, name in enumerate(names):
         missing = [metric for metric in wanted if table[name].get(metric) is None]
         # Rounded before they are compared, so that rounding errors make no range.
-        least, most = round(worst[place], ALIKE), round(best[place], ALIKE)
-        models.append(_Scored(name, worst[place], least, most, ", ".join(missing)))
-    return list(_in_order(models))
+        least, most = round(worst[place], SCORE_DECIMALS), round(best[place], SCORE_DECIMALS)
+        models.append(_ScoredRange(name, worst[place], least, most, ", ".join(missing)))
+    return list(_rank_in_order(models))
 
 
-def _as_number(value: float | None) -> float:
+def _convert_to_number(value: float | None) -> float:
     return nan if value is None else value
 
 
@@ -290,7 +291,7 @@ def _sum_points(
     """Return the scores; NaN for all models when no metric counts."""
     import numpy as np
 
-    points = anchored_points(anchors, weights, columns, unmeasured)
+    points = compute_anchored_points(anchors, weights, columns, unmeasured)
     if not points:
         return [nan] * len(columns[anchors.main])
     scores: list[float] = np.sum(list(points.values()), axis=0).tolist()
@@ -298,7 +299,7 @@ def _sum_points(
 
 
 @dataclass(frozen=True)
-class _Scored:
+class _ScoredRange:
     """A model with its exact worst score, and both ends of its score rounded to ALIKE."""
 
     name: str
@@ -308,10 +309,10 @@ class _Scored:
     missing: str  # metrics that were not measured
 
 
-def _in_order(models: Sequence[_Scored]) -> Iterator[ScoredModel]:
+def _rank_in_order(models: Sequence[_ScoredRange]) -> Iterator[ScoredModel]:
     """Yield the models with their ranks, the best first. models: sorted by name."""
     known = [model for model in models if isfinite(model.least)]
-    bounds = rank_bounds([model.least for model in known], [model.most for model in known])
+    bounds = compute_rank_bounds([model.least for model in known], [model.most for model in known])
     ranked = list(zip(known, bounds, strict=True))
     # The middle of a range decides, of a known score the score itself.
     ranked.sort(key=lambda pair: (-pair[0].least - pair[0].most, pair[0].name))

@@ -7,11 +7,11 @@ that a further model can hardly move. docs/statistics.md has both, and every edg
 The rule is written here once and used twice:
 
 - `score_models` scores a table. `python -m leaderboard.dynascore FILE.jsonl` does so for a file.
-- `leaderboard.board.scores.priced_scores` scores the models of a board and all resamples of them
-  at once. Both take what each metric adds from `priced_points`, and
+- `leaderboard.board.scores.compute_priced_scores` scores the models of a board and all their
+  resamples at once. Both take what each metric adds from `compute_priced_points`, and
   `tests/unit/leaderboard/test_board.py` compares their scores on random boards.
 
-The anchored score has the same shape: `leaderboard.ranking.anchored.anchored_points`.
+The anchored score has the same shape: `leaderboard.ranking.anchored.compute_anchored_points`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,8 +20,8 @@ from itertools import pairwise
 from math import ceil, floor, inf, isclose, isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal
 
-from leaderboard.ranking.pareto import front
-from leaderboard.ranking.ranks import shared_ranks
+from leaderboard.ranking.pareto import find_front
+from leaderboard.ranking.ranks import compute_shared_ranks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,13 +34,13 @@ Errors = Mapping[str, float | None]
 WEIGHTS = {"perf": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
 MEMORY_BUDGET = 16.0
 """GB, as in the paper's caption; the numbers printed there come out with 32."""
-GAPS = {"classic": 1e-4, "robust": 5e-3}
+MIN_GAPS = {"classic": 1e-4, "robust": 5e-3}
 """Pairs count that differ in the main metric by more than this share of its greatest value."""
 NOISE = 5e-3
 """In robust, a smaller share of a metric's greatest utility is no difference: memory of the same
 model differs by as much from run to run. So nothing is divided by what is almost equal by chance.
 """
-ROUNDING = 1e-12
+ROUNDING_TOLERANCE = 1e-12
 """Differences below this share of the greatest value come from floating-point arithmetic."""
 
 
@@ -131,7 +131,7 @@ class Interval:
     rank_high: int
 
 
-def exchange_rates(rule: Rule, table: Table, errors: Errors | None = None) -> Rates:
+def compute_exchange_rates(rule: Rule, table: Table, errors: Errors | None = None) -> Rates:
     """Compute the exchange rates that a pool of models shows.
 
     Neither the weights nor the order of the models matter.
@@ -165,14 +165,14 @@ def exchange_rates(rule: Rule, table: Table, errors: Errors | None = None) -> Ra
     pool = {model: row for model, row in utilities.items() if len(row) == len(metrics)}
     if rule.mode == "robust":
         # A dominated model is worse at no gain, so its differences are no prices.
-        undominated = front(pool, dict.fromkeys(metrics, 1))
+        undominated = find_front(pool, dict.fromkeys(metrics, 1))
         pool = {model: pool[model] for model in pool if model in undominated}
-    rows = _pool_rows(pool, metrics, errors or {})
-    ratios = dict(zip(metrics[1:], _ratios(rule, rows, len(metrics)), strict=True))
+    rows = _build_pool_rows(pool, metrics, errors or {})
+    ratios = dict(zip(metrics[1:], _compute_ratios(rule, rows, len(metrics)), strict=True))
     rates: dict[str, float | None] = {rule.main: 1.0}
     notices = []
     for metric in rule.metrics[1:]:
-        rate = _rate(rule, ratios[metric]) if metric in ratios else "no model has it"
+        rate = _choose_rate(rule, ratios[metric]) if metric in ratios else "no model has it"
         if isinstance(rate, str):
             rates[metric] = None
             notices.append(f"{metric} is left out and the other weights count more: {rate}.")
@@ -181,7 +181,7 @@ def exchange_rates(rule: Rule, table: Table, errors: Errors | None = None) -> Ra
     return Rates(rates, tuple(sorted(pool)), tuple(notices))
 
 
-def _pool_rows(
+def _build_pool_rows(
     pool: Mapping[str, Mapping[str, float]], metrics: Sequence[str], errors: Errors
 ) -> list[tuple[float, ...]]:
     """Return the utilities of a pool in the order of `metrics`, then the error (NaN: unknown).
@@ -198,7 +198,9 @@ def _pool_rows(
     return sorted(rows)
 
 
-def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArray[np.float64]":
+def _compute_ratios(
+    rule: Rule, rows: Sequence[Sequence[float]], metrics: int
+) -> "NDArray[np.float64]":
     """Return |Δ metric| ÷ |Δ main| of the significantly different pairs: a row per other metric.
 
     rows: models × metrics, the main metric first, then its standard error (NaN: unknown).
@@ -211,7 +213,7 @@ def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArr
     # Relative to the greatest value, so that percent and fractions give the same pairs.
     gap = rule.min_gap
     if gap is None:
-        gap = GAPS[rule.mode] * greatest[0]
+        gap = MIN_GAPS[rule.mode] * greatest[0]
     if rule.mode == "classic":
         # Rows are sorted by the main metric, so neighbours stand next to each other.
         first, second = np.arange(len(rows) - 1), np.arange(1, len(rows))
@@ -224,15 +226,15 @@ def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArr
         # Where an error is not known the usual gap decides.
         gaps[np.isnan(gaps)] = gap
     steps = np.abs(values[first] - values[second])
-    steps[steps <= ROUNDING * greatest] = 0
+    steps[steps <= ROUNDING_TOLERANCE * greatest] = 0
     if rule.mode == "robust":
         steps[:, 1:][steps[:, 1:] <= NOISE * greatest[1:]] = 0
-    differing = steps[steps[:, 0] > gaps + ROUNDING * greatest[0]]
+    differing = steps[steps[:, 0] > gaps + ROUNDING_TOLERANCE * greatest[0]]
     ratios: NDArray[np.float64] = (differing[:, 1:] / differing[:, :1]).T
     return ratios
 
 
-def _rate(rule: Rule, ratios: "NDArray[np.float64]") -> float | str:
+def _choose_rate(rule: Rule, ratios: "NDArray[np.float64]") -> float | str:
     """Return the rate that one metric's ratios show, or the reason why there is none."""
     import numpy as np
 
@@ -246,14 +248,14 @@ def _rate(rule: Rule, ratios: "NDArray[np.float64]") -> float | str:
     return float(np.median(ratios) or np.median(ratios[ratios > 0]))
 
 
-def priced_weights(rule: Rule, rates: Rates) -> dict[str, float]:
+def select_priced_weights(rule: Rule, rates: Rates) -> dict[str, float]:
     """Return the weights above 0 of metrics that have an exchange rate."""
     return {
         name: weight for name, weight in rule.weights.items() if weight and rates.values.get(name)
     }
 
 
-def priced_points(
+def compute_priced_points(
     rule: Rule, rates: Rates, values: Mapping[str, "NDArray[Any]"]
 ) -> dict[str, "NDArray[Any]"]:
     """Return the points that each metric with a weight and a rate adds to the Dynascore.
@@ -265,7 +267,8 @@ def priced_points(
     rates : Rates
         The exchange rates.
     values : mapping of str to array
-        The values of each metric of `priced_weights`, all of one shape; NaN where not measured.
+        The values of each metric of `select_priced_weights`, all of one shape; NaN where not
+        measured.
 
     Returns
     -------
@@ -277,7 +280,7 @@ def priced_points(
     The Dynascore is the sum of the points: Σ weight ÷ total weight × utility ÷ rate. It is NaN if a
     metric was not measured.
     """
-    weights = priced_weights(rule, rates)
+    weights = select_priced_weights(rule, rates)
     total = sum(weights.values())
     points = {}
     for metric, weight in weights.items():
@@ -305,11 +308,11 @@ def score_models(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
 
     Notes
     -----
-    See `priced_points` for the formula.
+    See `compute_priced_points` for the formula.
     """
     import numpy as np
 
-    weights = priced_weights(rule, rates)
+    weights = select_priced_weights(rule, rates)
     whole, unscored = [], []
     for model in sorted(table):
         missing = [metric for metric in weights if table[model].get(metric) is None]
@@ -327,9 +330,9 @@ def score_models(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
         metric: np.array([table[model][metric] for model in whole], dtype=float)
         for metric in weights
     }
-    scores = np.sum(list(priced_points(rule, rates, columns).values()), axis=0).tolist()
+    scores = np.sum(list(compute_priced_points(rule, rates, columns).values()), axis=0).tolist()
     # By scores of which rounding errors are taken out.
-    ranks = shared_ranks(_join_ties(scores))
+    ranks = compute_shared_ranks(_join_ties(scores))
     rows = [ScoredModel(*row) for row in zip(whole, scores, ranks, strict=True)]
     return sorted(rows, key=lambda row: (row.rank, row.model)) + unscored
 
@@ -342,7 +345,7 @@ def _join_ties(scores: Sequence[float]) -> list[float]:
     joined = list(scores)
     order = sorted(range(len(scores)), key=lambda place: -scores[place])
     for above, place in pairwise(order):
-        if isclose(scores[place], scores[above], rel_tol=ROUNDING):
+        if isclose(scores[place], scores[above], rel_tol=ROUNDING_TOLERANCE):
             joined[place] = joined[above]
     return joined
 
@@ -369,7 +372,7 @@ def bootstrap(
         The rates by which all draws are scored, by default the table's own: the interval is that
         of a score in these units.
     errors : Errors, optional
-        Standard errors for the table's own rates, see `exchange_rates`.
+        Standard errors for the table's own rates, see `compute_exchange_rates`.
 
     Returns
     -------
@@ -380,7 +383,7 @@ def bootstrap(
 
     from evaluation.scoring.bootstrap import compute_quantile_interval
 
-    used_rates = rates or exchange_rates(rule, table, errors)
+    used_rates = rates or compute_exchange_rates(rule, table, errors)
     drawn: dict[str, list[tuple[float, int]]] = {}
     # The table first: `interval` takes the first value for the measured one.
     for one_table in (table, *draws):
@@ -398,7 +401,7 @@ def bootstrap(
     return intervals
 
 
-def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = None) -> list[str]:
+def find_movers(rule: Rule, table: Table, top: int = 10, errors: Errors | None = None) -> list[str]:
     """Return the models whose removal changes the order of the others.
 
     Parameters
@@ -410,26 +413,26 @@ def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = No
     top : int
         The number of best models to try to remove.
     errors : Errors, optional
-        Standard errors, see `exchange_rates`.
+        Standard errors, see `compute_exchange_rates`.
 
     Notes
     -----
     There are such models only if rates are computed from the table itself, not with frozen rates.
     """
-    rates = exchange_rates(rule, table, errors)
-    order = _order(rule, table, rates)
+    rates = compute_exchange_rates(rule, table, errors)
+    order = _order_models(rule, table, rates)
     movers = []
     # Only models of the pool can move a rate.
     for left_out in rates.pool:
         others = {model: row for model, row in table.items() if model != left_out}
         before = [model for model in order if model != left_out]
-        after = _order(rule, others, exchange_rates(rule, others, errors))
+        after = _order_models(rule, others, compute_exchange_rates(rule, others, errors))
         if after[:top] != before[:top]:
             movers.append(left_out)
     return movers
 
 
-def _order(rule: Rule, table: Table, rates: Rates) -> list[str]:
+def _order_models(rule: Rule, table: Table, rates: Rates) -> list[str]:
     """Return the names of the models that have a score, the best first."""
     rows = score_models(rule, table, rates)
     return [row.model for row in rows if row.rank is not None]

@@ -10,14 +10,14 @@ SENTENCE = gettext_noop(
     "a fixed scale: %(places)s (reference pool %(version)s); so nothing counts without "
     "understanding, and no other model moves a score."
 )
-PLAIN = gettext_noop(
+PLAIN_SENTENCE = gettext_noop(
     "Score = 100 × q × (%(shares)s): q is the place of %(main)s, and each place is from 0 to 1: "
     "%(places)s; so nothing counts without understanding, and no other model moves a score."
 )
-PRICED = gettext_noop(
+PRICED_SENTENCE = gettext_noop(
     "Score = %(terms)s. The numbers after ÷ say how much of a metric one unit of %(main)s is worth."
 )
-PLACE = gettext_noop("%(metric)s from %(low)s to %(high)s")
+PLACE_TERM = gettext_noop("%(metric)s from %(low)s to %(high)s")
 """Of a metric the values at which its place is 0 and 1."""
 
 
@@ -25,7 +25,7 @@ def _plain(name: str) -> str:
     return name.replace("_", " ")
 
 
-def formula(
+def describe_formula(
     weights: Mapping[str, float],
     main: str,
     anchors: Mapping[str, Any] | None,
@@ -42,8 +42,8 @@ def formula(
     main : str
         The main metric.
     anchors : mapping, optional
-        As `leaderboard.board.tables.anchors_of` returns them: versions, and for each metric the
-        values at positions 0 and 1.
+        As `leaderboard.board.tables.describe_anchors` returns them: versions, and for each metric
+        the values at positions 0 and 1.
     say : callable
         Translates a sentence. English by default.
     words : callable
@@ -66,9 +66,9 @@ def formula(
     places = []
     for name in dict.fromkeys([main, *used]):
         low, high = f"{scales[name]['low']:.4g}", f"{scales[name]['high']:.4g}"
-        places.append(say(PLACE) % {"metric": words(name), "low": low, "high": high})
+        places.append(say(PLACE_TERM) % {"metric": words(name), "low": low, "high": high})
     # A task without reference models has version 0 of the plain anchors.
-    sentence = SENTENCE if anchors["version"] else PLAIN
+    sentence = SENTENCE if anchors["version"] else PLAIN_SENTENCE
     return say(sentence) % {
         "shares": " + ".join(shares),
         "main": words(main),
@@ -77,7 +77,7 @@ def formula(
     }
 
 
-def priced_formula(
+def describe_priced_formula(
     weights: Mapping[str, float],
     main: str,
     rates: Mapping[str, float | None],
@@ -99,7 +99,7 @@ def priced_formula(
     budgets : mapping of str to float
         See `leaderboard.ranking.dynascore.Rule`.
     say, words : callable
-        See `formula`.
+        See `describe_formula`.
 
     Returns
     -------
@@ -119,4 +119,4 @@ def priced_formula(
         terms.append(term)
     if not terms:
         return ""
-    return say(PRICED) % {"terms": " + ".join(terms), "main": words(main)}
+    return say(PRICED_SENTENCE) % {"terms": " + ".join(terms), "main": words(main)}

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Literal
 
-BLOCK = 256
+BLOCK_MODELS = 256
 """Models that are compared with all others at once."""
 
 
-def front(
+def find_front(
     points: Mapping[str, Mapping[str, float | None]], signs: Mapping[str, Literal[1, -1]]
 ) -> set[str]:
     """Return the models that are not dominated.
@@ -30,13 +30,13 @@ def front(
 
     is_dominated = np.zeros(len(whole), dtype=bool)
     # In blocks, so that memory grows with the number of models and not with its square.
-    for begin in range(0, len(whole), BLOCK):
-        some = values[begin : begin + BLOCK]
+    for begin in range(0, len(whole), BLOCK_MODELS):
+        some = values[begin : begin + BLOCK_MODELS]
         as_good = np.ones((len(some), len(whole)), dtype=bool)
         # False everywhere: no metric was compared yet.
         better = ~as_good
         for column, of_some in zip(values.T, some.T, strict=True):
             as_good &= column >= of_some[:, None]
             better |= column > of_some[:, None]
-        is_dominated[begin : begin + BLOCK] = (as_good & better).any(axis=1)
+        is_dominated[begin : begin + BLOCK_MODELS] = (as_good & better).any(axis=1)
     return {model for model, out in zip(whole, is_dominated, strict=True) if not out}

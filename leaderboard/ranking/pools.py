@@ -9,7 +9,7 @@ from evaluation.seeds import OFFICIAL_TASKS_FOLDER
 from leaderboard.ranking.anchored import COSTS
 from leaderboard.ranking.dynascore import Table
 
-CHANCE = {"matthews_correlation": 0.0, "pair_accuracy": 50.0}
+CHANCE_LEVELS = {"matthews_correlation": 0.0, "pair_accuracy": 50.0}
 """Metrics, in percent, of a model that answers by chance, where not 1 ÷ the number of labels."""
 
 
@@ -38,18 +38,18 @@ class Pool:
         return not all(row.keys().isdisjoint(COSTS) for row in self.rows.values())
 
 
-def path_of(code: str) -> Path:
+def find_path(code: str) -> Path:
     """Return the path of the file with an official task's pool."""
     return OFFICIAL_TASKS_FOLDER / code / "reference.json"
 
 
 @lru_cache
-def shipped_pool(code: str) -> Pool | None:
+def read_shipped_pool(code: str) -> Pool | None:
     """Return the shipped pool of the official task with this code; None if there is none."""
     # Codes come from addresses, so nothing but letters, digits and hyphens becomes a path.
-    if not code.isascii() or not code.replace("-", "").isalnum() or not path_of(code).exists():
+    if not code.isascii() or not code.replace("-", "").isalnum() or not find_path(code).exists():
         return None
-    stored = json.loads(path_of(code).read_bytes())
+    stored = json.loads(find_path(code).read_bytes())
     rows: dict[str, dict[str, float | None]] = {}
     for row in stored["rows"]:
         numbers = rows[row["model"]] = {}
@@ -60,18 +60,18 @@ def shipped_pool(code: str) -> Pool | None:
 
 
 @lru_cache
-def plain_pool(main: str, labels: int) -> Pool:
+def build_plain_pool(main: str, labels: int) -> Pool:
     """Return the pool of a task without reference models: one model that answers by chance.
 
     main: the main metric, whose value is in percent. labels: how many labels answers choose from; 0
     for free text, of which none is correct by chance.
     """
-    chance = CHANCE.get(main, 100 / labels if labels else 0.0)
+    chance = CHANCE_LEVELS.get(main, 100 / labels if labels else 0.0)
     return Pool(version=0, main=main, runner="", rows={"chance": {main: chance}})
 
 
 @lru_cache
-def locally_measured_pool(code: str, version: int, runner: str, costs: str) -> Pool | None:
+def build_local_pool(code: str, version: int, runner: str, costs: str) -> Pool | None:
     """Return the pool of a task with the costs that this site measured; None without a pool.
 
     Parameters
@@ -86,7 +86,7 @@ def locally_measured_pool(code: str, version: int, runner: str, costs: str) -> P
         JSON, so that the arguments can be hashed: throughput and memory by model. A model that was
         not measured has no costs.
     """
-    pool, measured_costs = shipped_pool(code), json.loads(costs)
+    pool, measured_costs = read_shipped_pool(code), json.loads(costs)
     if pool is None:
         return None
     rows = {

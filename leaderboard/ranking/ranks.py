@@ -3,9 +3,9 @@
 docs/statistics.md explains the tests and their sources in words.
 
 All rankings share one rule: a rank is one more than the number of those that are surely better, so
-equal ones share the better rank (1, 2, 2, 4). `shared_ranks` applies it to numbers, `rank_bounds`
-to numbers that lie between two ends, and boards to differences that are tested
-(`leaderboard.board.ranked`). `rank_labels` marks ranks that several have.
+equal ones share the better rank (1, 2, 2, 4). `compute_shared_ranks` applies it to numbers,
+`compute_rank_bounds` to numbers that lie between two ends, and boards to differences that are
+tested (`leaderboard.board.ranked`). `label_ranks` marks ranks that several have.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ALPHA = 0.05
-NORMAL = NormalDist()
+STANDARD_NORMAL = NormalDist()
 # 1.96: the standard errors on each side of a two-sided test at ALPHA.
-EXTREME = NORMAL.inv_cdf(1 - ALPHA / 2)
+CRITICAL_Z = STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2)
 
 
-def shared_ranks(scores: Sequence[float]) -> list[int]:
+def compute_shared_ranks(scores: Sequence[float]) -> list[int]:
     """Return the rank of each score, the highest first; equal scores share the better rank.
 
     >>> shared_ranks([70.0, 90.0, 70.0, 50.0])
     [2, 1, 2, 4]
     """
-    return [first for first, _ in rank_bounds(scores, scores)]
+    return [first for first, _ in compute_rank_bounds(scores, scores)]
 
 
-def rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[tuple[int, int]]:
+def compute_rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[tuple[int, int]]:
     """Return the best and the worst possible rank of scores known only as ranges.
 
     A score is certainly better than another if its lower end is above the other's upper end.
@@ -56,7 +56,7 @@ def rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[tuple[int
     return bounds
 
 
-def rank_labels(ranks: Collection[int]) -> list[str]:
+def label_ranks(ranks: Collection[int]) -> list[str]:
     """Return formatted ranks; `=` marks a shared one.
 
     >>> rank_labels([1, 2, 2, 4])
@@ -82,7 +82,7 @@ class Difference:
     method: str
 
 
-def difference(
+def compare_scores(
     first: Sequence[float],
     second: Sequence[float],
     clusters: Sequence[Hashable] | None = None,
@@ -121,13 +121,13 @@ def difference(
     both = np.array([first, second], dtype=float)
     gains = both[0] - both[1]
     if clusters is None and ((both == 0) | (both == 1)).all():
-        return _mcnemar(int((gains > 0).sum()), int((gains < 0).sum()), len(gains))
+        return _test_mcnemar(int((gains > 0).sum()), int((gains < 0).sum()), len(gains))
     if clusters is None:  # each example is independent
         clusters = range(len(gains))
-    return _cluster_difference(gains, clusters)
+    return _compare_clusters(gains, clusters)
 
 
-def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> Difference:
+def _compare_clusters(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> Difference:
     """Compare two models by the differences of whole clusters. gains: one per example."""
     import numpy as np
     from scipy.special import stdtr
@@ -154,30 +154,30 @@ def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> 
         # No flip of signs is rarer than this, however small the error looks.
         p, method = max(2 * float(stdtr(ratio.freedom, -abs(t))), 2.0 ** (1 - count)), "student"
     # Clusters that are all alike leave open what as many examples without a difference would.
-    half = ratio.half or _half_width(0, 0, count)
+    half = ratio.half or _compute_half_width(0, 0, count)
     low, high = max(-1.0, value - half), min(1.0, value + half)
     return Difference(value, low, high, p, len(gains), count, method)
 
 
 # Many slices have the same counts, and the exact test sums many terms.
 @lru_cache(100_000)
-def _mcnemar(wins: int, losses: int, n: int) -> Difference:
+def _test_mcnemar(wins: int, losses: int, n: int) -> Difference:
     """Compare two models with binary scores.
 
     wins: examples only the first answers correctly. losses: those only the second does.
     """
     value, middle = (wins - losses) / n, (wins - losses) / (n + 2)
-    half = _half_width(wins, losses, n)
+    half = _compute_half_width(wins, losses, n)
     low, high = max(-1.0, middle - half), min(1.0, middle + half)
     p = compute_mcnemar_p(wins, losses)
     # The interval is centred on the shrunk value; widened so that it contains the shown one.
     return Difference(value, min(value, low), max(value, high), p, n, n, "mcnemar")
 
 
-def _half_width(wins: int, losses: int, n: int) -> float:
+def _compute_half_width(wins: int, losses: int, n: int) -> float:
     """Return half the width of Bonett and Price's interval of (wins − losses) ÷ n, 95 %."""
     won, lost = (wins + 1) / (n + 2), (losses + 1) / (n + 2)
-    return EXTREME * sqrt((won + lost - (won - lost) ** 2) / (n + 2))
+    return CRITICAL_Z * sqrt((won + lost - (won - lost) ** 2) / (n + 2))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -186,7 +186,7 @@ def holm(ps: Sequence[float]) -> list[float]:
     With a threshold α, at most a share α of all boards contains a false positive. Keeps the order.
     """
     adjusted, least = [0.0] * len(ps), 0.0
-    for rank, number in enumerate(_by_p(ps)):
+    for rank, number in enumerate(_order_by_p(ps)):
         # From the smallest p on; an adjusted p is never below an earlier one.
         least = max(least, min(1.0, (len(ps) - rank) * ps[number]))
         adjusted[number] = least
@@ -199,7 +199,7 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     Of those below α, at most a share α is expected to be false. Keeps the order.
     """
     adjusted, most = [0.0] * len(ps), 1.0
-    order = _by_p(ps)
+    order = _order_by_p(ps)
     for rank in range(len(ps), 0, -1):
         # From the greatest p down; an adjusted p is never above a later one.
         number = order[rank - 1]
@@ -208,12 +208,12 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _by_p(ps: Sequence[float]) -> list[int]:
+def _order_by_p(ps: Sequence[float]) -> list[int]:
     """Return the indices of the p-values, the smallest first."""
     return sorted(range(len(ps)), key=ps.__getitem__)
 
 
-def least_examples(half_width: float = 0.05) -> int:
+def compute_min_examples(half_width: float = 0.05) -> int:
     """Return how many examples give a 95 % interval of an accuracy of ± half_width (0-1).
 
     n = (z ÷ (2 × half_width))², rounded up: at an accuracy of 0.5, where the interval is widest,
@@ -222,10 +222,10 @@ def least_examples(half_width: float = 0.05) -> int:
     >>> least_examples(), least_examples(0.1)
     (385, 97)
     """
-    return ceil((EXTREME / (2 * half_width)) ** 2)
+    return ceil((CRITICAL_Z / (2 * half_width)) ** 2)
 
 
-def minimum_detectable(
+def compute_min_detectable(
     n: int, base_rate: float, discordance: float | None = None, power: float = 0.8
 ) -> float | None:
     """Return the smallest difference of two accuracies (0-1) that a test is likely to detect.
@@ -252,10 +252,10 @@ def minimum_detectable(
     Connor (1987), solved for the difference.
     """
     split = 2 * base_rate * (1 - base_rate) if discordance is None else discordance
-    z = NORMAL.inv_cdf(power)
+    z = STANDARD_NORMAL.inv_cdf(power)
     # Below it the sample is too small for any difference.
-    room = n + z**2 - EXTREME**2
+    room = n + z**2 - CRITICAL_Z**2
     if room < 0:
         return None
-    least = sqrt(split) * (EXTREME * sqrt(n) + z * sqrt(room)) / (n + z**2)
+    least = sqrt(split) * (CRITICAL_Z * sqrt(n) + z * sqrt(room)) / (n + z**2)
     return least if 0 < least <= split else None

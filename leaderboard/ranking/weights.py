@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from core.errors import Refused
 from core.text.words import gettext_noop
 
-MOST = 8.0
-OF_SET = 5.0
+MAX_WEIGHT = 8.0
+SET_WEIGHT = 5.0
 """Each set's weight at first; as only ratios matter, all the same."""
 METRIC, SET = "w_", "d_"
 """What the fields of metrics and of sets begin with: `?w_accuracy=4&d_round-1=5`."""
@@ -45,7 +45,7 @@ class Weighting:
         return urlencode(fields)
 
 
-def opening_weights(
+def build_opening_weights(
     metrics: Iterable[str], owners: Mapping[str, float], sets: Iterable[str]
 ) -> Weighting:
     """Return the weights that a board opens with.
@@ -61,13 +61,13 @@ def opening_weights(
         The sets, which all have the same weight.
     """
     # Scaled down only: small weights are what their owner wrote.
-    scale = min(1.0, MOST / (max(owners.values(), default=0) or MOST))
+    scale = min(1.0, MAX_WEIGHT / (max(owners.values(), default=0) or MAX_WEIGHT))
     return Weighting(
-        {name: owners.get(name, 0.0) * scale for name in metrics}, dict.fromkeys(sets, OF_SET)
+        {name: owners.get(name, 0.0) * scale for name in metrics}, dict.fromkeys(sets, SET_WEIGHT)
     )
 
 
-def saved_weights(
+def restore_saved_weights(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
     """Return saved weights for today's metrics and sets; new ones keep their opening weight."""
@@ -108,8 +108,10 @@ def _read_weight(query: Mapping[str, str], field: str, start: float) -> float:
     except ValueError:
         # A text that is no number is refused like a number out of range.
         weight = inf
-    if not 0 <= weight <= MOST:
-        raise WeightsError(f"{name}: give a number from 0 to {MOST:g}, not “{text[:20]}”.", field)
+    if not 0 <= weight <= MAX_WEIGHT:
+        raise WeightsError(
+            f"{name}: give a number from 0 to {MAX_WEIGHT:g}, not “{text[:20]}”.", field
+        )
     return weight
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import Matrix, Model
 from leaderboard.rounds import training_dates
-from leaderboard.rounds.matrix import minus
-from leaderboard.rounds.training_dates import Side, metric_of, side_of
+from leaderboard.rounds.matrix import subtract_cells
+from leaderboard.rounds.training_dates import Side, compute_side, find_share_metric
 from tasks.models import Round
 
 
@@ -27,10 +27,10 @@ class HeldBackLine:
     difference: Cell  # released − held, in points
 
 
-def held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
+def build_held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
     """Return the models that were run on released and on held-back rows of a round, by name."""
-    metric = metric_of(matrix)
-    pairs = _pairs(matrix)
+    metric = find_share_metric(matrix)
+    pairs = _find_pairs(matrix)
     if metric is None or not pairs:
         return []
     column = matrix.metrics.index(metric)
@@ -39,19 +39,21 @@ def held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
         released_sets, held_sets = [], []
         for released_set, held_set in pairs:
             # Both sides must be measured, or the rounds on them would differ.
-            if _counts(matrix, place, released_set, column) and _counts(
+            if _is_counted(matrix, place, released_set, column) and _is_counted(
                 matrix, place, held_set, column
             ):
                 released_sets.append(released_set)
                 held_sets.append(held_set)
         if released_sets:
-            released = side_of(matrix, place, column, released_sets)
-            held = side_of(matrix, place, column, held_sets)
-            lines.append(HeldBackLine(model, released, held, minus(released.cell, held.cell)))
+            released = compute_side(matrix, place, column, released_sets)
+            held = compute_side(matrix, place, column, held_sets)
+            lines.append(
+                HeldBackLine(model, released, held, subtract_cells(released.cell, held.cell))
+            )
     return sorted(lines, key=lambda line: line.model.name)
 
 
-def _pairs(matrix: Matrix) -> list[tuple[int, int]]:
+def _find_pairs(matrix: Matrix) -> list[tuple[int, int]]:
     """Return the indices of the released and the held-back set, for each round with both."""
     released, held = {}, {}
     for place, each in enumerate(matrix.sets):
@@ -62,20 +64,22 @@ def _pairs(matrix: Matrix) -> list[tuple[int, int]]:
     return [(released[number], held[number]) for number in released if number in held]
 
 
-def _counts(matrix: Matrix, model: int, place: int, column: int) -> bool:
+def _is_counted(matrix: Matrix, model: int, place: int, column: int) -> bool:
     """Return whether a model was measured on a set that was not written against that model."""
     is_measured = not np.isnan(matrix.numbers.values[model, place, column])
     return is_measured and not matrix.numbers.in_the_loop[model, place]
 
 
-def training_dates_body(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
+def build_training_dates_body(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
     """Return the results by training date and on held-back rows, in percent, as JSON values."""
-    dated = training_dates.dated_body(matrix, training_dates.dated_models(matrix, rounds))
-    lines = list(_json_lines(held_back_lines(matrix)))
+    dated = training_dates.build_dated_body(
+        matrix, training_dates.build_dated_models(matrix, rounds)
+    )
+    lines = list(_iter_json_lines(build_held_back_lines(matrix)))
     return {**dated, "held_back": lines}
 
 
-def _json_lines(lines: Sequence[HeldBackLine]) -> Iterator[Mapping[str, Any]]:
+def _iter_json_lines(lines: Sequence[HeldBackLine]) -> Iterator[Mapping[str, Any]]:
     for line in lines:
         yield {
             "id": str(line.model.id),

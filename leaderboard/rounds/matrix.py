@@ -18,20 +18,20 @@ from core.charts import Point, line_chart
 from core.data.adaptive_cache import Kept
 from core.files.tables import csv_text
 from leaderboard.board.cells import Cell
-from leaderboard.board.exports import early_words
+from leaderboard.board.exports import describe_early
 from leaderboard.board.matrix import Matrix, Model
 from leaderboard.board.sets import BoardSet
-from leaderboard.board.tables import cell_of
-from leaderboard.rounds.progress import Progress, Step, progress_steps
+from leaderboard.board.tables import read_cell
+from leaderboard.rounds.progress import Progress, Step, compare_rounds
 from tasks.models import Round
 from validation.rates.rates import Rate, newcombe
 
-LINES = 3
+CHART_MODELS = 3
 """Models in the chart with people: it has marks for four lines."""
 LIKE_PEOPLE = ("accuracy",)
 """Metrics that compare with human accuracy: both are shares of right labels."""
-NOTHING = Cell(None)
-WORDS: Mapping[Progress, str] = {
+EMPTY_CELL = Cell(None)
+PROGRESS_WORDS: Mapping[Progress, str] = {
     Progress.FIRST: gettext_noop("nothing to compare it with"),
     Progress.BETTER: gettext_noop("the model is fooled less often than in round %(before)s"),
     Progress.STALLED: gettext_noop("no clear change since round %(before)s: stalled"),
@@ -70,12 +70,12 @@ class RoundColumn:
     @property
     def early(self) -> str:
         """Describe in English how much of the round was judged for its set; "" if all was."""
-        return early_words(asdict(self.set)) if self.set else ""
+        return describe_early(asdict(self.set)) if self.set else ""
 
     @property
     def progress(self) -> str:
         """Describe the round's progress over the one before."""
-        return _(WORDS[self.step.progress]) % {"before": self.before}
+        return _(PROGRESS_WORDS[self.step.progress]) % {"before": self.before}
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class _People(NamedTuple):
         return value if isinstance(value, Rate) else None
 
 
-def rounds_of(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, Kept]) -> Rounds:
+def build_rounds(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, Kept]) -> Rounds:
     """Return the matrix of a task's rounds.
 
     counted: the statistics of rounds by id, without those that are not counted yet.
@@ -178,37 +178,39 @@ def rounds_of(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, Kep
     with_sets = {number for number, _place in places}
     # Rounds without a set have numbers of people, which are shown too.
     places += [(number, -1) for number in people.rounds if number not in with_sets]
-    columns = tuple(_column(matrix, people, number, place) for number, place in sorted(places))
-    return Rounds(columns, tuple(_lines(matrix, columns)))
+    columns = tuple(
+        _build_column(matrix, people, number, place) for number, place in sorted(places)
+    )
+    return Rounds(columns, tuple(_iter_lines(matrix, columns)))
 
 
-def _column(matrix: Matrix, people: _People, number: int, place: int) -> RoundColumn:
+def _build_column(matrix: Matrix, people: _People, number: int, place: int) -> RoundColumn:
     """Return the column of a round. place: the index of its set, -1 without one."""
     accuracy = people.rate(number, "human_accuracy")
-    before = _before(people.rounds, number)
+    before = _find_round_before(people.rounds, number)
     # Two rounds at most: progress is a step from one to the next.
     compared = [number]
     if before is not None:
         compared = [before, number]
     vmers = [people.rate(each, "vmer") for each in compared]
-    noises = [_noise(people.rate(each, "human_accuracy")) for each in compared]
-    gap, best = _gap(matrix, place, accuracy)
+    noises = [_compute_noise(people.rate(each, "human_accuracy")) for each in compared]
+    gap, best = _compute_gap(matrix, place, accuracy)
     return RoundColumn(
         number=number,
         set=matrix.sets[place] if place >= 0 else None,
         place=place,
-        people=_cell(accuracy),
+        people=_convert_to_cell(accuracy),
         gap=gap,
         best=best,
-        loop_gap=_cell(people.rate(number, "human_model_gap")),
-        vmer=_cell(vmers[-1]),
+        loop_gap=_convert_to_cell(people.rate(number, "human_model_gap")),
+        vmer=_convert_to_cell(vmers[-1]),
         noise=None if noises[-1] is None else 100 * noises[-1],
-        step=progress_steps(vmers, noises)[-1],
+        step=compare_rounds(vmers, noises)[-1],
         before=before,
     )
 
 
-def _before(rounds: Mapping[int, Round], number: int) -> int | None:
+def _find_round_before(rounds: Mapping[int, Round], number: int) -> int | None:
     """Return the newest round that this round follows: a parent, or else the number before it."""
     parents = set()
     if number in rounds:
@@ -217,50 +219,50 @@ def _before(rounds: Mapping[int, Round], number: int) -> int | None:
     return max(earlier, default=None)
 
 
-def _noise(people: Rate | None) -> float | None:
+def _compute_noise(people: Rate | None) -> float | None:
     """Return the share of votes that differ from the others': an upper bound on wrong labels."""
     return None if people is None else 1 - people.value
 
 
-def _cell(rate: Rate | None) -> Cell:
+def _convert_to_cell(rate: Rate | None) -> Cell:
     if rate is None:
-        return NOTHING
+        return EMPTY_CELL
     return Cell(100 * rate.value, 100 * rate.low, 100 * rate.high)
 
 
-def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
+def _compute_gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
     """Return people − the best model on a set, and the model's name; empty if not comparable."""
     if place < 0 or people is None or matrix.main not in LIKE_PEOPLE or not matrix.models:
-        return NOTHING, ""
+        return EMPTY_CELL, ""
     # Models that were not run on it must not win.
     values = np.nan_to_num(matrix.numbers.values[:, place, 0], nan=-1.0)
     best = int(values.argmax())
-    cell = cell_of(matrix, best, place, matrix.main)
+    cell = read_cell(matrix, best, place, matrix.main)
     if cell.value is None:
-        return NOTHING, ""
-    return minus(_cell(people), cell), matrix.models[best].name
+        return EMPTY_CELL, ""
+    return subtract_cells(_convert_to_cell(people), cell), matrix.models[best].name
 
 
-def minus(first: Cell, second: Cell) -> Cell:
+def subtract_cells(first: Cell, second: Cell) -> Cell:
     """Return the difference of two independent numbers; empty if one lacks an interval.
 
     >>> minus(Cell(90.0, 87.0, 93.0), Cell(70.0, 66.0, 74.0))
     Cell(value=20.0, low=15.0, high=25.0)
     """
-    first_rate, second_rate = _as_rate(first), _as_rate(second)
+    first_rate, second_rate = _convert_to_rate(first), _convert_to_rate(second)
     if first_rate is None or second_rate is None:
-        return NOTHING
+        return EMPTY_CELL
     low, high = newcombe(first_rate, second_rate)
     return Cell(first_rate.value - second_rate.value, low, high)
 
 
-def _as_rate(cell: Cell) -> Rate | None:
+def _convert_to_rate(cell: Cell) -> Rate | None:
     if cell.value is None or cell.low is None or cell.high is None:
         return None
     return Rate(cell.value, cell.low, cell.high, 0, "")
 
 
-def _lines(matrix: Matrix, columns: Sequence[RoundColumn]) -> Iterator[ModelLine]:
+def _iter_lines(matrix: Matrix, columns: Sequence[RoundColumn]) -> Iterator[ModelLine]:
     """Yield the models: those run on most rounds first, then by their mean."""
     places = [column.place for column in columns if column.set]
     values = matrix.numbers.values[:, places, matrix.metrics.index(matrix.main)]
@@ -268,24 +270,24 @@ def _lines(matrix: Matrix, columns: Sequence[RoundColumn]) -> Iterator[ModelLine
     mean = np.nan_to_num(values).sum(axis=1) / np.maximum(count, 1)
     order = np.lexsort((np.arange(len(mean)), -mean, -count))  # the last key decides first
     for model in order.tolist():
-        cells = [_round_cell(matrix, model, column) for column in columns]
-        yield ModelLine(matrix.models[model], cells, _change(cells))
+        cells = [_build_round_cell(matrix, model, column) for column in columns]
+        yield ModelLine(matrix.models[model], cells, _compute_change(cells))
 
 
-def _round_cell(matrix: Matrix, model: int, column: RoundColumn) -> RoundCell:
+def _build_round_cell(matrix: Matrix, model: int, column: RoundColumn) -> RoundCell:
     if not column.set:
-        return RoundCell(column, NOTHING, in_the_loop=False, outdated=False, kept_back=False)
+        return RoundCell(column, EMPTY_CELL, in_the_loop=False, outdated=False, kept_back=False)
     numbers, at = matrix.numbers, (model, column.place)
     return RoundCell(
         column=column,
-        cell=cell_of(matrix, model, column.place, matrix.main),
+        cell=read_cell(matrix, model, column.place, matrix.main),
         in_the_loop=bool(numbers.in_the_loop[at]),
         outdated=bool(numbers.outdated[at]),
         kept_back=bool(numbers.kept_back[at]),
     )
 
 
-def _change(cells: Sequence[RoundCell]) -> Change | None:
+def _compute_change(cells: Sequence[RoundCell]) -> Change | None:
     """Return the change between the first and the last round that the model was run on."""
     measured = [round_cell for round_cell in cells if round_cell.cell.value is not None]
     if not measured:
@@ -293,7 +295,7 @@ def _change(cells: Sequence[RoundCell]) -> Change | None:
     oldest, newest = measured[0], measured[-1]
     if oldest.column.number == newest.column.number:
         return None
-    points = minus(newest.cell, oldest.cell)
+    points = subtract_cells(newest.cell, oldest.cell)
     return Change(oldest.column.number, newest.column.number, points)
 
 
@@ -302,8 +304,8 @@ def draw_charts(rounds: Rounds, title: str) -> list[tuple[str, SafeString]]:
 
     A chart with fewer than two rounds is left out.
     """
-    lines = people_of(rounds)
-    for number, line in enumerate(rounds.lines[:LINES], start=1):
+    lines = build_people_line(rounds)
+    for number, line in enumerate(rounds.lines[:CHART_MODELS], start=1):
         lines[f"{number}. {line.model.name}"] = [round_cell.cell for round_cell in line.cells]
     vmers = {"vMER": [column.vmer for column in rounds.columns]}
     charts = []
@@ -314,7 +316,7 @@ def draw_charts(rounds: Rounds, title: str) -> list[tuple[str, SafeString]]:
     return charts
 
 
-def people_of(rounds: Rounds) -> dict[str, list[Cell]]:
+def build_people_line(rounds: Rounds) -> dict[str, list[Cell]]:
     """Return the chart's line of people, by its label."""
     return {_("People"): [column.people for column in rounds.columns]}
 
@@ -324,13 +326,13 @@ def draw_chart(rounds: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) 
     drawn = {}
     for name, cells in lines.items():
         if any(cell.value is not None for cell in cells):
-            drawn[name] = _points(rounds.columns, cells)
+            drawn[name] = _build_points(rounds.columns, cells)
     if not drawn or len(rounds.columns) < 2:
         return SafeString()
     return line_chart(drawn, title=title)
 
 
-def _points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point]:
+def _build_points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point]:
     points = []
     for column, cell in zip(columns, cells, strict=True):
         label = _("Round %(number)d") % {"number": column.number}
@@ -340,18 +342,18 @@ def _points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point
 
 # Programs read it, so it must not follow the reader's language.
 @override("en")
-def rounds_body(matrix: Matrix, rounds: Rounds) -> dict[str, Any]:
+def build_rounds_body(matrix: Matrix, rounds: Rounds) -> dict[str, Any]:
     """Return the table as JSON values, in English; rates and differences are in percent."""
     return {
         "task": matrix.task,
         "metric": matrix.main,
         "verdict": rounds.verdict,
-        "rounds": [_column_body(column) for column in rounds.columns],
-        "models": [_line_body(line) for line in rounds.lines],
+        "rounds": [_build_column_body(column) for column in rounds.columns],
+        "models": [_build_line_body(line) for line in rounds.lines],
     }
 
 
-def _column_body(column: RoundColumn) -> dict[str, Any]:
+def _build_column_body(column: RoundColumn) -> dict[str, Any]:
     board_set = column.set
     return {
         "round": column.number,
@@ -370,7 +372,7 @@ def _column_body(column: RoundColumn) -> dict[str, Any]:
     }
 
 
-def _line_body(line: ModelLine) -> dict[str, Any]:
+def _build_line_body(line: ModelLine) -> dict[str, Any]:
     cells = []
     for round_cell in line.cells:
         marks = {"round": round_cell.column.number, "in_the_loop": round_cell.in_the_loop}
@@ -385,7 +387,7 @@ def _line_body(line: ModelLine) -> dict[str, Any]:
     }
 
 
-def rounds_csv(rounds: Rounds) -> str:
+def write_rounds_csv(rounds: Rounds) -> str:
     """Return a CSV row per model, per number of people and per difference, for each round.
 
     Values that were not measured are empty.

@@ -19,7 +19,7 @@ class Progress(StrEnum):
     UNKNOWN = "unknown"  # a vMER is missing
 
 
-NOTABLE = 0.1
+NOTABLE_IMPROVEMENT = 0.1
 """A fall of the vMER that a round without one must rule out to count as stalled."""
 
 
@@ -33,7 +33,7 @@ class Step:
     high: float | None = None
 
 
-def progress_steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
+def compare_rounds(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
     """Compare each round's vMER with the one before and with the share of dubious labels.
 
     Parameters
@@ -61,7 +61,7 @@ def progress_steps(vmers: Sequence[Rate | None], noises: Sequence[float | None])
         if before is not None:
             gain = before.value - vmer.value
             low, high = newcombe(before, vmer)
-            progress = _of_change(low, high)
+            progress = _classify_change(low, high)
         # As many labels may be wrong as examples fool the model, so fooling shows nothing.
         if noise is not None and noise >= vmer.value:
             progress = Progress.NOISE
@@ -69,10 +69,10 @@ def progress_steps(vmers: Sequence[Rate | None], noises: Sequence[float | None])
     return steps
 
 
-def _of_change(low: float, high: float) -> Progress:
+def _classify_change(low: float, high: float) -> Progress:
     """Return the conclusion that the interval of an improvement allows."""
     if low > 0:
         return Progress.BETTER
     if high < 0:
         return Progress.WORSE
-    return Progress.STALLED if high < NOTABLE else Progress.UNCLEAR
+    return Progress.STALLED if high < NOTABLE_IMPROVEMENT else Progress.UNCLEAR

@@ -16,12 +16,12 @@ from evaluation.models import Submission
 from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import Matrix, Model
 from leaderboard.board.sets import BoardSet
-from leaderboard.rounds.matrix import NOTHING, minus
+from leaderboard.rounds.matrix import EMPTY_CELL, subtract_cells
 from tasks.models import Round
 from validation.rates.rates import wilson
 
 Floats = NDArray[np.floating[Any]]
-SHARES = ("accuracy", "exact_match", "vqa_accuracy")
+SHARE_METRICS = ("accuracy", "exact_match", "vqa_accuracy")
 """Metrics that are shares of right answers, so that sets can be joined."""
 
 
@@ -48,7 +48,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Dated:
+class DatedModel:
     """A model with a training date. others: how much better other models are before it, in points.
 
     Neither side has rounds that were open on the date, nor rounds written against this model.
@@ -62,25 +62,25 @@ class Dated:
     others: float | None
 
 
-def metric_of(matrix: Matrix) -> str | None:
+def find_share_metric(matrix: Matrix) -> str | None:
     """Return the first metric that is a share of correct answers; None if the task has none."""
-    return next((name for name in SHARES if name in matrix.metrics), None)
+    return next((name for name in SHARE_METRICS if name in matrix.metrics), None)
 
 
-def dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[Dated]:
+def build_dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[DatedModel]:
     """Return the models of a board that state a training date, by name. One query."""
-    metric = metric_of(matrix)
+    metric = find_share_metric(matrix)
     if metric is None:
         return []
-    days = _days(matrix.models)
+    days = _read_days(matrix.models)
     lines = []
     for place, model in enumerate(matrix.models):
         if model.id in days:
-            lines.append(_dated(matrix, metric, place, days[model.id], rounds))
+            lines.append(_build_dated_model(matrix, metric, place, days[model.id], rounds))
     return sorted(lines, key=lambda line: line.model.name)
 
 
-def _days(models: Iterable[Model]) -> Mapping[UUID, date]:
+def _read_days(models: Iterable[Model]) -> Mapping[UUID, date]:
     """Return the training date of each model that states one."""
     submissions = Submission.objects.filter(pk__in=[model.id for model in models])
     days = {}
@@ -90,10 +90,12 @@ def _days(models: Iterable[Model]) -> Mapping[UUID, date]:
     return days
 
 
-def _dated(matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[Round]) -> Dated:
+def _build_dated_model(
+    matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[Round]
+) -> DatedModel:
     """Compare a model's rounds before and after its training date."""
     numbers, column = matrix.numbers, matrix.metrics.index(metric)
-    numbers_before, numbers_after = _parted(rounds, day)
+    numbers_before, numbers_after = _split_rounds(rounds, day)
     before: list[int] = []
     after: list[int] = []
     for at, each in enumerate(matrix.sets):
@@ -104,19 +106,19 @@ def _dated(matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[
             before.append(at)
         if each.round in numbers_after:
             after.append(at)
-    side_before = side_of(matrix, place, column, before)
-    side_after = side_of(matrix, place, column, after)
-    return Dated(
+    side_before = compute_side(matrix, place, column, before)
+    side_after = compute_side(matrix, place, column, after)
+    return DatedModel(
         model=matrix.models[place],
         trained_until=day,
         before=side_before,
         after=side_after,
-        difference=minus(side_before.cell, side_after.cell),
-        others=_others(matrix, column, place, before, after),
+        difference=subtract_cells(side_before.cell, side_after.cell),
+        others=_compare_others(matrix, column, place, before, after),
     )
 
 
-def _parted(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
+def _split_rounds(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
     """Return the numbers of the rounds that had ended by the date, and of those opened after it."""
     before, after = set(), set()
     for round in rounds:
@@ -127,7 +129,7 @@ def _parted(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
     return before, after
 
 
-def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
+def compute_side(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
     """Return a model's share of correct answers on several sets together.
 
     place: the model's index. column: the metric's index. group: the indices of the sets.
@@ -147,14 +149,14 @@ def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Si
         n += size
         right += float(matrix.numbers.values[place, at, column]) / 100 * size
     if not n:
-        return Side(tuple(numbers), 0, NOTHING)
+        return Side(tuple(numbers), 0, EMPTY_CELL)
     # Rounded shares may add up to a little more than all examples.
     low, high = wilson(min(right, n), n)
     cell = Cell(100 * right / n, 100 * low, 100 * high)
     return Side(tuple(numbers), n, cell, tuple(provisional))
 
 
-def _others(
+def _compare_others(
     matrix: Matrix, column: int, place: int, before: Sequence[int], after: Sequence[int]
 ) -> float | None:
     """Return the mean difference of the other models that were run on the same sets.
@@ -165,13 +167,13 @@ def _others(
     if not (before and after):
         return None
     # A model that lacks one of the sets has no place in the mean.
-    falls = _joined(matrix, column, before) - _joined(matrix, column, after)
+    falls = _join_sets(matrix, column, before) - _join_sets(matrix, column, after)
     of_others = np.delete(falls, place)
     of_others = of_others[~np.isnan(of_others)]
     return float(of_others.mean()) if of_others.size else None
 
 
-def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
+def _join_sets(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
     """Return each model's share on several sets together, in percent; NaN if one is missing."""
     n = matrix.numbers.n[:, group, column]
     sizes = np.where(n > 0, n, [matrix.sets[at].size for at in group])
@@ -180,16 +182,16 @@ def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
     return shares
 
 
-def dated_body(matrix: Matrix, lines: Sequence[Dated]) -> dict[str, Any]:
+def build_dated_body(matrix: Matrix, lines: Sequence[DatedModel]) -> dict[str, Any]:
     """Return the models' results before and after as JSON values, in percent and points."""
     return {
         "task": matrix.task,
-        "metric": metric_of(matrix) or "",
-        "models": list(_json_lines(lines)),
+        "metric": find_share_metric(matrix) or "",
+        "models": list(_iter_json_lines(lines)),
     }
 
 
-def _json_lines(lines: Sequence[Dated]) -> Iterator[dict[str, Any]]:
+def _iter_json_lines(lines: Sequence[DatedModel]) -> Iterator[dict[str, Any]]:
     for line in lines:
         yield {
             "id": str(line.model.id),

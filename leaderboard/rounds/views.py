@@ -9,13 +9,13 @@ from django.views.decorators.http import require_safe
 from core.web.downloads import attachment
 from core.web.lists import list_page
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.board.views import sentence
+from leaderboard.board.views import build_sentence_response
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.selectors import find_opened_rounds
 from validation.statistics.cache import all_numbers
 
-ROWS = 100
+PAGE_ROWS = 100
 """Models on a page."""
 
 
@@ -24,20 +24,20 @@ ROWS = 100
 def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show the results of every model and of people on every round's set."""
     from leaderboard.board.matrix import score_matrix
-    from leaderboard.rounds.matrix import draw_charts, rounds_of
+    from leaderboard.rounds.matrix import build_rounds, draw_charts
 
     task = find_task(request, code)
     if "format" in request.GET:
-        return _file(task, request.GET["format"])
+        return _build_file(task, request.GET["format"])
     matrix = score_matrix(task, request.user if "mine" in request.GET else None)
     seen = find_opened_rounds([task])
     numbers = all_numbers(seen)
-    table = rounds_of(matrix, seen, numbers)
+    table = build_rounds(matrix, seen, numbers)
     values = {
         "task": task,
         "matrix": matrix,
         "found": table,
-        "page": list_page(request, table.lines, size=ROWS),
+        "page": list_page(request, table.lines, size=PAGE_ROWS),
         "charts": draw_charts(table, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
         "is_counting": len(numbers) < len(seen),
         "mine": "mine" in request.GET,
@@ -57,34 +57,34 @@ def training_dates(request: HttpRequest, code: str) -> HttpResponse:
     matrix = score_matrix(task)
     seen = find_opened_rounds([task])
     if "format" in request.GET:
-        return JsonResponse(held_back.training_dates_body(matrix, seen))
+        return JsonResponse(held_back.build_training_dates_body(matrix, seen))
     values = {
         "task": task,
-        "metric": dates.metric_of(matrix),
-        "lines": dates.dated_models(matrix, seen),
-        "held": held_back.held_back_lines(matrix),
+        "metric": dates.find_share_metric(matrix),
+        "lines": dates.build_dated_models(matrix, seen),
+        "held": held_back.build_held_back_lines(matrix),
     }
     return render(request, "leaderboard/training_dates.html", values)
 
 
-def _file(task: Task, format: str) -> HttpResponse:
+def _build_file(task: Task, format: str) -> HttpResponse:
     """Return the public numbers as a CSV or JSON file."""
     from leaderboard.board.matrix import score_matrix
-    from leaderboard.rounds.matrix import rounds_body, rounds_csv, rounds_of
+    from leaderboard.rounds.matrix import build_rounds, build_rounds_body, write_rounds_csv
 
     if format not in ("csv", "json"):
         text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
-        return sentence(text, 400)
+        return build_sentence_response(text, 400)
     seen = find_opened_rounds([task])
     numbers = all_numbers(seen)
     # A file is kept and cited, so it waits until all numbers are counted.
     if len(numbers) < len(seen):
         text = _("The numbers of people are being counted. Ask again in a minute.")
-        answer = sentence(text, 503)
+        answer = build_sentence_response(text, 503)
         answer["Retry-After"] = "60"
         return answer
     matrix = score_matrix(task)
-    table = rounds_of(matrix, seen, numbers)
+    table = build_rounds(matrix, seen, numbers)
     if format == "json":
-        return JsonResponse(rounds_body(matrix, table))
-    return attachment(rounds_csv(table), f"{task.code}-rounds.csv", "text/csv")
+        return JsonResponse(build_rounds_body(matrix, table))
+    return attachment(write_rounds_csv(table), f"{task.code}-rounds.csv", "text/csv")

@@ -6,30 +6,30 @@ from typing import Any
 from core.text.words import gettext_noop
 
 Table = Mapping[str, Any]
-MOST_NAMED = 20
+MAX_NAMED_MODELS = 20
 """Models of one kind of change that are named."""
 
 
-def what_changed(before: Table, after: Table) -> list[str]:
+def describe_changes(before: Table, after: Table) -> list[str]:
     """Describe the differences between two tables: sets, rules and models, or an arena's models."""
     sentences: list[str] = []
     if "battles" in after:
-        sentences += _arena(before, after)
+        sentences += _iter_arena_changes(before, after)
     else:
-        sentences += _sets(before, after)
-        sentences += _rules(before, after)
-        sentences += _models(before, after)
+        sentences += _iter_set_changes(before, after)
+        sentences += _iter_rule_changes(before, after)
+        sentences += _iter_model_changes(before, after)
     return sentences or [gettext_noop("Nothing that is shown.")]
 
 
-def _by(key: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _index_rows(key: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return the rows by their value of `key`."""
     return {row[key]: row for row in rows}
 
 
-def _sets(before: Table, after: Table) -> Iterator[str]:
+def _iter_set_changes(before: Table, after: Table) -> Iterator[str]:
     """Describe the sets that were added or removed, or have another version or access."""
-    old, new = _by("name", before["sets"]), _by("name", after["sets"])
+    old, new = _index_rows("name", before["sets"]), _index_rows("name", after["sets"])
     for name, board_set in new.items():
         was = old.get(name)
         if was is None:
@@ -42,7 +42,7 @@ def _sets(before: Table, after: Table) -> Iterator[str]:
         yield f"{name} is no longer shown."
 
 
-def _rules(before: Table, after: Table) -> Iterator[str]:
+def _iter_rule_changes(before: Table, after: Table) -> Iterator[str]:
     """Describe changes to weights, formula, metrics and code, which change the scores."""
     for kind in ("metrics", "sets"):
         old, new = before["weights"][kind], after["weights"][kind]
@@ -56,7 +56,10 @@ def _rules(before: Table, after: Table) -> Iterator[str]:
         yield gettext_noop("The exchange rates are other ones, which changes all scores.")
     elif before.get("anchors") != after.get("anchors"):
         yield gettext_noop("The anchors are other ones, which changes all scores.")
-    old_metrics, new_metrics = _by("name", before["metrics"]), _by("name", after["metrics"])
+    old_metrics, new_metrics = (
+        _index_rows("name", before["metrics"]),
+        _index_rows("name", after["metrics"]),
+    )
     for name, metric in new_metrics.items():
         was = old_metrics.get(name)
         if was and was["version"] != metric["version"]:
@@ -66,39 +69,39 @@ def _rules(before: Table, after: Table) -> Iterator[str]:
         yield f"The code is version {after['code']} now, was {before['code']}."
 
 
-def _arena(before: Table, after: Table) -> Iterator[str]:
+def _iter_arena_changes(before: Table, after: Table) -> Iterator[str]:
     """Describe an arena's new and moved models, and the number of added comparisons."""
-    old, new = _by("name", before["models"]), _by("name", after["models"])
+    old, new = _index_rows("name", before["models"]), _index_rows("name", after["models"])
     added, moved = [], []
     for name, row in new.items():
         was = old.get(name)
         if was is None:
-            added.append(f"{name} is new, {_at(row)}.")
+            added.append(f"{name} is new, {_describe_rank(row)}.")
         elif was["rank"] != row["rank"]:
-            moved.append(f"{name} is {_at(row)} now, was {_at(was)}.")
+            moved.append(f"{name} is {_describe_rank(row)} now, was {_describe_rank(was)}.")
     yield from _shorten(added, "are new")
     yield from _shorten(moved, "moved")
     if more := after["battles"] - before["battles"]:
         yield f"{more:,} comparisons more."
 
 
-def _models(before: Table, after: Table) -> Iterator[str]:
+def _iter_model_changes(before: Table, after: Table) -> Iterator[str]:
     """Describe the models that were added or removed, moved, or have another score."""
-    old, new = _by("id", before["rows"]), _by("id", after["rows"])
+    old, new = _index_rows("id", before["rows"]), _index_rows("id", after["rows"])
     added, gone, moved = [], [], []
     rescored = 0
     for key, row in new.items():
         was = old.get(key)
         if was is None:
-            added.append(f"{row['model']} is new, {_at(row)}.")
+            added.append(f"{row['model']} is new, {_describe_rank(row)}.")
         elif was["rank"] != row["rank"]:
-            moved.append(f"{row['model']} is {_at(row)} now, was {_at(was)}.")
+            moved.append(f"{row['model']} is {_describe_rank(row)} now, was {_describe_rank(was)}.")
         # Counted only: after a new set all scores change, and a list of them would hide the rest.
-        elif _score(was) != _score(row):
+        elif _read_score(was) != _read_score(row):
             rescored += 1
     for key, row in old.items():
         if key not in new:
-            gone.append(f"{row['model']} is gone; it was {_at(row)}.")
+            gone.append(f"{row['model']} is gone; it was {_describe_rank(row)}.")
     yield from _shorten(added, "are new")
     yield from _shorten(gone, "are gone")
     yield from _shorten(moved, "moved")
@@ -107,19 +110,19 @@ def _models(before: Table, after: Table) -> Iterator[str]:
         yield f"{number} another score at the same rank."
 
 
-def _score(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_score(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a score with its interval; earlier tables have no range."""
     value = row["dynascore"]["value"]
     return {"least": value, "most": value, **row["dynascore"]}
 
 
-def _at(row: Mapping[str, Any]) -> str:
+def _describe_rank(row: Mapping[str, Any]) -> str:
     return f"at {row['rank']}" if row["rank"] else "not run"
 
 
 def _shorten(sentences: list[str], rest: str) -> list[str]:
     """Return the first sentences, and a count of the remaining ones. rest: its text."""
-    first = sentences[:MOST_NAMED]
+    first = sentences[:MAX_NAMED_MODELS]
     more = len(sentences) - len(first)
     if more:
         first.append(f"{more} more {rest}.")

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from django.db.models import F, Max
 
 from core.charts import Place, reach
-from leaderboard.board.exports import provisional_of
+from leaderboard.board.exports import select_provisional_sets
 from leaderboard.models import Snapshot
 from tasks.models import Task
 
-SHOWN = 3
+SHOWN_MODELS = 3
 
 
 class PreviewLine(NamedTuple):
@@ -28,7 +28,7 @@ class PreviewLine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Top:
+class BoardPreview:
     """The first models of a board, and the time of its snapshot."""
 
     lines: list[PreviewLine]
@@ -51,13 +51,13 @@ class Top:
         return reach(ends)
 
 
-def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
+def read_previews(tasks: Collection[Task]) -> Mapping[int, BoardPreview]:
     """Return the first models of each task's newest snapshot, by task id.
 
     Tasks without a snapshot are left out. A snapshot has at least one score.
     """
     # Only the first rows are read, because tables are large.
-    columns = [f"table__rows__{number}" for number in range(SHOWN)]
+    columns = [f"table__rows__{number}" for number in range(SHOWN_MODELS)]
     boards = [task for task in tasks if task.config.kind != "arena"]
     newest = (
         Snapshot.objects.filter(task__in=boards)
@@ -70,12 +70,12 @@ def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
     for task, made_at, sets, *rows in newest.values_list(
         "task", "made_at", "table__sets", *columns
     ):
-        lines = [_line(row) for row in rows if row and row["rank"]]
-        tops[task] = Top(lines, made_at, provisional_of(sets))
+        lines = [_build_line(row) for row in rows if row and row["rank"]]
+        tops[task] = BoardPreview(lines, made_at, select_provisional_sets(sets))
     return tops
 
 
-def _line(row: Mapping[str, Any]) -> PreviewLine:
+def _build_line(row: Mapping[str, Any]) -> PreviewLine:
     score = row["dynascore"]
     return PreviewLine(
         rank=row["rank"],

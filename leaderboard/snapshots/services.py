@@ -14,7 +14,7 @@ from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import find_accepted_models
 from evaluation.submissions.selectors import seen_by_all
-from leaderboard.arena.board import kept_table, report_body
+from leaderboard.arena.board import build_report_body, read_cached_table
 from leaderboard.board.query import Mode
 from leaderboard.board.services import freeze_rates
 from leaderboard.models import Board, Snapshot
@@ -45,10 +45,10 @@ def take_snapshot(
 
     The lock gives consecutive unique numbers. Raises Refused without scores.
     """
-    from leaderboard.board.tables import public_table, table_digest
+    from leaderboard.board.tables import build_public_table, compute_table_digest
 
     is_arena = task.config.kind == "arena"
-    table = _arena_table(task) if is_arena else public_table(task, weighting, mode)
+    table = _build_arena_table(task) if is_arena else build_public_table(task, weighting, mode)
     # A snapshot is for good, so an empty one is refused.
     if not any(row["rank"] for row in table["models" if is_arena else "rows"]):
         raise Refused(gettext("No model has a score yet, so there is nothing to keep."))
@@ -63,21 +63,21 @@ def take_snapshot(
             title=title,
             description=description,
             table=table,
-            sha256=table_digest(table),
+            sha256=compute_table_digest(table),
             made_by=actor,
         )
         log(actor, "snapshot.taken", snapshot, sha256=snapshot.sha256)
     return snapshot
 
 
-def _arena_table(task: Task) -> dict[str, Any]:
+def _build_arena_table(task: Task) -> dict[str, Any]:
     """Return the board of an arena as it is shown. Raises Refused during its first computation."""
-    cached = kept_table(task)
+    cached = read_cached_table(task)
     if cached is None:
         raise Refused(gettext("The models are being ranked. Ask again in a minute."))
-    from leaderboard.board.tables import code_version
+    from leaderboard.board.tables import compute_code_version
 
-    return {**report_body(task, cached), "code": code_version()}
+    return {**build_report_body(task, cached), "code": compute_code_version()}
 
 
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
@@ -87,7 +87,7 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     Takes no lock: of two workers, only one marks the day. Then see `take_snapshot`.
     """
     from leaderboard.board.exports import shows_same
-    from leaderboard.board.tables import public_table
+    from leaderboard.board.tables import build_public_table
 
     # A worker asks each minute, so a board without scores must not cost a table each time.
     public = find_accepted_models(task).filter(seen_by_all())
@@ -97,7 +97,7 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     marked = Board.objects.filter(task=task).exclude(looked_on=day).update(looked_on=day)
     if not marked:
         return None
-    last, table = task.snapshots.first(), public_table(task)
+    last, table = task.snapshots.first(), build_public_table(task)
     if not any(row["rank"] for row in table["rows"]):
         # Taken back, so that the first rank is noticed within the day.
         Board.objects.filter(task=task).update(looked_on=None)

@@ -19,15 +19,20 @@ from core.web.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.submissions.selectors import count_models, seen_by_all
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.arena.board import sizes_of
+from leaderboard.arena.board import count_sizes
 from leaderboard.arena.views import FILES as ARENA_FILES
-from leaderboard.arena.views import board_values
-from leaderboard.board.exports import Table, formula_of, provisional_of, snapshot_bibtex
-from leaderboard.board.views import FILES, as_file
+from leaderboard.arena.views import build_board_values
+from leaderboard.board.exports import (
+    Table,
+    describe_table_formula,
+    select_provisional_sets,
+    write_snapshot_bibtex,
+)
+from leaderboard.board.views import FILES, build_file_response
 from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
-from leaderboard.snapshots.diff import what_changed
-from leaderboard.snapshots.previews import tops_of
+from leaderboard.snapshots.diff import describe_changes
+from leaderboard.snapshots.previews import read_previews
 from tasks.access import ALL_KINDS, find_task, find_task_and_editor, require_permission
 from tasks.models import Task
 from tasks.permissions import can_edit
@@ -46,7 +51,7 @@ class SnapshotForm(forms.Form):
 def index(request: HttpRequest) -> HttpResponse:
     """Show the boards of all tasks that the person may see, with their first models."""
     tasks = list(find_visible_tasks(request.user))
-    tops, sizes = tops_of(tasks), sizes_of(tasks)
+    tops, sizes = read_previews(tasks), count_sizes(tasks)
     counts = dict(count_models(tasks))
     for pk, size in sizes.items():
         counts[pk] = size.models
@@ -111,52 +116,54 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
     address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
     if name := request.GET.get("format"):
         files = dict(ARENA_FILES if is_arena else FILES)
-        files["bibtex"] = _cited_by(stored)
-        return as_file(stored.table, name, f"{code}-leaderboard-{number}", address, files)
+        files["bibtex"] = _build_bibtex_file(stored)
+        return build_file_response(
+            stored.table, name, f"{code}-leaderboard-{number}", address, files
+        )
     last = task.snapshots.filter(number__lt=number).first()
     values = {
         "task": task,
         "snapshot": stored,
         "table": stored.table,
         "last": last,
-        "changes": what_changed(last.table, stored.table) if last else [],
-        "bibtex": snapshot_bibtex(stored.table, number, stored.title, stored.sha256, address),
-        "formula": formula_of(stored.table, say=gettext, words=in_words),
-        "provisional": provisional_of(stored.table.get("sets", ())),
-        **(board_values(stored.table) if is_arena else _lines(task, stored.table)),
+        "changes": describe_changes(last.table, stored.table) if last else [],
+        "bibtex": write_snapshot_bibtex(stored.table, number, stored.title, stored.sha256, address),
+        "formula": describe_table_formula(stored.table, say=gettext, words=in_words),
+        "provisional": select_provisional_sets(stored.table.get("sets", ())),
+        **(build_board_values(stored.table) if is_arena else _build_lines(task, stored.table)),
     }
     if is_arena:
         return render(request, "leaderboard/arena_snapshot.html", values)
     return render(request, "leaderboard/snapshot.html", values)
 
 
-def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str]:
+def _build_bibtex_file(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str]:
     """Return the snapshot's BibTeX file as an entry of `leaderboard.board.views.FILES`."""
     number, title, sha256 = snapshot.number, snapshot.title, snapshot.sha256
     return (
-        lambda table, address: snapshot_bibtex(table, number, title, sha256, address),
+        lambda table, address: write_snapshot_bibtex(table, number, title, sha256, address),
         "bib",
         "application/x-bibtex",
     )
 
 
-def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _build_lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the formatted rows, and the ids of models that still have a public page."""
     from leaderboard.board.cells import BoardScore, Cell
     from leaderboard.board.columns import LESS_IS_BETTER
-    from leaderboard.board.page import cell_texts, column_heads
+    from leaderboard.board.page import format_cell, list_column_heads
 
     metrics = table["metrics"]
     names = [metric["name"] for metric in metrics]
     less = set(LESS_IS_BETTER)
     less.update(metric["name"] for metric in metrics if not metric.get("higher_is_better", True))
     heads = []
-    for head, metric in zip(column_heads(names, less), metrics, strict=True):
+    for head, metric in zip(list_column_heads(names, less), metrics, strict=True):
         heads.append((*head, metric))
     lines = []
     for row in table["rows"]:
-        score = cell_texts("dynascore", BoardScore(**row["dynascore"]))
-        cells = [(name, *cell_texts(name, Cell(**row["metrics"][name]))) for name in names]
+        score = format_cell("dynascore", BoardScore(**row["dynascore"]))
+        cells = [(name, *format_cell(name, Cell(**row["metrics"][name]))) for name in names]
         lines.append((row, score, cells))
     # Of models that were withdrawn since, only the name is shown.
     ids = [row["id"] for row in table["rows"]]
@@ -169,10 +176,10 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
 @xframe_options_exempt
 def embed(request: HttpRequest, code: str) -> HttpResponse:
     """Show the first five models on a small page that other sites can embed in a frame."""
-    from leaderboard.board.page import first_models
+    from leaderboard.board.page import rank_first_models
 
     task = find_task(request, code)
-    response = render(request, "leaderboard/embed.html", {"task": task, **first_models(task)})
+    response = render(request, "leaderboard/embed.html", {"task": task, **rank_first_models(task)})
     # Any site may show this page in a frame, and no other page of ours.
     response["Content-Security-Policy"] = policy(frame_ancestors=["*"])
     return response

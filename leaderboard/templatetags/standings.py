@@ -18,4 +18,4 @@ def find_standing(submission: Submission, user: Person) -> "Standing | None":
     """Return the model's standing on its board, as far as the person may see it."""
     from leaderboard.rounds import standing
 
-    return standing.model_standing(submission, user)
+    return standing.find_model_standing(submission, user)

@@ -196,7 +196,7 @@ def test_it_is_not_over_before_the_board_has_its_numbers(api, alice, task, monke
     model = accepted_model(task, alice)
     old = matrix.score_matrix(task, alice).numbers
     measured(model, version, 0.7)
-    monkeypatch.setattr(matrix, "_numbers", lambda *_: old)
+    monkeypatch.setattr(matrix, "_read_numbers", lambda *_: old)
     found = api.get(url(model)).json()
     assert (found["phase"], found["is_over"], found["dynascore"]) == ("renewing", False, None)
 

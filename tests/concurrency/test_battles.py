@@ -76,13 +76,13 @@ def test_many_tabs_begin_one_battle_within_the_cap(voter, at_once, repeat):
 
 @pytest.mark.parametrize("repeat", races(20))
 def test_two_tabs_get_one_gold_pair(task, voter, at_once, repeat):
-    """Lock: the annotator in `begin_gold`."""
+    """Lock: the annotator in `begin_gold_battle`."""
     task.config_text = task.config_text.replace("gold: 0", "gold: 0.5")
     task.save()
     for n in range(3):
         GoldPair.objects.create(task=task, prompt=str(n), good="g", broken="b")
     fight(task, voter)
-    found = at_once(lambda _: services.begin_gold(voter=voter, task=task), range(4))
+    found = at_once(lambda _: services.begin_gold_battle(voter=voter, task=task), range(4))
     assert len([one for one in found if one]) <= 1
     assert Battle.objects.filter(gold__isnull=False).count() <= 1
 

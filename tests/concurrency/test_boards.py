@@ -40,7 +40,9 @@ def test_snapshots_at_once_have_numbers_without_gaps_or_doubles(task, at_once):
 def test_two_workers_renew_a_board_once(task, at_once, monkeypatch):
     from leaderboard import jobs
 
-    monkeypatch.setattr(jobs, "_values", lambda run: [("accuracy", np.ones(200, "<f4").tobytes())])
+    monkeypatch.setattr(
+        jobs, "_iter_values", lambda run: [("accuracy", np.ones(200, "<f4").tobytes())]
+    )
     at_once(lambda _: renew_boards(), range(4))
     assert Resample.objects.count() == Resample.objects.values("run").distinct().count() == 18
     assert Snapshot.objects.count() == Board.objects.count() == 1

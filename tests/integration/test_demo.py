@@ -15,7 +15,7 @@ from dynabench.operations.demo.loop import Size, run_demo
 from dynabench.operations.demo.server import site_or_substitute
 from dynabench.operations.demo.texts import LABELS
 from evaluation.models import Dataset, DatasetFile, EvaluationRun
-from leaderboard.board.tables import public_table
+from leaderboard.board.tables import build_public_table
 from tasks.models import SIMULATED, Round, Task
 from tests.support.parts import free_port
 from tests.support.programs import PRODUCT_ONLY
@@ -58,7 +58,7 @@ def test_the_whole_loop(home):
         "verified_fooled": verified.count(),
         "vmer": verified.count() / kept.count(),
     }
-    assert report["models"] == len(public_table(task)["rows"]) == 4
+    assert report["models"] == len(build_public_table(task)["rows"]) == 4
 
     assert list(task.rounds.values_list("state", flat=True)) == [
         Round.State.RELEASED,

@@ -20,7 +20,7 @@ from evaluation.jobs import ask_llm_judge
 from evaluation.judges.llm_judges.agreement import LEAST
 from evaluation.judges.llm_judges.selectors import calibration
 from evaluation.judges.llm_judges.services import make_judge
-from leaderboard.arena.report import report_of
+from leaderboard.arena.report import compute_report
 from leaderboard.models import Battle, Contestant
 from serving.generation.decoder import Decoder
 from serving.generation.model import ROWS, LanguageModel
@@ -369,7 +369,7 @@ def test_an_arena_of_three_characters_ranks_them(url: str, settings: Any) -> Non
         voter = annotator_of(UserFactory())
         for story in STORIES:
             fight(task, voter, longer, f"Write a long story about {story}.")
-    report = report_of(task)
+    report = compute_report(task)
     assert report.battles == 15
     assert [line.name for line in report.lines] == [*TELLERS][::-1]
 

@@ -46,7 +46,7 @@ from evaluation.submissions.services import check_quota, remaining_quota, submit
 from evaluation.submissions.teams.services import make_team
 from evaluation.submissions.tidying import tidy_submitters
 from evaluation.test_sets.shown_scores import describe_disclosure
-from leaderboard.arena.battles.selectors import BATTLES, battles_today, begun_today
+from leaderboard.arena.battles.selectors import BATTLES, count_begun_today, count_today_by_quota
 from leaderboard.models import Battle, Contestant
 from tests.support.evaluations import (
     ScriptedRunner,
@@ -248,12 +248,12 @@ def test_suggestions_and_conversations_of_today_are_counted_by_person(nli):
     )
     left, right = (Contestant.objects.create(task=task, name=name) for name in ("a", "b"))
     Battle.objects.create(voter=me, task=task, left=left, right=right, chance=1)
-    assert (len(suggestions_today(me)), len(battles_today(me))) == (1, 1)
+    assert (len(suggestions_today(me)), len(count_today_by_quota(me))) == (1, 1)
     delete_person(user=first)
     second = annotator_of(sign_up())
     assert spent_today(second.user_id, quota_name(SUGGESTIONS, task.pk)) == 1
     assert spent_today(second.user_id, quota_name(BATTLES, task.pk)) == 1
-    assert begun_today(second, task) == 1
+    assert count_begun_today(second, task) == 1
 
 
 def test_what_is_kept_points_at_no_pseudonym_and_no_text(nli):

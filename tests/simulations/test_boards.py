@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from evaluation.scoring.bootstrap import LEAST_RESAMPLED, compute_resampled_difference
-from leaderboard.board.pairs import sure_pairs
-from leaderboard.ranking.ranks import difference
+from leaderboard.board.pairs import find_sure_pairs
+from leaderboard.ranking.ranks import compare_scores
 from tests.support.crowds import ALIKE, AUTHORS, shares, sizes
 
 RUNS, DRAWS, MODELS, SHARE = 600, 200, 5, 0.8
@@ -21,7 +21,7 @@ def test_the_difference_of_two_models_by_cluster(authors, alike):
         first, second = (
             draw.binomial(1, shares(draw, authors, SHARE, alike)[who]) for _ in range(2)
         )
-        found = difference(first.tolist(), second.tolist(), who.tolist())
+        found = compare_scores(first.tolist(), second.tolist(), who.tolist())
         held += found.low <= 0 <= found.high
         sure += found.p <= 0.05
     print(f"{authors} authors, {alike}: {held / RUNS:.3f}, sure in {sure / RUNS:.3f}")
@@ -63,7 +63,7 @@ def board(draw: np.random.Generator, chances: np.ndarray, drawn: np.ndarray) -> 
     values, draws = right.mean(axis=1), right @ drawn.T / drawn.sum(axis=1)
     low, high = np.quantile(draws, (0.025, 0.975), axis=1)
     held = (np.minimum(values, low) <= SHARE) & (np.maximum(values, high) >= SHARE)
-    sure = sure_pairs(100 * values, (100 * draws).astype(np.float32), chances.shape[1])
+    sure = find_sure_pairs(100 * values, (100 * draws).astype(np.float32), chances.shape[1])
     return float(held.mean()), bool(sure.any())
 
 

@@ -9,7 +9,7 @@ import pytest
 from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
 from leaderboard.arena.battles import services
-from leaderboard.arena.battles.selectors import draw_pair, open_battle
+from leaderboard.arena.battles.selectors import draw_pair, find_open_battle
 from leaderboard.arena.battles.turn_services import ask_models, begin_turn
 from leaderboard.models import Battle, Contestant, Turn
 from tasks.config.parsing import dump_yaml
@@ -33,7 +33,7 @@ def battle_arena(code: str = "duel", *, models: Mapping[str, Any] | None = None,
 
 def send(task: Task, voter: Annotator, prompt: str = "Hello", **changes: Any) -> Turn:
     """A message of the person's open battle, or of a new one, asked at once."""
-    battle = open_battle(voter, task)
+    battle = find_open_battle(voter, task)
     number = battle.turns.count() + 1 if battle else 1
     asked = {
         "battle": battle.uuid if battle else None,

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import numpy as np
 
-from leaderboard.board.columns import drawn_metrics
-from leaderboard.board.matrix import DRAWS, Frozen, Matrix, Model, Numbers
+from leaderboard.board.columns import select_drawn_metrics
+from leaderboard.board.matrix import DRAWS, FrozenRates, Matrix, Model, Numbers
 from leaderboard.board.sets import BoardSet
 from leaderboard.ranking.pools import Pool
 
@@ -45,7 +45,7 @@ def chance_matrix(
     values[..., metrics.index("memory")] = chance.uniform(1, 15, shape[:2])
     for cell in missing:
         values[cell[0], cell[1], metrics.index(cell[2])] = np.nan
-    columns = [metrics.index(name) for name in drawn_metrics(metrics)]
+    columns = [metrics.index(name) for name in select_drawn_metrics(metrics)]
     centre = np.nan_to_num(values[..., columns].transpose(1, 2, 0)[..., None])
     shared = chance.standard_normal((*centre.shape[:2], 1, DRAWS))
     own = 0.5 * chance.standard_normal((*centre.shape[:3], DRAWS))
@@ -77,7 +77,7 @@ def chance_matrix(
             runners=runners,
             runner="docker",
         ),
-        frozen=Frozen((*rates.items(),), ("Model 0",), is_sensitive) if rates else None,
+        frozen=FrozenRates((*rates.items(),), ("Model 0",), is_sensitive) if rates else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from leaderboard.ranking.dynascore import (
     Rule,
-    exchange_rates,
+    compute_exchange_rates,
     score_models,
 )
 
@@ -16,5 +16,5 @@ def table(rows: dict[str, tuple[float | None, ...]], metrics=METRICS):
 
 
 def scores(rule: Rule, rows, rates=None, errors=None) -> dict[str, float | None]:
-    found = score_models(rule, rows, rates or exchange_rates(rule, rows, errors))
+    found = score_models(rule, rows, rates or compute_exchange_rates(rule, rows, errors))
     return {row.model: row.dynascore for row in found}

@@ -9,7 +9,7 @@ from evaluation.training.reference import ABOUT
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.ranked import rank_board
 from leaderboard.board.services import store_anchor_costs
-from leaderboard.board.tables import board_table
+from leaderboard.board.tables import build_board_table
 from leaderboard.management.commands import measure_anchors
 from leaderboard.models import Board
 from leaderboard.ranking.weights import Weighting
@@ -37,14 +37,14 @@ HERE = {"bag-of-words": {"throughput": 200.0, "memory": 1.0},
 
 def test_costs_measured_here_are_versions_and_change_the_scale(task):
     fill_board(task)
-    shipped_scale = board_table(task, score_matrix(task), rank_board(score_matrix(task), SPEED))[
-        "anchors"
-    ]
+    shipped_scale = build_board_table(
+        task, score_matrix(task), rank_board(score_matrix(task), SPEED)
+    )["anchors"]
     assert shipped_scale["costs"] == 0
     for version in (1, 2):
         store_anchor_costs(task=task, runner="process", rows=HERE)
         matrix = score_matrix(task)
-        found = board_table(task, matrix, rank_board(matrix, SPEED))["anchors"]
+        found = build_board_table(task, matrix, rank_board(matrix, SPEED))["anchors"]
         assert (found["version"], found["costs"]) == (shipped_scale["version"], version)
         assert found["scales"]["throughput"] == {"low": 0.2, "high": 200.0}
         assert found["scales"]["memory"] == {"low": 40.0, "high": 1.0}

@@ -129,7 +129,7 @@ def test_a_request_never_waits_for_a_large_arena(client, duel, monkeypatch):
         def start(self):
             threads.append(self)
 
-    monkeypatch.setattr(board, "LARGE", 5)
+    monkeypatch.setattr(board, "LARGE_COMPARISONS", 5)
     monkeypatch.setattr("core.data.adaptive_cache.Thread", Later)
     monkeypatch.setattr("core.data.adaptive_cache.connection.close", lambda: None)
     assert 'id="counting"' in client.get(URL).text

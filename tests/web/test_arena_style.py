@@ -58,7 +58,7 @@ def test_an_arena_of_three_models_ranks_as_expected(settings):
 @pytest.fixture
 def task(monkeypatch):
     """Battles of a model that writes more, and imported comparisons without answers."""
-    monkeypatch.setattr(board, "LEAST_STYLED", 12)
+    monkeypatch.setattr(board, "MIN_STYLED_BATTLES", 12)
     task = battle_arena(models={"m1": {"label": "**One** and more."}, "m2": {"label": "Two."}})
     for n in range(12):
         voter, _ = Annotator.objects.get_or_create(pseudonym=f"w-{n % 3}")

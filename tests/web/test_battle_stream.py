@@ -6,7 +6,7 @@ from annotation.attempts import partial_answers
 from annotation.attempts.partial_answers import keeper
 from core.accounts.services import annotator_of
 from leaderboard.arena.battles import services, turn_services, views
-from leaderboard.arena.battles.turn_services import keys_of
+from leaderboard.arena.battles.turn_services import list_stream_keys
 from leaderboard.models import Reply, Turn
 from tasks.models import TargetModel
 from tasks.targets.endpoints.base import EndpointError, Prediction
@@ -68,7 +68,7 @@ def test_both_answers_come_side_by_side_and_say_nothing_else(task, alice, bob, a
     response = client.get(STREAM)
     events = response.streaming_content
     assert next(events) == b'data: ["", "Water"]\n\n'
-    for key, text in zip(keys_of(Turn.objects.get()), ("It", "Water that"), strict=True):
+    for key, text in zip(list_stream_keys(Turn.objects.get()), ("It", "Water that"), strict=True):
         keeper(key)(text)
     assert next(events) == b'data: ["It", "Water that"]\n\n'
     assert ok(signed_in(bob).get(URL)).status_code == 200

@@ -16,8 +16,8 @@ from annotation.models import GatePass
 from annotation.refusals import CapReached, NotAllowed, Stale
 from core.accounts.services import annotator_of
 from leaderboard.arena.battles import selectors, services, views
-from leaderboard.arena.battles.voters import voters_of
-from leaderboard.arena.report import report_of
+from leaderboard.arena.battles.voters import list_voters
+from leaderboard.arena.report import compute_report
 from leaderboard.models import Battle, Comparison, GoldPair, Reply, Turn
 from tasks.models import TargetFailure, TargetModel, TaskMember
 from tests.support.battles import (
@@ -95,7 +95,7 @@ def test_the_whole_way_from_two_models_to_the_board(client, alice, bob, settings
     over = client.get(choose(client, side)["Location"])
     assert "model-long" in over.text
     assert "model-short" in over.text
-    assert report_of(task).lines[0].name == "model-long"
+    assert compute_report(task).lines[0].name == "model-long"
     reply = Reply.objects.get(turn__number=1, side=side)
     assert reply.version.fingerprint["model"] == "long"
     assert reply.setup["options"]["instructions"] == "Be long."
@@ -259,7 +259,7 @@ def test_a_model_that_names_itself_is_kept_apart(task, voter):
     battle = fight(task, voter, "left")
     assert (battle.winner, battle.names_itself) == ("left", True)
     assert not Comparison.objects.exists()
-    assert voters_of(task)[0].apart == 1
+    assert list_voters(task)[0].apart == 1
 
 
 def test_members_who_know_the_models_do_not_vote(client, task, bob):
@@ -327,7 +327,7 @@ def test_gold_pairs_come_among_others_and_count_for_the_voter_alone(
         assert as_alice.get(URL).context["battle"].pk == battle.pk  # the same one again
         winner = battle.good if battle.gold.prompt != "P0" else "tie"
         services.cast_vote(battle=battle, winner=winner, turns=1)
-    (found,) = voters_of(task)
+    (found,) = list_voters(task)
     assert (found.gold, found.right, found.fails) == (6, 5, False)
     golds = Battle.objects.filter(gold__isnull=False)
     assert len(set(golds.values_list("gold"))) == golds.count() == 6  # each once
@@ -359,7 +359,7 @@ def test_every_pair_is_drawn_and_the_unknown_one_most(task, voter):
     )  # fmt: skip
     chances = {
         frozenset((names[p.left], names[p.right])): p.chance
-        for p in selectors._chances(trio, [*names])
+        for p in selectors._find_chances(trio, [*names])
     }
     known = chances[frozenset(("t1", "t2"))]
     assert 0.05 / 3 <= known < 0.03

@@ -12,7 +12,7 @@ import pytest
 from evaluation.models import EvaluationRun
 from leaderboard.board.cells import Cell
 from leaderboard.board.exports import escape_latex
-from leaderboard.board.page import cell_texts
+from leaderboard.board.page import format_cell
 from tests.support.board_pages import (
     ROLES,
     URL,
@@ -267,7 +267,7 @@ def test_marks(client, task, models):
 def test_pages_of_a_hundred(client, task, monkeypatch):
     from leaderboard.board import page as board_page
 
-    monkeypatch.setattr(board_page, "ROWS", 2)
+    monkeypatch.setattr(board_page, "PAGE_ROWS", 2)
     fill_board(task, models=5)
     assert len(names(client.get(URL).text)) == 2
     second = client.get(f"{URL}?page=2").text
@@ -318,9 +318,9 @@ def test_the_plot_of_two_metrics_and_its_table(client, models):
 
 
 def test_a_number_without_an_interval_says_why_unless_it_is_a_cost():
-    assert cell_texts("macro_f1", Cell(0.0))[0] == cell_texts("dynascore", Cell(0.0))[0] == "0.0"
-    assert cell_texts("macro_f1", Cell(0.0))[1]
-    assert cell_texts("memory", Cell(2.0)) == ("2.00", "")
+    assert format_cell("macro_f1", Cell(0.0))[0] == format_cell("dynascore", Cell(0.0))[0] == "0.0"
+    assert format_cell("macro_f1", Cell(0.0))[1]
+    assert format_cell("memory", Cell(2.0)) == ("2.00", "")
 
 
 def test_an_empty_board(client, task):

@@ -13,14 +13,14 @@ from core.errors import Refused
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from leaderboard.board.forks.services import delete_weights, save_weights
 from leaderboard.board.matrix import score_matrix
-from leaderboard.board.opening import opening_of
+from leaderboard.board.opening import choose_opening_weights
 from leaderboard.board.ranked import rank_board
 from leaderboard.board.services import freeze_rates, note_renewed
-from leaderboard.board.tables import canonical_bytes, public_table, table_digest
+from leaderboard.board.tables import build_public_table, compute_table_digest, encode_canonically
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Snapshot, Weights
-from leaderboard.ranking.weights import Weighting, WeightsError, saved_weights
-from leaderboard.snapshots.diff import what_changed
+from leaderboard.ranking.weights import Weighting, WeightsError, restore_saved_weights
+from leaderboard.snapshots.diff import describe_changes
 from leaderboard.snapshots.services import refreeze_rates, take_daily_snapshot, take_snapshot
 from tests.support.boards import fill_board, measured
 from tests.support.evaluations import accepted_model, queued_run, set_version
@@ -52,8 +52,11 @@ def test_weights_are_saved_and_replaced_by_their_owner(task, alice, bob):
     assert refused.value.field == "name"
     save_weights(task=TaskFactory(code="qa"), owner=bob, name="speed-first", weighting=SPEED)
     fill_board(task)
-    start = opening_of(task, score_matrix(task))
-    assert saved_weights(made.metrics, made.evaluation_sets, start).metrics["throughput"] == 0.0
+    start = choose_opening_weights(task, score_matrix(task))
+    assert (
+        restore_saved_weights(made.metrics, made.evaluation_sets, start).metrics["throughput"]
+        == 0.0
+    )
 
 
 @pytest.mark.parametrize("name", ["", "7", "12-3", "Speed", "a--b", "-a", "a b", "ü", "a" * 61])
@@ -92,11 +95,11 @@ def test_rates_are_frozen_with_three_models_and_kept(task):
     assert set(board.pool) <= {"Model 0", "Model 1", "Model 2"}
     assert board.frozen_at is not None
     assert LogEntry.objects.filter(action="board.frozen").count() == 1
-    before = {row["id"]: row["dynascore"]["value"] for row in public_table(task)["rows"]}
+    before = {row["id"]: row["dynascore"]["value"] for row in build_public_table(task)["rows"]}
     fill_board(task, models=9, first=3)
     renew_boards()
     assert Board.objects.get().rates == board.rates
-    after = {row["id"]: row["dynascore"]["value"] for row in public_table(task)["rows"]}
+    after = {row["id"]: row["dynascore"]["value"] for row in build_public_table(task)["rows"]}
     assert {key: after[key] for key in before} == before
     assert freeze_rates(task=task) is None
 
@@ -140,7 +143,7 @@ def test_freezing_anew_is_logged_and_makes_a_snapshot(task, alice):
     assert first.table["rates"] != second.table["rates"] == Board.objects.get().rates
     entry = LogEntry.objects.filter(action="board.frozen").latest("pk")
     assert (entry.actor, entry.data["rates"]) == (alice, second.table["rates"])
-    assert any("exchange rates" in told for told in what_changed(first.table, second.table))
+    assert any("exchange rates" in told for told in describe_changes(first.table, second.table))
 
 
 def test_a_snapshot_holds_all_that_is_shown(task, alice):
@@ -172,7 +175,9 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
     assert table["date"] == timezone.now().date().isoformat()
     # The digest can be checked by whoever has the table, also after the database.
     assert (
-        snapshot.sha256 == table_digest(table) == table_digest(json.loads(canonical_bytes(table)))
+        snapshot.sha256
+        == compute_table_digest(table)
+        == compute_table_digest(json.loads(encode_canonically(table)))
     )
     assert LogEntry.objects.filter(action="snapshot.taken", actor=alice).count() == 1
 
@@ -183,7 +188,7 @@ def test_a_digest_outlives_the_database(task, alice):
     snapshot = take_snapshot(task=task, actor=alice)
     snapshot.refresh_from_db()
     assert "-0.0" not in str(snapshot.table)
-    assert snapshot.sha256 == table_digest(snapshot.table)
+    assert snapshot.sha256 == compute_table_digest(snapshot.table)
 
 
 def test_nothing_scored_makes_no_snapshot(task, alice):
@@ -219,7 +224,7 @@ def test_a_day_with_changes_leaves_a_snapshot(task, monkeypatch):
     last = take_daily_snapshot(task=task, day=DAY + dt.timedelta(3))
     assert last.number == 3
     assert last.made_by is None
-    gone = what_changed(Snapshot.objects.get(number=2).table, last.table)
+    gone = describe_changes(Snapshot.objects.get(number=2).table, last.table)
     assert any(told.startswith("Model 0 is gone") for told in gone)
 
 

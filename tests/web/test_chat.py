@@ -16,7 +16,7 @@ from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationSet, Score
 from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.source_services import make_round_version
-from leaderboard.board.tables import public_table
+from leaderboard.board.tables import build_public_table
 from tasks.config.loading import check_config
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
@@ -399,7 +399,7 @@ def test_models_are_ranked_by_how_often_they_keep_the_secret(keeper, alice):
         evaluate_next(run.pk)
         run.refresh_from_db()
         assert run.state == "done", run.error
-    board = public_table(Task.objects.get())
+    board = build_public_table(Task.objects.get())
     shown = [
         (row["model"], row["sets"]["round-1"]["kept_secret"]["value"]) for row in board["rows"]
     ]

@@ -72,7 +72,7 @@ def test_one_model_wins_nothing(client, task, version):
 
 
 def compared(task, matrix):
-    return comparing.compare_models(task, matrix, 0, 1, comparing.shared_runs(matrix, 0, 1))
+    return comparing.compare_models(task, matrix, 0, 1, comparing.find_shared_runs(matrix, 0, 1))
 
 
 def tables(page):
@@ -182,7 +182,7 @@ def test_slices_are_flagged_and_small_ones_are_not_tested(client, pair):
 
 
 def test_large_sets_are_compared_on_resamples_and_say_so(client, pair, monkeypatch):
-    monkeypatch.setattr(comparing, "MOST", 239)
+    monkeypatch.setattr(comparing, "MAX_EXAMPLES", 239)
     reply = ask(client, pair, set="round-1")
     assert tables(reply.text)[0][0][4:6] == ["Ada is better", "stored resamples"]
     assert reply.context["found"].unread == ("round-1",)
@@ -194,7 +194,7 @@ def test_both_ways_agree(task, pair, monkeypatch):
 
     matrix = score_matrix(task)
     exact = compared(task, matrix).rows[0].found
-    monkeypatch.setattr(comparing, "MOST", 0)
+    monkeypatch.setattr(comparing, "MAX_EXAMPLES", 0)
     drawn = compared(task, matrix).rows[0].found
     assert drawn.method == "resamples"
     assert drawn.value == pytest.approx(exact.value)
@@ -204,7 +204,7 @@ def test_both_ways_agree(task, pair, monkeypatch):
 
 def test_what_was_read_is_kept(client, pair, monkeypatch):
     first = ask(client, pair).text
-    monkeypatch.setattr(comparing, "side_by_side", None)
+    monkeypatch.setattr(comparing, "iter_side_by_side", None)
     assert tables(ask(client, pair).text) == tables(first)
 
 
@@ -238,7 +238,7 @@ def test_readers_see_where_answers_differ_but_not_which_is_right(client, pair):
     page = ask(client, pair, set="round-1").text
     found = hypotheses(page)
     assert found[:3] == [0, 8, 16]
-    assert len(found) == comparing.EXAMPLES
+    assert len(found) == comparing.PAGE_EXAMPLES
     assert "<dt>Right</dt>" not in page
     more = hypotheses(ask(client, pair, set="round-1", page=2).text)
     assert not set(found) & set(more)
@@ -284,7 +284,7 @@ def test_sensitive_texts_are_shielded(client, task, pair):
     task.save()
     assert task.is_sensitive
     page = ask(client, pair, set="round-1").text
-    assert page.count('<details class="shield">') == comparing.EXAMPLES
+    assert page.count('<details class="shield">') == comparing.PAGE_EXAMPLES
 
 
 # Who sees what

@@ -17,10 +17,10 @@ from evaluation.judges.custom_metrics.services import request_custom_scores
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationSet, Score
 from evaluation.runs import carriers
 from evaluation.runs.ray_runner import RayRunner
-from leaderboard.board.tables import public_table
+from leaderboard.board.tables import build_public_table
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample
-from leaderboard.snapshots.diff import what_changed
+from leaderboard.snapshots.diff import describe_changes
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import Round, TaskMember
 from tests.support.custom_metrics import InProcess
@@ -136,7 +136,7 @@ def test_from_the_owners_file_to_every_place_of_a_number(
     assert client.get("/api/v1/tasks/nli/metrics/").json()["results"] == []
 
     named(task, 4)
-    assert "custom:safe" not in public_table(task)["weights"]["metrics"]  # none is approved
+    assert "custom:safe" not in build_public_table(task)["weights"]["metrics"]  # none is approved
     ok(client.get(BOARD))
     with django_capture_on_commit_callbacks(execute=True):
         approved(metric, boss)
@@ -201,24 +201,24 @@ def test_another_version_is_reviewed_again_and_the_old_numbers_stay(
     mine = signed_in(owner)
     first = approved(proposed(mine), boss)
     named(task, 1)
-    before = public_table(task)
+    before = build_public_table(task)
     assert mine.post(PAGE, _fields(SAFE)).status_code == 422  # nothing new
     second = proposed(mine, "def score(gold, answer, example):\n    return 0.5\n")
     assert second.number == 2
-    assert values(public_table(task)) == values(before)
+    assert values(build_public_table(task)) == values(before)
     page = ok(signed_in(boss).get(page_of(second))).text
     assert "return 0.5</ins>" in page
     approved(second, boss)
     first.refresh_from_db()
     assert first.review == "retired"
-    assert values(public_table(task)) == {"Model 0": 50, "Model 1": 50, "Model 2": 37.5}
+    assert values(build_public_table(task)) == {"Model 0": 50, "Model 1": 50, "Model 2": 37.5}
     assert Score.objects.filter(metric="custom:safe:1").count() == 3
-    assert "custom:safe is computed otherwise: version 2, was 1." in what_changed(
-        before, public_table(task)
+    assert "custom:safe is computed otherwise: version 2, was 1." in describe_changes(
+        before, build_public_table(task)
     )
     ok(client.get(page_of(first)))  # what its numbers rest on stays readable
     ok(mine.post(f"{PAGE}safe/v2/retire/", follow=True))
-    assert set(values(public_table(task)).values()) == {None}
+    assert set(values(build_public_table(task)).values()) == {None}
 
 
 def _fields(source, **fields):
@@ -278,7 +278,7 @@ def test_on_sealed_sets_the_board_alone_shows_it_rounded(task, owner, boss, runs
     named(task, 1)
     approved(proposed(signed_in(owner)), boss)
     renew_boards()
-    assert values(public_table(task))["Model 1"] == 100.0  # 99 of 100, of 20 steps
+    assert values(build_public_table(task))["Model 1"] == 100.0  # 99 of 100, of 20 steps
     for one, is_there in ((client, False), (signed_in(owner), True)):
         told = ok(one.get(f"/api/v1/models/{runs[2].submission_id}/scores/")).json()
         assert ("custom:safe:1" in {row["metric"] for row in told["results"]}) is is_there

@@ -18,11 +18,11 @@ from evaluation.jobs import sweep_all
 from evaluation.models import Dataset, EvaluationRun, EvaluationSetVersion
 from evaluation.runs.services import request_missing_runs
 from evaluation.test_sets.source_services import make_release_version
-from leaderboard.board.tables import table_digest
+from leaderboard.board.tables import compute_table_digest
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Follow
 from leaderboard.rounds.following import services
-from leaderboard.rounds.following.services import follow, tell_followers
+from leaderboard.rounds.following.services import email_followers, follow
 from leaderboard.snapshots.services import take_snapshot
 from tests.support.evaluations import accepted_model
 from tests.support.releases import closed, people, released  # noqa: F401
@@ -38,7 +38,7 @@ def _media(settings, tmp_path):
 
 def settle():
     """The release was longer ago than its runs need to be asked for."""
-    ago = timezone.now() - services.SETTLING - timedelta(minutes=1)
+    ago = timezone.now() - services.SETTLING_TIME - timedelta(minutes=1)
     Dataset.objects.update(finished_at=ago)
     Follow.objects.update(told_to=ago - timedelta(days=1))
 
@@ -58,19 +58,19 @@ def test_followers_get_one_mail_once_the_models_were_run(closed, alice, bob, mai
         follow(task=closed.task, user=user, follows=True)
     follow(task=closed.task, user=bob, follows=False)
     dataset = released(closed)
-    assert tell_followers() == 0  # its runs may not have been asked for yet
+    assert email_followers() == 0  # its runs may not have been asked for yet
     settle()
     make_release_version(dataset)
     request_missing_runs()
-    assert tell_followers() == 0
+    assert email_followers() == 0
     EvaluationRun.objects.update(state="done")
     renew_boards()
-    assert tell_followers() == 0
+    assert email_followers() == 0
     (mail,) = mailoutbox
     assert mail.to == [alice.email]
     assert f"/t/nli/rounds/{closed.number}/data/" in mail.body
     Dataset.objects.create(round=closed, version=2, state="done", finished_at=timezone.now())
-    assert tell_followers() == 0  # a further version of the same round
+    assert email_followers() == 0  # a further version of the same round
 
 
 def test_who_may_not_see_the_task_any_more_is_not_told(closed, alice, mailoutbox):
@@ -79,7 +79,7 @@ def test_who_may_not_see_the_task_any_more_is_not_told(closed, alice, mailoutbox
     settle()
     closed.task.is_visible = False
     closed.task.save(update_fields=["is_visible"])
-    assert tell_followers() == 0
+    assert email_followers() == 0
     assert not mailoutbox
 
 
@@ -92,8 +92,8 @@ def test_while_the_mail_server_is_away_the_mail_waits(closed, alice, mailoutbox,
     settle()
     with monkeypatch.context() as patch:
         patch.setattr("evaluation.submissions.emails.send_mail", away)
-        assert tell_followers() == 0
-    assert tell_followers() == 1
+        assert email_followers() == 0
+    assert email_followers() == 1
 
 
 def test_the_button_follows_and_ends_it(nli, as_alice, alice, client):
@@ -153,7 +153,7 @@ def test_the_board_is_cited_by_a_snapshot_that_resolves(ranked, client, alice):
     path = urlsplit(address).path
     assert cited["bibtex"] == client.get(f"{path}?format=bibtex").text
     assert cited["sha256"] in client.get(path).text
-    assert table_digest(client.get(f"{path}?format=json").json()) == cited["sha256"]
+    assert compute_table_digest(client.get(f"{path}?format=json").json()) == cited["sha256"]
     later = accepted_model(ranked.task, alice, name="later", is_published=True)
     scored(later, EvaluationSetVersion.objects.get())
     cited_later = client.get("/t/nli/leaderboard.json").json()["snapshot"]

@@ -12,7 +12,7 @@ from evaluation.models import Dataset, EvaluationRun, EvaluationSet, Score, Subm
 from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.source_services import make_missing_versions
 from leaderboard.board.cells import Cell
-from leaderboard.rounds.matrix import minus
+from leaderboard.rounds.matrix import subtract_cells
 from tasks.models import TaskMember
 from tests.support.releases import (  # noqa: F401
     SPLITS,
@@ -160,5 +160,5 @@ def test_models_are_compared_on_both_sides(closed, versions, alice, as_alice, in
     if found:
         sides = [(of_round.size, of_round.size), (3, held.size)]
         cells = [Cell(100 * k / n, *(100 * end for end in wilson(k, n))) for k, n in sides]
-        assert found[0]["difference"] == pytest.approx(minus(*cells)._asdict())
+        assert found[0]["difference"] == pytest.approx(subtract_cells(*cells)._asdict())
         assert found[0]["held"]["n"] == held.size

@@ -8,8 +8,8 @@ from evaluation.contract import SetRow
 from evaluation.judges.llm_judges.agreement import LEAST, Pair, agreement
 from evaluation.models import EvaluationRun, EvaluationSet, LlmJudge, LlmScore, Score
 from leaderboard.board.rates import read_rates
-from leaderboard.board.tables import public_table
-from leaderboard.snapshots.diff import what_changed
+from leaderboard.board.tables import build_public_table
+from leaderboard.snapshots.diff import describe_changes
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import TargetModel
 from tests.support.evaluations import accepted_model, queued_run, set_version
@@ -143,17 +143,19 @@ def test_a_snapshot_keeps_the_judge_with_its_agreement(task, runs, client):
 def test_another_judge_is_another_version_and_has_no_scores_yet(task, runs, client):
     first = a_judge(task)
     scored(first, runs)
-    before = public_table(task)
+    before = build_public_table(task)
     second = a_judge(task, "careful-2")
-    assert column(public_table(task))["version"] == 1  # until the configuration names the other
+    assert (
+        column(build_public_table(task))["version"] == 1
+    )  # until the configuration names the other
     task.config_text = CONFIG.replace("judge: careful", "judge: careful-2")
     task.save()
-    after = public_table(task)
+    after = build_public_table(task)
     assert (column(after)["version"], column(after)["judge"]["name"]) == (2, "careful-2")
     assert {row["metrics"]["llm_judge"]["value"] for row in after["rows"]} == {None}
-    assert any("llm_judge" in sentence for sentence in what_changed(before, after))
+    assert any("llm_judge" in sentence for sentence in describe_changes(before, after))
     scored(second, runs)  # the board reads them though no run has ended since
-    found = {row["metrics"]["llm_judge"]["value"] for row in public_table(task)["rows"]}
+    found = {row["metrics"]["llm_judge"]["value"] for row in build_public_table(task)["rows"]}
     assert 90.0 in found
 
 
@@ -173,7 +175,7 @@ def test_on_sealed_sets_it_is_rounded_as_other_scores(task, runs):
     EvaluationSet.objects.update(answers_public=False)
     EvaluationRun.objects.filter(pk__in=[run.pk for run in runs[:2]]).update(is_shown=True)
     EvaluationRun.objects.filter(pk=runs[2].pk).update(is_shown=False)
-    shown = {row["model"]: row["metrics"]["llm_judge"] for row in public_table(task)["rows"]}
+    shown = {row["model"]: row["metrics"]["llm_judge"] for row in build_public_table(task)["rows"]}
     assert shown["Model 0"]["value"] == shown["Model 1"]["value"] == 30.0  # of 40 steps
     assert shown["Model 2"]["value"] is None
 

@@ -14,8 +14,8 @@ from annotation.models import Example
 from annotation.writing.page import result
 from core.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
-from leaderboard.people.activity import done_by_week, goals_of, week_of, weeks_of
-from leaderboard.people.goals import WEEK, monday
+from leaderboard.people.activity import count_week, count_weeks, read_goals, sum_work_by_week
+from leaderboard.people.goals import WEEK, find_monday
 from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import answered, decide_many, judge, write, write_many
@@ -284,7 +284,7 @@ def test_no_badge_comes_from_a_sensitive_task(as_alice, alice, hate, bob):
 
 
 def test_a_weekly_goal_and_its_pause(as_alice, alice, nli):
-    this_week = monday(timezone.now().date())
+    this_week = find_monday(timezone.now().date())
     assert "of 2 this week" not in as_alice.get(URL).text
     response = as_alice.post("/me/goal/", {"amount": 2}, follow=True)
     assert response.status_code == 200
@@ -391,7 +391,7 @@ def test_who_works_in_sensitive_tasks_alone_has_no_week_and_no_badge(as_alice, a
 def test_a_week_is_counted_alike_at_once_and_among_others(
     as_alice, alice, bob, nli, django_assert_num_queries
 ):
-    week, me = monday(timezone.now().date()), alice.annotator
+    week, me = find_monday(timezone.now().date()), alice.annotator
     for number in range(3):
         write(nli, alice, number)
     retract_example(example=Example.objects.first())
@@ -403,8 +403,8 @@ def test_a_week_is_counted_alike_at_once_and_among_others(
     for begins, amount in ((week, 5), (week - WEEK, 3)):
         WeeklyGoal.objects.create(annotator=me, week=begins, amount=amount)
     for tasks in ([nli.task.pk], []):
-        by_week = done_by_week(weeks_of(me), tasks)
+        by_week = sum_work_by_week(count_weeks(me), tasks)
         with django_assert_num_queries(1):
-            found = week_of(me, tasks, week)
-        assert found == (by_week.get(week, 0), goals_of(me))
-    assert week_of(me, [nli.task.pk], week)[0] == 2  # one written, one judged
+            found = count_week(me, tasks, week)
+        assert found == (by_week.get(week, 0), read_goals(me))
+    assert count_week(me, [nli.task.pk], week)[0] == 2  # one written, one judged

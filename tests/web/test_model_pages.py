@@ -18,7 +18,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.runs.services import ensure_targets
 from evaluation.templatetags.model_words import ENDINGS
 from evaluation.test_sets.services import create_set, make_version
-from leaderboard.rounds.standing import model_standing
+from leaderboard.rounds.standing import find_model_standing
 from tasks.models import RoundTarget, TargetVersion, TaskMember
 from tests.support.boards import fill_board, measured
 from tests.support.evaluations import accepted_model
@@ -244,12 +244,12 @@ def test_the_page_says_how_a_model_stands(client, as_alice, alice, task):
     for one in task.evaluation_sets.all():
         measured(private, one.versions.get(), 0.5, speed=20.0)
     best = Submission.objects.get(name="Model 2")
-    found = model_standing(best, AnonymousUser())
+    found = find_model_standing(best, AnonymousUser())
     assert (found.row.rank, found.ranked) == ("1", 3)
     better = {one.title: one.is_better for one in found.metrics}
     assert (better["Accuracy"], better["Throughput"]) == (True, False)
-    assert model_standing(private, AnonymousUser()) is None
-    assert model_standing(private, alice).ranked == 4
+    assert find_model_standing(private, AnonymousUser()) is None
+    assert find_model_standing(private, alice).ranked == 4
     assert 'id="standing"' in client.get(url_of(best)).text
     assert 'id="standing"' in as_alice.get(url_of(private)).text
 

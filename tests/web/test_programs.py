@@ -8,9 +8,9 @@ from annotation.context_picking.services import assign
 from annotation.models import Example
 from annotation.refusals import ForPeople
 from core.accounts.services import annotator_of
-from leaderboard.people.activity import team_week, weeks_of
-from leaderboard.people.badges import badges_of
-from leaderboard.people.standings import standings
+from leaderboard.people.activity import count_team_week, count_weeks
+from leaderboard.people.badges import list_badges
+from leaderboard.people.standings import list_standings
 from tasks.models import Round, TaskMember
 from tasks.questions import get_used_budget
 from tests.support.factories import UserFactory
@@ -92,14 +92,14 @@ def test_people_are_rated_and_thanked_for_what_they_did_themselves(mixed, alice,
     assert [one.annotator for one in author_statistics([mixed])] == [author]
     assert len(validator_statistics([mixed])) == 12
     type(author).objects.update(in_ranking=True)
-    assert [one.pseudonym for one in standings([mixed.task])] == [author.pseudonym]
-    assert list(weeks_of(machine)) == []
-    assert not any(badge.is_earned for badge in badges_of(machine, [mixed.task], False))
+    assert [one.pseudonym for one in list_standings([mixed.task])] == [author.pseudonym]
+    assert list(count_weeks(machine)) == []
+    assert not any(badge.is_earned for badge in list_badges(machine, [mixed.task], False))
     written = Example.objects.select_related("round__task", "consensus")
     assert points_of(machine, list(written.filter(annotator=machine))) == {}
-    assert team_week(mixed.task).passages == 1
+    assert count_team_week(mixed.task).passages == 1
     written.update(by_program=True)
-    assert team_week(mixed.task).passages == 0
+    assert count_team_week(mixed.task).passages == 0
 
 
 def test_a_task_may_be_for_people_only(nli, alice, bob):

@@ -15,11 +15,11 @@ from evaluation.runs.services import claim_next
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard import jobs
 from leaderboard.board import bootstrap as resampling
-from leaderboard.board.bootstrap import CHUNK, sum_resamples
+from leaderboard.board.bootstrap import CHUNK_EXAMPLES, sum_resamples
 from leaderboard.board.matrix import DRAWS
-from leaderboard.jobs import renew_boards, unresampled
+from leaderboard.jobs import find_unresampled, renew_boards
 from leaderboard.models import Board, Resample
-from leaderboard.rounds.standing import model_standing
+from leaderboard.rounds.standing import find_model_standing
 from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
@@ -41,7 +41,7 @@ PARTS = {
 @pytest.fixture(autouse=True)
 def _own_storage(settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
-    resampling._draws.cache_clear()
+    resampling._draw_counts.cache_clear()
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_an_example_has_its_draws_whatever_is_left_out(monkeypatch):
     def vectors(statistics):
         return np.array(statistics, dtype=float)[:, None]
 
-    places = [0, 3, CHUNK - 1, CHUNK, 5 * CHUNK + 2]
+    places = [0, 3, CHUNK_EXAMPLES - 1, CHUNK_EXAMPLES, 5 * CHUNK_EXAMPLES + 2]
     (whole,) = sum_resamples([(place, (1.0,)) for place in places], [vectors], "ab" * 32)
     parts = [sum_resamples([(place, (1.0,))], [vectors], "ab" * 32)[0] for place in places]
     assert (whole == sum(parts)).all()
@@ -164,7 +164,7 @@ def test_an_example_has_its_draws_whatever_is_left_out(monkeypatch):
 
 
 def test_draws_are_poissons():
-    drawn = np.hstack([resampling._draws("ab" * 32, chunk) for chunk in range(20)])
+    drawn = np.hstack([resampling._draw_counts("ab" * 32, chunk) for chunk in range(20)])
     assert drawn.mean() == pytest.approx(1, abs=0.01)
     assert drawn.var() == pytest.approx(1, abs=0.01)
     per_draw = drawn.sum(axis=1)
@@ -175,7 +175,7 @@ def test_columns_that_come_later_are_added():
     def wider(statistics):
         return np.ones((len(statistics), 1 + max(statistics)))
 
-    given = [(0, (0,)), (CHUNK, (2,))]
+    given = [(0, (0,)), (CHUNK_EXAMPLES, (2,))]
     (sums,) = sum_resamples(given, [wider], "ab" * 32)
     (first,), (second,) = (sum_resamples([one], [wider], "ab" * 32) for one in given)
     assert sums.shape == (DRAWS, 3)
@@ -207,7 +207,7 @@ def test_only_what_counts_is_resampled(task, evaluated):
     EvaluationRun.objects.create(
         submission=model, version=version, number=3, outcome="oom", state="failed"
     )
-    assert [run.pk for run in unresampled(task)] == [again.pk]
+    assert [run.pk for run in find_unresampled(task)] == [again.pk]
     renew_boards()
     assert {resample.run_id for resample in Resample.objects.all()} == {again.pk}
     task.evaluation_sets.filter(name="beside").update(access="scoring")
@@ -331,7 +331,7 @@ def test_each_door_shows_the_same_interval(two_models, task, client):
     listed = client.get(f"/t/{task.code}/models/").context["rows"]
     (mine,) = (row for row in listed if row.submission.pk == one)
     assert percent(mine.scores[0][1]) == of_percent(row["metrics"]["accuracy"])
-    standing = model_standing(mine.submission, AnonymousUser())
+    standing = find_model_standing(mine.submission, AnonymousUser())
     paper = client.get(f"{board}?format=latex").text
     printed = describe_results(results)
     for metric in ("accuracy", "fairness", "robustness", "macro_f1"):

@@ -13,7 +13,7 @@ from evaluation.models import EvaluationRun
 from leaderboard.board.cells import Cell
 from leaderboard.rounds import standing
 from leaderboard.rounds import views as rounds_views
-from leaderboard.rounds.matrix import minus
+from leaderboard.rounds.matrix import subtract_cells
 from leaderboard.rounds.progress import Progress
 from tasks.models import TaskMember
 from tests.support.boards import fill_board, measured
@@ -184,7 +184,7 @@ def test_without_votes_nothing_is_made_up(client, task):
     page = client.get(URL).text
     assert rows(page)[1][2:5] == ["not known"] * 3
     assert '<g class="series-4">' not in page
-    assert minus(Cell(None), Cell(1.0, 0.5, 1.5)) == Cell(None)
+    assert subtract_cells(Cell(None), Cell(1.0, 0.5, 1.5)) == Cell(None)
 
 
 def test_without_rounds_the_page_says_so(client, db):
@@ -259,7 +259,7 @@ def test_a_task_that_is_not_public_has_no_such_page(client, task):
 
 
 def test_many_models_have_several_pages(client, task, people, monkeypatch):
-    monkeypatch.setattr(rounds_views, "ROWS", 2)
+    monkeypatch.setattr(rounds_views, "PAGE_ROWS", 2)
     fill_board(task)
     page = client.get(URL, {"page": "2"}).text
     assert [row[:2] for row in rows(page)[2:]] == [["3", "Model 0"]]

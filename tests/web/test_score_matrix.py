@@ -11,11 +11,11 @@ from evaluation.models import EvaluationRun, Score
 from evaluation.runs.services import ensure_targets
 from evaluation.submissions.selectors import published
 from leaderboard.board.matrix import score_matrix
-from leaderboard.board.opening import opening_of
+from leaderboard.board.opening import choose_opening_weights
 from leaderboard.board.ranked import rank_board
 from leaderboard.board.rates import may_freeze
 from leaderboard.board.services import freeze_rates
-from leaderboard.board.tables import public_table
+from leaderboard.board.tables import build_public_table
 from leaderboard.models import Board, Resample
 from tasks.models import RoundTarget, TargetModel, TaskMember
 from tests.support.boards import fill_board, measured
@@ -118,7 +118,7 @@ def test_a_target_is_on_the_public_board_once_people_met_it_and_it_works(task, p
 
 
 def test_tables_for_everybody_have_no_hidden_name(task, board, alice):
-    told = str(public_table(task))
+    told = str(build_public_table(task))
     for word in ("masked", "draft", "withdrawn", "refused"):
         assert word not in told
     assert "Anonymous 2" in told
@@ -152,7 +152,7 @@ def test_hidden_sets_and_old_versions_are_on_no_board(task, people):
         assert matrix.has_weighted
         assert np.isnan(matrix.numbers.values).all()
         assert matrix.numbers.outdated.tolist() == [[False, True, False]]
-    assert "hidden" not in str(public_table(task))
+    assert "hidden" not in str(build_public_table(task))
 
 
 def test_while_no_set_has_a_weight_those_beside_the_board_count(task):
@@ -231,7 +231,8 @@ def test_costs_of_another_runner_are_not_compared(task):
     known = ~np.isnan(matrix.numbers.values[..., 2:4]).any(axis=(1, 2))
     assert known.tolist() == [False, True, True, False, False, False, False]
     found = {
-        row.model.name: row.missing for row in rank_board(matrix, opening_of(task, matrix)).rows
+        row.model.name: row.missing
+        for row in rank_board(matrix, choose_opening_weights(task, matrix)).rows
     }
     assert found["process"] == ("throughput (measured by process)", "memory (measured by process)")
 
@@ -284,7 +285,7 @@ def test_a_run_too_short_for_memory_has_no_score_by_rates_and_a_range_by_anchors
     measured(accepted_model(task, name="short", is_published=True), version, 0.9, memory=None)
     matrix = score_matrix(task)
     for mode, is_ranked in (("robust", False), ("anchored", True)):
-        rows = rank_board(matrix, opening_of(task, matrix), mode).rows
+        rows = rank_board(matrix, choose_opening_weights(task, matrix), mode).rows
         (short,) = [row for row in rows if row.model.name == "short"]
         assert bool(short.rank) == is_ranked
         (missing,) = short.missing
@@ -313,7 +314,8 @@ def test_intervals_are_honest_before_and_after_resamples(task):
     matrix = score_matrix(task)
     assert matrix.numbers.is_provisional
     rows = {
-        row.model.name: row.metrics for row in rank_board(matrix, opening_of(task, matrix)).rows
+        row.model.name: row.metrics
+        for row in rank_board(matrix, choose_opening_weights(task, matrix)).rows
     }
     for name in ("accuracy", "fairness"):
         assert rows["few"][name].low == pytest.approx(56.55, abs=12)
@@ -398,7 +400,9 @@ def test_what_a_set_is_too_small_for_is_left_out_of_its_mean(task):
     matrix = score_matrix(task)
     column = matrix.metrics.index("fairness")
     assert matrix.numbers.undefined[:, column].tolist() == [False, True]
-    rows = {row.model.name: row for row in rank_board(matrix, opening_of(task, matrix)).rows}
+    rows = {
+        row.model.name: row for row in rank_board(matrix, choose_opening_weights(task, matrix)).rows
+    }
     assert rows["0.75"].metrics["fairness"].value == pytest.approx(70)
     assert rows["0.75"].metrics["fairness"].low == pytest.approx(69.5, abs=0.5)
     assert rows["0.75"].metrics["fairness_gap"].value == pytest.approx(10)
@@ -407,7 +411,7 @@ def test_what_a_set_is_too_small_for_is_left_out_of_its_mean(task):
     Score.objects.filter(metric="worst_group").update(**gone)
     Board.objects.update_or_create(task=task, defaults={"renewed_to": timezone.now()})
     again = score_matrix(task)
-    board = rank_board(again, opening_of(task, again))
+    board = rank_board(again, choose_opening_weights(task, again))
     assert not board.rows[0].missing
     assert "fairness" not in board.rows[0].parts
     assert any(notice.startswith("fairness is left out") for notice in board.notices)
@@ -418,8 +422,8 @@ def test_scores_without_a_value_are_not_run(task):
     measured(accepted_model(task, is_published=True), version, 0.75)
     Score.objects.filter(metric="worst_group").update(value=None, low=None, high=None)
     matrix = score_matrix(task)
-    row = rank_board(matrix, opening_of(task, matrix), "robust").rows[0]
+    row = rank_board(matrix, choose_opening_weights(task, matrix), "robust").rows[0]
     assert row.metrics["fairness"].value is None
     assert row.rank == "1"  # nobody has it, so it is left out
-    notices = rank_board(matrix, opening_of(task, matrix), "robust").notices
+    notices = rank_board(matrix, choose_opening_weights(task, matrix), "robust").notices
     assert any(notice.startswith("fairness ") for notice in notices)

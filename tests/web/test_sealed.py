@@ -27,7 +27,7 @@ from evaluation.test_sets.shown_scores import (
     select_readable,
 )
 from leaderboard.board import matrix
-from leaderboard.board.tables import public_table
+from leaderboard.board.tables import build_public_table
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Resample
 from tests.support.evaluations import (
@@ -206,7 +206,7 @@ def doors(client, task, models, people):
                 reply = one.get(url)
                 body = b"".join(reply) if reply.streaming else reply.content
                 yield person, url, reply.status_code, clean(body.decode())
-    yield None, "a snapshot", 200, json.dumps(public_table(task), default=str)
+    yield None, "a snapshot", 200, json.dumps(build_public_table(task), default=str)
 
 
 def clean(text):
@@ -257,7 +257,7 @@ def test_no_door_tells_more_than_the_rounded_scores(client, task, version, hand_
     right = [row.gold for row in read_set_rows(version)]
     put_other_numbers(version)
     assert [row.gold for row in read_set_rows(version)] != right
-    matrix._numbers.cache_clear()
+    matrix._read_numbers.cache_clear()
     cache.clear()
     after = [*doors(client, task, models, (alice, bob, None))]
     for one, other in zip(before, after, strict=True):

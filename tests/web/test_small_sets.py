@@ -7,7 +7,7 @@ from dynabench.communities.models import Community, CommunityTask
 from evaluation.models import EvaluationRun, EvaluationSetVersion
 from evaluation.runs.services import request_missing_runs
 from leaderboard.board.matrix import score_matrix
-from leaderboard.board.tables import public_table
+from leaderboard.board.tables import build_public_table
 from leaderboard.snapshots.services import take_snapshot
 from tests.support.boards import measured, ranks_any
 from tests.support.evaluations import accepted_model, nli_rows, set_version
@@ -45,7 +45,7 @@ def test_a_small_round_is_shown_and_never_ranked_by(task):
     control = set_version(task, "control", access="standard", source="control")
     assert counting(task) == ["control"]
     measured(accepted_model(task, name="n", is_published=True), control, 0.7)
-    table = public_table(task)
+    table = build_public_table(task)
     assert {row["model"]: row["rank"] for row in table["rows"]} == {"n": "1", "m": ""}
     assert {
         row["model"]: [name for name, cells in row["sets"].items() if cells]

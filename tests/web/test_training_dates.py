@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from evaluation.models import EvaluationSetVersion, Submission
 from leaderboard.board.cells import Cell
-from leaderboard.rounds.matrix import minus
+from leaderboard.rounds.matrix import subtract_cells
 from tests.support.factories import TaskFactory
 from tests.support.training_dates import model_of, round_set
 from validation.rates.rates import wilson
@@ -54,7 +54,7 @@ def test_rounds_are_parted_by_the_day_and_joined_by_their_examples(task, alice, 
     before = Cell(90.0, 100 * low, 100 * high)
     assert line.before.cell == pytest.approx(before)
     after = Cell(50.0, 100 * low_after, 100 * high_after)
-    assert line.difference == pytest.approx(minus(before, after))
+    assert line.difference == pytest.approx(subtract_cells(before, after))
     assert line.others == pytest.approx(90 - 100 * 80 / 110)
 
 

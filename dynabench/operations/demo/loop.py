@@ -18,7 +18,7 @@ from dynabench.operations.demo.past import date_back
 from dynabench.operations.demo.people import draw_people
 from dynabench.operations.demo.play import Community
 from evaluation.training.shipped import install_starter
-from leaderboard.board.tables import public_table
+from leaderboard.board.tables import build_public_table
 from leaderboard.jobs import renew_boards
 from tasks.models import Task
 from validation.statistics.report import task_report
@@ -97,4 +97,4 @@ def _report(task: Task, size: Size) -> dict[str, Any]:
         {name: row[name] for name in names} | {"vmer": row["vmer"] and row["vmer"]["value"]}
         for row in numbers
     ]
-    return {"rounds": rows, "models": len(public_table(task)["rows"])}
+    return {"rounds": rows, "models": len(build_public_table(task)["rows"])}

@@ -14,7 +14,7 @@ from dynabench.campaigns.before.questionnaire_services import forget_answers
 from evaluation.submissions.services import pass_on, withdraw_all
 from evaluation.submissions.teams.services import leave_all, mend_teams
 from evaluation.test_sets.submitters import note_submitter
-from leaderboard.arena.battles.selectors import battles_today
+from leaderboard.arena.battles.selectors import count_today_by_quota
 from leaderboard.arena.battles.services import erase_conversations
 from leaderboard.people.services import forget_goals
 from validation.erasure import erase_words
@@ -53,7 +53,7 @@ def _count_used_today(user: User) -> dict[str, int]:
     if annotator is None:
         return {}
     used: dict[str, int] = {}
-    for count_today in (tries_today, suggestions_today, passes_today, battles_today):
+    for count_today in (tries_today, suggestions_today, passes_today, count_today_by_quota):
         used |= count_today(annotator)
     return used
 

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from leaderboard.models import Comparison
 from tasks.line_files import find_unstorable
 
-LONGEST_PROMPT = 4_000
+MAX_PROMPT_CHARS = 4_000
 
 
 class MessageForm(forms.Form):
@@ -18,7 +18,7 @@ class MessageForm(forms.Form):
     number = forms.IntegerField(min_value=1, max_value=1000, widget=forms.HiddenInput)
     key = forms.UUIDField(widget=forms.HiddenInput)
     prompt = forms.CharField(
-        max_length=LONGEST_PROMPT,
+        max_length=MAX_PROMPT_CHARS,
         label=_("Your message"),
         widget=forms.Textarea(attrs={"rows": 3, "dir": "auto"}),
     )

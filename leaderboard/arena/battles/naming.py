@@ -28,7 +28,7 @@ FAMILIES = (
     ("nemotron", "nvidia"),
 )
 """The words of each maker's models, in lower case."""
-_CLAIM = re.compile(
+_CLAIM_PATTERN = re.compile(
     r"\b(?:i['’]?\s?a?m|my\s+name\s+is|my\s+name['’]s|you\s+can\s+call\s+me|call\s+me"
     r"|i\s+was\s+(?:made|built|trained|created|developed)\s+by)\s+(?:an?\s+|the\s+)?([^\s.,;:!?]+(?:\s+[^\s.,;:!?]+)?)",
     re.IGNORECASE,
@@ -43,30 +43,30 @@ def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
     one of these names or a word of the model's family, or a sentence such as “I am Claude” with a
     word of any family or a capitalised word.
     """
-    own_words = _words_of(names)
-    family_words = tuple(f"{_plain(word)} " for word in chain.from_iterable(FAMILIES))
+    own_words = _collect_words(names)
+    family_words = tuple(f"{_normalise(word)} " for word in chain.from_iterable(FAMILIES))
     for answer in answers:
-        plain = f" {_plain(answer)} "
+        plain = f" {_normalise(answer)} "
         if any(f" {word} " in plain for word in own_words):
             return True
         # A false claim also makes the voter think that they know the model.
-        for claim in _CLAIM.findall(answer):
-            if claim[:1].isupper() or f"{_plain(claim)} ".startswith(family_words):
+        for claim in _CLAIM_PATTERN.findall(answer):
+            if claim[:1].isupper() or f"{_normalise(claim)} ".startswith(family_words):
                 return True
     return False
 
 
-def _words_of(names: Iterable[str]) -> set[str]:
+def _collect_words(names: Iterable[str]) -> set[str]:
     """Return names and their families' words, without common words that occur by chance."""
     words: set[str] = set()
     for name in names:
-        plain = _plain(name)
+        plain = _normalise(name)
         words.add(plain)
-        words.update(_family(plain))
+        words.update(_find_family_words(plain))
     return {word for word in words if len(word) > 2}
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     """Return the words in lower case, separated by single spaces.
 
     Letters and digits are separated: `gpt4o` becomes `gpt 4 o`.
@@ -75,11 +75,11 @@ def _plain(text: str) -> str:
     return " ".join(runs_of(folded(separated)))
 
 
-def _family(name: str) -> list[str]:
+def _find_family_words(name: str) -> list[str]:
     """Return the words of all families that a name belongs to."""
     words: list[str] = []
     for family in FAMILIES:
-        plain_words = [_plain(word) for word in family]
+        plain_words = [_normalise(word) for word in family]
         if any(f" {word} " in f" {name} " for word in plain_words):
             words += plain_words
     return words

@@ -12,8 +12,8 @@ from core.accounts.models import Annotator
 from core.errors import Refused
 from core.text.markdown import render_markdown
 from core.web.htmx import render_page
-from leaderboard.arena.battles.forms import LONGEST_PROMPT, MessageForm
-from leaderboard.arena.battles.selectors import begun_today, consent_of
+from leaderboard.arena.battles.forms import MAX_PROMPT_CHARS, MessageForm
+from leaderboard.arena.battles.selectors import count_begun_today, find_consent
 from leaderboard.models import SIDES, Battle, Turn
 from tasks.models import Task
 
@@ -35,25 +35,25 @@ def show_battle(
         "task": task,
         "battle": battle,
         "refused": refused,
-        "consent": consent_of(voter, task),
-        "today": begun_today(voter, task),
+        "consent": find_consent(voter, task),
+        "today": count_begun_today(voter, task),
         "instructions": render_markdown(task.config.instructions),
-        **_conversation(battle),
+        **_build_conversation(battle),
     }
     # A battle that has ended takes no message.
     if not (battle and battle.ended_at):
-        values["form"] = form or _form(task, battle, values["last"])
+        values["form"] = form or _build_form(task, battle, values["last"])
     status = refused.status if refused else status
     return render_page(request, TEMPLATE, values, part="work", status=status)
 
 
-def _conversation(battle: Battle | None) -> dict[str, Any]:
+def _build_conversation(battle: Battle | None) -> dict[str, Any]:
     """Return the turns with both answers, the state of the last turn and, after the vote, names."""
     turns = list(battle.turns.all()) if battle else []
     last = turns[-1] if turns else None
     values: dict[str, Any] = {
         "turns": [
-            (turn.number, turn.prompt, _answers_as_html(turn))
+            (turn.number, turn.prompt, _render_answers(turn))
             for turn in turns
             if turn.state == Turn.State.DONE
         ],
@@ -71,12 +71,12 @@ def _conversation(battle: Battle | None) -> dict[str, Any]:
     return values
 
 
-def _answers_as_html(turn: Turn) -> list[tuple[str, SafeString]]:
+def _render_answers(turn: Turn) -> list[tuple[str, SafeString]]:
     """Return each side with its answer as HTML."""
     return [(reply.side, render_markdown(reply.text)) for reply in turn.replies.all()]
 
 
-def _form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm | None:
+def _build_form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm | None:
     """Return the form for the next message, filled with the text of a message that failed.
 
     None if no further message may be sent.
@@ -96,5 +96,8 @@ def _form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm |
         "prompt": prompt,
     }
     form = MessageForm(initial=initial)
-    form.fields["prompt"].widget.attrs |= {"data-limit": LONGEST_PROMPT, "data-focus": number == 1}
+    form.fields["prompt"].widget.attrs |= {
+        "data-limit": MAX_PROMPT_CHARS,
+        "data-focus": number == 1,
+    }
     return form

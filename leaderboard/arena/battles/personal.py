@@ -4,18 +4,18 @@ import re
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
-_MAIL = re.compile(r"[^\s@<>()\[\],;:]+@[^\W_][\w-]*(?:\.[\w-]+)+")
-_NUMBER = re.compile(r"(?<![\w.,])[+(]?\d(?:[ \u00a0()/.–-]{0,2}\d){6,18}(?![\w])")
-_DATE = re.compile(
+_MAIL_PATTERN = re.compile(r"[^\s@<>()\[\],;:]+@[^\W_][\w-]*(?:\.[\w-]+)+")
+_NUMBER_PATTERN = re.compile(r"(?<![\w.,])[+(]?\d(?:[ \u00a0()/.–-]{0,2}\d){6,18}(?![\w])")
+_DATE_PATTERN = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{4}\s?[–-]\s?\d{4}"
 )
-_ADDRESS = re.compile(
+_ADDRESS_PATTERN = re.compile(
     r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)"
 )
 KINDS = ("mail", "phone", "card", "ip")
 
 
-def personal_data(texts: Iterable[str]) -> list[str]:
+def find_personal_data(texts: Iterable[str]) -> list[str]:
     """Return the kinds of personal data that the texts may contain, in the order of KINDS.
 
     mail: email addresses. phone: numbers of 7 to 15 digits that begin with + or 0 or are grouped.
@@ -23,26 +23,30 @@ def personal_data(texts: Iterable[str]) -> list[str]:
     """
     kinds: set[str] = set()
     for text in texts:
-        kinds.update(_kinds(text))
+        kinds.update(_iter_kinds(text))
     return [kind for kind in KINDS if kind in kinds]
 
 
-def _kinds(text: str) -> Iterator[str]:
+def _iter_kinds(text: str) -> Iterator[str]:
     """Yield the kinds of personal data in one text."""
-    if _MAIL.search(text):
+    if _MAIL_PATTERN.search(text):
         yield "mail"
-    if any(_is_address(address) for address in _ADDRESS.findall(text)):
+    if any(_is_address(address) for address in _ADDRESS_PATTERN.findall(text)):
         yield "ip"
     # Long numbers are only cards, short ones only telephones, if they are no dates.
-    for number in _NUMBER.findall(text):
+    for number in _NUMBER_PATTERN.findall(text):
         digits = re.sub(r"\D", "", number)
         if len(digits) >= 13 and _has_check_digit(digits):
             yield "card"
-        elif len(digits) <= 15 and not _DATE.fullmatch(number) and _looks_dialled(number, digits):
+        elif (
+            len(digits) <= 15
+            and not _DATE_PATTERN.fullmatch(number)
+            and _looks_like_phone_number(number, digits)
+        ):
             yield "phone"
 
 
-def _looks_dialled(number: str, digits: str) -> bool:
+def _looks_like_phone_number(number: str, digits: str) -> bool:
     """Return whether a number is formatted like a telephone number."""
     if re.fullmatch(r"\d+\.\d+", number) or _is_address(number):  # a decimal, a version
         return False

@@ -9,10 +9,10 @@ from evaluation.models import PseudonymKey
 from leaderboard.models import SIDES, Battle, Turn
 from tasks.models import Task
 
-CHUNK = 200
+CHUNK_CONVERSATIONS = 200
 
 
-def released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
+def iter_released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
     """Yield a JSON line per published conversation, reading CHUNK conversations at a time.
 
     with_setup: include adapter and options of the models, with their prompts; for members only.
@@ -22,17 +22,17 @@ def released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
     rows = Battle.objects.filter(task=task, release=Battle.Release.RELEASED).order_by("pk")
     rows = rows.select_related("left", "right").prefetch_related("turns__replies__version")
     last = 0
-    while chunk := list(rows.filter(pk__gt=last)[:CHUNK]):
+    while chunk := list(rows.filter(pk__gt=last)[:CHUNK_CONVERSATIONS]):
         for battle in chunk:
             # Keyed, so that nobody can compute it from ids; the same person has one in a task.
             voter = f"voter:{battle.voter_id}".encode()
             pseudonym = hmac.digest(bytes.fromhex(key.key), voter, "sha256").hex()[:20]
-            row = {**_row(battle, with_setup), "voter": pseudonym}
+            row = {**_build_row(battle, with_setup), "voter": pseudonym}
             yield json.dumps(row, ensure_ascii=False) + "\n"
         last = chunk[-1].pk
 
 
-def _row(battle: Battle, with_setup: bool) -> Mapping[str, Any]:
+def _build_row(battle: Battle, with_setup: bool) -> Mapping[str, Any]:
     return {
         "id": str(battle.uuid),
         "day": battle.began_at.date().isoformat(),
@@ -41,7 +41,7 @@ def _row(battle: Battle, with_setup: bool) -> Mapping[str, Any]:
         "winner": battle.winner,
         "names_itself": battle.names_itself,
         "consent_version": battle.consent_version,
-        "turns": [_turn(turn, with_setup) for turn in _done(battle)],
+        "turns": [_build_turn(turn, with_setup) for turn in _done(battle)],
     }
 
 
@@ -49,7 +49,7 @@ def _done(battle: Battle) -> list[Turn]:
     return [turn for turn in battle.turns.all() if turn.state == Turn.State.DONE]
 
 
-def _turn(turn: Turn, with_setup: bool) -> Mapping[str, Any]:
+def _build_turn(turn: Turn, with_setup: bool) -> Mapping[str, Any]:
     row: dict[str, Any] = {"prompt": turn.prompt}
     for reply in turn.replies.all():  # left, then right
         version = reply.version.digest if reply.version else None
@@ -59,7 +59,7 @@ def _turn(turn: Turn, with_setup: bool) -> Mapping[str, Any]:
     return row
 
 
-def own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
+def iter_own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
     """Yield a person's battles for the export of their own data.
 
     Models are named only after the vote. Gold pairs are not marked, as in the battle itself.
@@ -67,12 +67,12 @@ def own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
     rows = Battle.objects.filter(voter=voter_id).order_by("pk")
     rows = rows.select_related("task", "left", "right").prefetch_related("turns__replies")
     last = 0
-    while chunk := list(rows.filter(pk__gt=last)[:CHUNK]):
-        yield from map(_own, chunk)
+    while chunk := list(rows.filter(pk__gt=last)[:CHUNK_CONVERSATIONS]):
+        yield from map(_build_own_battle, chunk)
         last = chunk[-1].pk
 
 
-def _own(battle: Battle) -> Mapping[str, Any]:
+def _build_own_battle(battle: Battle) -> Mapping[str, Any]:
     models = None
     if battle.winner and battle.gold_id is None:
         models = [battle.contestant(side).name for side in SIDES]

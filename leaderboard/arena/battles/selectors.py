@@ -16,7 +16,7 @@ from core.accounts.counting import quota_name
 from core.accounts.models import Annotator, SpentQuota
 from core.data.adaptive_cache import kept_many
 from core.days import midnight, today
-from leaderboard.arena.board import LARGE
+from leaderboard.arena.board import LARGE_COMPARISONS
 from leaderboard.models import Battle, Contestant, GoldPair, ReleaseConsent, Turn
 from tasks.models import Task
 from tasks.targets.spending_services import find_spent_targets
@@ -25,10 +25,10 @@ from validation.consensus.sampling import draw
 BATTLES = "battles"
 CONSENT_VERSION = 1
 """The version of the question whether conversations may be published; a new one asks everybody."""
-_chance = random.SystemRandom()
+_random = random.SystemRandom()
 
 
-class Drawn(NamedTuple):
+class DrawnPair(NamedTuple):
     """A pair of contestants by id, left and right, with the probability of drawing the pair."""
 
     left: int
@@ -36,19 +36,19 @@ class Drawn(NamedTuple):
     chance: float
 
 
-def battles_of(voter: Annotator, task: Task) -> QuerySet[Battle]:
+def select_battles(voter: Annotator, task: Task) -> QuerySet[Battle]:
     """Return a person's battles in an arena, with the related rows that their page shows."""
     turns = Prefetch("turns", Turn.objects.prefetch_related("replies"))
     battles = Battle.objects.filter(voter=voter, task=task)
     return battles.select_related("left__target", "right__target").prefetch_related(turns)
 
 
-def open_battle(voter: Annotator, task: Task) -> Battle | None:
+def find_open_battle(voter: Annotator, task: Task) -> Battle | None:
     """Return the battle in which the person has not voted yet; None if there is none."""
-    return battles_of(voter, task).filter(ended_at__isnull=True).first()
+    return select_battles(voter, task).filter(ended_at__isnull=True).first()
 
 
-def begun_today(voter: Annotator, task: Task) -> int:
+def count_begun_today(voter: Annotator, task: Task) -> int:
     """Count the battles that the person began since 00:00 UTC, also under deleted accounts."""
     begun = Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight())
     # What deleted accounts of the same person used stays in their quota.
@@ -59,26 +59,26 @@ def begun_today(voter: Annotator, task: Task) -> int:
     return sum(number for (number,) in numbers)
 
 
-def battles_today(voter: Annotator) -> dict[str, int]:
+def count_today_by_quota(voter: Annotator) -> dict[str, int]:
     """Count the battles that an annotator began since 00:00 UTC, by the task's quota."""
     begun = Battle.objects.filter(voter=voter, began_at__gte=midnight())
     counts = begun.order_by().values_list("task").annotate(Count("pk"))
     return {quota_name(BATTLES, task): number for task, number in counts}
 
 
-def consent_of(voter: Annotator, task: Task) -> ReleaseConsent | None:
+def find_consent(voter: Annotator, task: Task) -> ReleaseConsent | None:
     """Return the person's answer to the current consent question; None if not answered."""
     answers = ReleaseConsent.objects.filter(voter=voter, task=task, version=CONSENT_VERSION)
     return answers.first()
 
 
-def live_contestants(task: Task) -> list[Contestant]:
+def list_live_contestants(task: Task) -> list[Contestant]:
     """Return the models that battles may draw."""
     live = task.contestants.filter(is_live=True, target__isnull=False)
     return list(live.select_related("target").order_by("pk"))
 
 
-def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
+def choose_next_gold(voter: Annotator, task: Task) -> GoldPair | None:
     """Return the gold pair to show the person next.
 
     None if no gold pair is due, or if the person has seen all of them. The choice depends on the
@@ -97,9 +97,9 @@ def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
     return GoldPair.objects.filter(pk=chosen).first()
 
 
-def draw_pair(task: Task) -> Drawn:
+def draw_pair(task: Task) -> DrawnPair:
     """Draw two models and their sides for a new battle. Raises NoContext with fewer than two."""
-    contestants = live_contestants(task)
+    contestants = list_live_contestants(task)
     spent_targets = find_spent_targets(
         contestant.target for contestant in contestants if contestant.target
     )
@@ -109,15 +109,15 @@ def draw_pair(task: Task) -> Drawn:
         raise NoContext(_("The models may not be asked more often for now. Come back later."))
     if len(live) < 2:
         raise NoContext(_("This arena has fewer than two models that answer now."))
-    pairs = _chances(task, live)
-    (pair,) = _chance.choices(pairs, weights=[each.chance for each in pairs])
+    pairs = _find_chances(task, live)
+    (pair,) = _random.choices(pairs, weights=[each.chance for each in pairs])
     # Sides by chance, or a voter's habit of taking one would favour a model.
-    if _chance.random() < 0.5:
+    if _random.random() < 0.5:
         return pair
-    return Drawn(pair.right, pair.left, pair.chance)
+    return DrawnPair(pair.right, pair.left, pair.chance)
 
 
-def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
+def _find_chances(task: Task, live: Sequence[int]) -> Sequence[DrawnPair]:
     """Return the pairs of live models with their probabilities, at most a minute old.
 
     In a large arena a thread computes the probabilities; until it has finished, all pairs have the
@@ -128,17 +128,17 @@ def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
     key = f"arena-pairs:{task.pk}:{digest}"
     cached = kept_many(
         [key],
-        lambda keys: {key: _count_chances(task, live)},
-        lambda keys: task.comparisons.all()[: LARGE + 1].count() > LARGE,
+        lambda keys: {key: _compute_chances(task, live)},
+        lambda keys: task.comparisons.all()[: LARGE_COMPARISONS + 1].count() > LARGE_COMPARISONS,
     ).get(key)
     if cached:
-        pairs: Sequence[Drawn] = cached.numbers
+        pairs: Sequence[DrawnPair] = cached.numbers
         return pairs
     both = list(combinations(live, 2))
-    return [Drawn(left, right, 1 / len(both)) for left, right in both]
+    return [DrawnPair(left, right, 1 / len(both)) for left, right in both]
 
 
-def _count_chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
+def _compute_chances(task: Task, live: Sequence[int]) -> Sequence[DrawnPair]:
     """Compute the probabilities of all pairs.
 
     Imports numpy late, so that a web process loads it only when a pair is drawn.
@@ -146,13 +146,13 @@ def _count_chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
     import numpy as np
 
     from leaderboard.arena.battles.pairing import pair_chances
-    from leaderboard.arena.report import votes_of
+    from leaderboard.arena.report import read_votes
 
-    ids, votes = votes_of(task, also=live)
+    ids, votes = read_votes(task, also=live)
     pairs, chances = pair_chances(len(ids), votes, np.searchsorted(ids, live))
     drawn = []
     for (left, right), chance in zip(pairs, chances, strict=True):
-        drawn.append(Drawn(int(ids[left]), int(ids[right]), float(chance)))
+        drawn.append(DrawnPair(int(ids[left]), int(ids[right]), float(chance)))
     return drawn
 
 
@@ -167,7 +167,7 @@ class ArenaCounts:
     waiting: int
 
 
-def arena_counts(task: Task) -> ArenaCounts:
+def count_arena(task: Task) -> ArenaCounts:
     """Count the live models, conversations, votes and voters of an arena. Two queries."""
     voted = ~Q(winner="") & Q(gold=None)
     counts = Battle.objects.filter(task=task).aggregate(

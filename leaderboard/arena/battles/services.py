@@ -13,10 +13,15 @@ from annotation.open_round import check_at_work
 from annotation.refusals import CapReached, NotAllowed, Stale
 from core.accounts.models import Annotator
 from leaderboard.arena.battles.naming import names_itself
-from leaderboard.arena.battles.personal import personal_data
-from leaderboard.arena.battles.selectors import CONSENT_VERSION, consent_of, next_gold, open_battle
+from leaderboard.arena.battles.personal import find_personal_data
+from leaderboard.arena.battles.selectors import (
+    CONSENT_VERSION,
+    choose_next_gold,
+    find_consent,
+    find_open_battle,
+)
 from leaderboard.arena.battles.turn_services import check_cap
-from leaderboard.arena.style import style_of
+from leaderboard.arena.style import measure_style
 from leaderboard.models import (
     SIDES,
     Battle,
@@ -31,8 +36,8 @@ from validation.judging.confirmed import check_may_decide
 from validation.judging.pace import check_was_seen
 
 Release = Battle.Release
-VOTED = ("winner", "ended_at", "names_itself", "release", "consent_version", "personal")
-_chance = random.SystemRandom()
+VOTE_FIELDS = ("winner", "ended_at", "names_itself", "release", "consent_version", "personal")
+_random = random.SystemRandom()
 
 
 @transaction.atomic
@@ -54,16 +59,16 @@ def give_consent(*, voter: Annotator, task: Task, agrees: bool) -> None:
 
 
 @transaction.atomic
-def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
+def begin_gold_battle(*, voter: Annotator, task: Task) -> Battle | None:
     """Begin a battle with a gold pair, its good answer on a random side.
 
     None if no gold pair is due, or if no battle may begin. Locks the annotator, so that two tabs
     get the same battle.
     """
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
-    if open_battle(voter, task):  # looked at again under the lock
+    if find_open_battle(voter, task):  # looked at again under the lock
         return None
-    pair = next_gold(voter, task)
+    pair = choose_next_gold(voter, task)
     if pair is None:
         return None
     try:
@@ -71,7 +76,7 @@ def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
     # Gold pairs count among today's battles; the page then says that the day is over.
     except CapReached:
         return None
-    good = _chance.choice(SIDES)
+    good = _random.choice(SIDES)
     battle = Battle.objects.create(voter=voter, task=task, gold=pair, good=good)
     now = timezone.now()
     turn = Turn.objects.create(
@@ -103,7 +108,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     Locks the battle, so that one vote counts and no message arrives at the same time.
     Raises NotAllowed, Stale, TooSoon.
     """
-    locked = _locked(battle)
+    locked = _lock_battle(battle)
     check_at_work(locked.voter, locked.task)
     check_may_decide(locked.voter, locked.task)
     if locked.winner:
@@ -119,20 +124,20 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     check_was_seen(done[-1].answered_at)
     locked.winner, locked.ended_at = winner, timezone.now()
     if locked.gold_id is None:  # gold pairs only test the voter
-        answers = _answers(done)
+        answers = _collect_answers(done)
         for side in SIDES:
-            if names_itself(answers[side], _names(locked.contestant(side))):
+            if names_itself(answers[side], _list_names(locked.contestant(side))):
                 locked.names_itself = True
         prompts = [turn.prompt for turn in done]
         _prepare_release(locked, chain(prompts, *answers.values()))
         # The voter was no longer blind, so the vote is stored but not compared.
         if not locked.names_itself:
             _store_comparison(locked, answers)
-    locked.save(update_fields=VOTED)
+    locked.save(update_fields=VOTE_FIELDS)
     return locked
 
 
-def _locked(battle: Battle) -> Battle:
+def _lock_battle(battle: Battle) -> Battle:
     """Lock a battle and return it with the related rows that a vote needs."""
     rows = Battle.objects.select_for_update(of=("self",)).prefetch_related("turns__replies")
     locked = rows.select_related("left__target", "right__target", "voter__user").get(pk=battle.pk)
@@ -140,7 +145,7 @@ def _locked(battle: Battle) -> Battle:
     return locked
 
 
-def _answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
+def _collect_answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
     """Return the answers by side."""
     answers: dict[str, list[str]] = {side: [] for side in SIDES}
     for turn in turns:
@@ -149,7 +154,7 @@ def _answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
     return answers
 
 
-def _names(contestant: Contestant) -> list[str]:
+def _list_names(contestant: Contestant) -> list[str]:
     """Return the names that a model may use for itself."""
     names, target = [contestant.name], contestant.target
     if target:
@@ -162,16 +167,16 @@ def _names(contestant: Contestant) -> list[str]:
 def _prepare_release(battle: Battle, texts: Iterable[str]) -> None:
     """Set the conversation's publication state; possible personal data makes it pending."""
     # The voter decides; without an answer nothing is published.
-    consent = consent_of(battle.voter, battle.task)
+    consent = find_consent(battle.voter, battle.task)
     if consent is None or not consent.agrees:
         return
-    battle.consent_version, battle.personal = consent.version, personal_data(texts)
+    battle.consent_version, battle.personal = consent.version, find_personal_data(texts)
     battle.release = Release.WAITING if battle.personal else Release.RELEASED
 
 
 def _store_comparison(battle: Battle, answers: Mapping[str, Sequence[str]]) -> None:
     """Store a vote as a comparison, with the style of both sides' answers."""
-    left, right = style_of(answers["left"]), style_of(answers["right"])
+    left, right = measure_style(answers["left"]), measure_style(answers["right"])
     Comparison.objects.create(
         task=battle.task,
         uid=str(battle.uuid),
@@ -186,7 +191,7 @@ def _store_comparison(battle: Battle, answers: Mapping[str, Sequence[str]]) -> N
 @transaction.atomic
 def leave_battle(*, battle: Battle) -> None:
     """End a battle without a vote; it counts toward the daily cap. Locks the battle."""
-    locked = _locked(battle)
+    locked = _lock_battle(battle)
     if locked.ended_at is None:
         locked.ended_at = timezone.now()
         locked.save(update_fields=["ended_at"])

@@ -30,7 +30,7 @@ from annotation.refusals import CapReached, Stale
 from core.accounts.models import Annotator
 from core.text.words import composed
 from leaderboard.arena.battles import selectors
-from leaderboard.arena.battles.selectors import Drawn
+from leaderboard.arena.battles.selectors import DrawnPair
 from leaderboard.models import SIDES, Battle, Reply, Turn
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import build_messages, find_version_id
@@ -52,7 +52,7 @@ def begin_turn(
     number: int,
     key: UUID,
     prompt: str,
-    drawn: Drawn | None,
+    drawn: DrawnPair | None,
 ) -> tuple[Turn, bool]:
     """Return the turn with this key, and whether the caller must ask the models.
 
@@ -66,16 +66,16 @@ def begin_turn(
     # A key that is there already is a double click, or a page that was loaded again.
     sent = Turn.objects.filter(battle__voter=voter, battle__task=task, key=key).first()
     if sent and sent.state != State.FAILED and not sent.is_lost:
-        return _with_battle(sent), False
-    open_battles = selectors.battles_of(voter, task).filter(ended_at__isnull=True)
+        return _attach_battle(sent), False
+    open_battles = selectors.select_battles(voter, task).filter(ended_at__isnull=True)
     current = open_battles.select_for_update(of=("self",)).first()
     current_uuid = current.uuid if current else None
     if current_uuid != battle:
         raise Stale(_("This conversation has ended, or another one began in another window."))
     if current is None:
         assert drawn is not None  # of a page without a battle
-        current = _begin(voter, task, drawn)
-    if number != _next_number(current):
+        current = _begin_battle(voter, task, drawn)
+    if number != _find_next_number(current):
         raise Stale(_("You went on with this conversation in another window."))
     if number > task.config.battles.turns:
         raise CapReached(_("This conversation is long enough. Please choose now."))
@@ -91,18 +91,18 @@ def begin_turn(
             "asked_at": timezone.now(),
         },
     )
-    return _with_battle(turn), True
+    return _attach_battle(turn), True
 
 
-def _with_battle(turn: Turn) -> Turn:
+def _attach_battle(turn: Turn) -> Turn:
     """Attach the turn's battle with the related rows that its page shows."""
     task = turn.battle.task
-    turn.battle = selectors.battles_of(turn.battle.voter, task).get(pk=turn.battle_id)
+    turn.battle = selectors.select_battles(turn.battle.voter, task).get(pk=turn.battle_id)
     turn.battle.task = task
     return turn
 
 
-def _begin(voter: Annotator, task: Task, drawn: Drawn) -> Battle:
+def _begin_battle(voter: Annotator, task: Task, drawn: DrawnPair) -> Battle:
     """Begin a battle with a pair. Raises CapReached."""
     check_cap(voter, task)
     return Battle.objects.create(
@@ -113,12 +113,12 @@ def _begin(voter: Annotator, task: Task, drawn: Drawn) -> Battle:
 def check_cap(voter: Annotator, task: Task) -> None:
     """Raise CapReached if the person has begun the maximum number of battles today."""
     most = task.config.battles.per_day
-    if selectors.begun_today(voter, task) >= most:
+    if selectors.count_begun_today(voter, task) >= most:
         text = _("You have begun today's %(number)d conversations (reset at 00:00 UTC). Thank you!")
         raise CapReached(text % {"number": most})
 
 
-def _next_number(battle: Battle) -> int:
+def _find_next_number(battle: Battle) -> int:
     """Return the number of the next message.
 
     0 if no message may be sent: while the models are answering, and for a gold pair.
@@ -141,17 +141,17 @@ def ask_models(turn: Turn, seconds: float | None = None) -> Turn:
     thread of the pool stores the answers later.
     """
     try:
-        sides = _heard(turn, [_side(turn, side) for side in SIDES])
+        sides = _attach_writers(turn, [_build_side(turn, side) for side in SIDES])
         answers = call(sides, {}, settings.LIVE_DEADLINE_SECONDS)
     except EndpointError as error:
-        return _fail(turn, error)
+        return _fail_with(turn, error)
     if waited(answers, seconds):
-        return _conclude(turn, answers)
+        return _conclude_turn(turn, answers)
     asker = threading.get_ident()
 
     def conclude(_done: object) -> None:
         try:
-            _conclude(turn, answers)
+            _conclude_turn(turn, answers)
         except Exception:
             logger.exception("turn %s could not be stored", turn.pk)
             raise
@@ -165,7 +165,7 @@ def ask_models(turn: Turn, seconds: float | None = None) -> Turn:
     return turn
 
 
-def _side(turn: Turn, side: str) -> LiveTarget:
+def _build_side(turn: Turn, side: str) -> LiveTarget:
     """Return one of the models with its side of the conversation. Raises EndpointError."""
     exchanges = []
     for earlier in turn.battle.turns.all():
@@ -175,15 +175,17 @@ def _side(turn: Turn, side: str) -> LiveTarget:
                 if reply.side == side:
                     exchanges.append((earlier.prompt, reply.text))
     messages = build_messages(exchanges, turn.prompt)
-    return replace(affordable(Payer(_target(turn.battle, side))), inputs={"messages": messages})
+    return replace(
+        affordable(Payer(_find_target(turn.battle, side))), inputs={"messages": messages}
+    )
 
 
-def keys_of(turn: Turn) -> list[str]:
+def list_stream_keys(turn: Turn) -> list[str]:
     """Return the keys of both sides' partial answers, left and right (`partial_answers`)."""
     return [f"battle:{turn.pk}:{side}:{turn.asked_at.timestamp()}" for side in SIDES]
 
 
-def _heard(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
+def _attach_writers(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
     """Attach stream writers to both sides, if both models can stream.
 
     If only one of them can, neither streams, because that would tell them apart.
@@ -191,11 +193,11 @@ def _heard(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
     # A side that appears word by word beside one that appears at once would be told apart.
     if not all(isinstance(side.endpoint, Writer) for side in sides):
         return sides
-    pairs = zip(sides, keys_of(turn), strict=True)
+    pairs = zip(sides, list_stream_keys(turn), strict=True)
     return [replace(side, heard=keeper(key)) for side, key in pairs]
 
 
-def _target(battle: Battle, side: str) -> TargetModel:
+def _find_target(battle: Battle, side: str) -> TargetModel:
     """Return the target of a side. Raises EndpointError if it was deleted."""
     target = battle.contestant(side).target
     if target is None:
@@ -204,24 +206,24 @@ def _target(battle: Battle, side: str) -> TargetModel:
     return target
 
 
-def _conclude(turn: Turn, answers: Answers) -> Turn:
+def _conclude_turn(turn: Turn, answers: Answers) -> Turn:
     """Store the models' answers, or the reason for their failure, and return the updated turn."""
     # Calls are counted whether or not the answers can be used.
-    note_spent([Payer(_target(turn.battle, side)) for side in SIDES], answers)
+    note_spent([Payer(_find_target(turn.battle, side)) for side in SIDES], answers)
     if error := answers.exception():
-        return _fail(turn, error)
+        return _fail_with(turn, error)
     try:
-        texts = [_text(prediction) for prediction in answers.result()]
+        texts = [_read_text(prediction) for prediction in answers.result()]
         finish_turn(turn=turn, predictions=answers.result(), answers=texts)
     except EndpointError as error:
-        return _fail(turn, error)
+        return _fail_with(turn, error)
     except Exception:  # else the voter would wait for a turn that will never be stored
         fail_turn(turn=turn, reason="rubbish")
         raise
     return Turn.objects.select_related("battle").get(pk=turn.pk)
 
 
-def _text(prediction: Prediction) -> str:
+def _read_text(prediction: Prediction) -> str:
     """Return the text of a model's answer. Raises EndpointError if it cannot be shown."""
     text = next(iter(prediction.output.values()), None)
     if not isinstance(text, str):
@@ -229,7 +231,7 @@ def _text(prediction: Prediction) -> str:
     return composed(text).strip()
 
 
-def _fail(turn: Turn, error: BaseException) -> Turn:
+def _fail_with(turn: Turn, error: BaseException) -> Turn:
     """Store that a turn failed, count the failure against its targets, and return the turn."""
     logger.warning("turn %s: %s", turn.pk, error)
     targets = [turn.battle.contestant(side).target for side in SIDES]
@@ -246,24 +248,24 @@ def finish_turn(*, turn: Turn, predictions: Sequence[Prediction], answers: Seque
     # Before the lock: a new version costs a call to its target.
     replies = []
     for side, prediction, text in zip(SIDES, predictions, answers, strict=True):
-        target = _target(turn.battle, side)
+        target = _find_target(turn.battle, side)
         reply = Reply(
             turn=turn,
             side=side,
             text=text,
             version_id=find_version_id(target, prediction.fingerprint),
-            setup=_setup(target),
+            setup=_describe_setup(target),
             seconds=prediction.seconds,
         )
         replies.append(reply)
     # Locked, so that a vote, or leaving, cannot end the battle between the check and the replies.
     with transaction.atomic():
         locked = Battle.objects.select_for_update(of=("self",)).get(pk=turn.battle_id)
-        if locked.ended_at is None and _end(turn, State.DONE):
+        if locked.ended_at is None and _end_turn(turn, State.DONE):
             Reply.objects.bulk_create(replies)
 
 
-def _setup(target: TargetModel) -> Mapping[str, Any]:
+def _describe_setup(target: TargetModel) -> Mapping[str, Any]:
     """Return adapter, source, revision and options (prompt, sampling). They contain no secret."""
     # Stored with each answer, as owners may change their target later.
     return {name: getattr(target, name) for name in ("adapter", "source", "revision", "options")}
@@ -271,10 +273,10 @@ def _setup(target: TargetModel) -> Mapping[str, Any]:
 
 def fail_turn(*, turn: Turn, reason: str) -> None:
     """Fail a turn without two usable answers; its message may be sent again. Takes no lock."""
-    _end(turn, State.FAILED, reason)
+    _end_turn(turn, State.FAILED, reason)
 
 
-def _end(turn: Turn, state: str, failure: str = "") -> bool:
+def _end_turn(turn: Turn, state: str, failure: str = "") -> bool:
     """End a turn by a conditional update; return False if it had already ended."""
     # On condition of `asked_at`: the turn may have been given up as lost and asked again.
     rows = Turn.objects.filter(pk=turn.pk, state=State.ASKING, asked_at=turn.asked_at)

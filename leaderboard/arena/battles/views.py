@@ -28,15 +28,15 @@ from core.web.htmx import htmx_partial
 from core.web.refusals import as_message
 from leaderboard.arena.battles import page, services
 from leaderboard.arena.battles.forms import MessageForm, VoteForm
-from leaderboard.arena.battles.release import released_lines
+from leaderboard.arena.battles.release import iter_released_lines
 from leaderboard.arena.battles.selectors import (
-    battles_of,
-    consent_of,
     draw_pair,
-    live_contestants,
-    open_battle,
+    find_consent,
+    find_open_battle,
+    list_live_contestants,
+    select_battles,
 )
-from leaderboard.arena.battles.turn_services import ask_models, begin_turn, keys_of
+from leaderboard.arena.battles.turn_services import ask_models, begin_turn, list_stream_keys
 from leaderboard.models import Battle, Turn
 from tasks.access import find_task, require_permission
 from tasks.models import Task
@@ -68,15 +68,15 @@ def battle(request: HttpRequest, code: str) -> HttpResponse:
     if not reason and not may_decide(voter, task):
         reason = "unconfirmed"
         keep_place(request)
-    if reason or len(live_contestants(task)) < 2:
+    if reason or len(list_live_contestants(task)) < 2:
         return render(request, "battles/none.html", {"task": task, "reason": reason})
-    if consent_of(voter, task) is None:
+    if find_consent(voter, task) is None:
         return render(request, "battles/consent.html", {"task": task, "here": "battle"})
-    current = open_battle(voter, task)
+    current = find_open_battle(voter, task)
     if request.method == "POST":
         return _send(request, task, voter, current)
-    if current is None and (gold := services.begin_gold(voter=voter, task=task)):
-        current = battles_of(voter, task).get(pk=gold.pk)
+    if current is None and (gold := services.begin_gold_battle(voter=voter, task=task)):
+        current = select_battles(voter, task).get(pk=gold.pk)
     return page.show_battle(request, task, voter, current)
 
 
@@ -99,7 +99,7 @@ def _send(
         turn = ask_models(turn, SOON if htmx_partial(request) else None)
     if not htmx_partial(request):
         return redirect("leaderboard:battle", task.code)
-    after = battles_of(voter, task).get(pk=turn.battle_id)
+    after = select_battles(voter, task).get(pk=turn.battle_id)
     return page.show_battle(request, task, voter, after)
 
 
@@ -114,14 +114,14 @@ def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
     turn = asking.filter(battle__ended_at=None).first()
     if turn is None:
         return HttpResponse(status=204)
-    return stream_of(keys_of(turn), asking.filter(pk=turn.pk, asked_at=turn.asked_at))
+    return stream_of(list_stream_keys(turn), asking.filter(pk=turn.pk, asked_at=turn.asked_at))
 
 
-def _own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:
+def _find_own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:
     """Return the signed-in person's battle, and the person. Raises Http404 for other people's."""
     voter = annotator_of(request.user)  # type: ignore[arg-type]
     battle = get_object_or_404(Battle.objects.select_related("task"), voter=voter, uuid=uuid)
-    with_turns = battles_of(voter, battle.task).get(pk=battle.pk)
+    with_turns = select_battles(voter, battle.task).get(pk=battle.pk)
     with_turns.task = battle.task
     return with_turns, voter
 
@@ -132,8 +132,8 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
     task, voter = _enter(request, code)
     form = VoteForm(request.POST)
     if not form.is_valid():
-        return page.show_battle(request, task, voter, open_battle(voter, task), status=422)
-    own_battle, _ = _own_battle(request, form.cleaned_data.pop("battle"))
+        return page.show_battle(request, task, voter, find_open_battle(voter, task), status=422)
+    own_battle, _ = _find_own_battle(request, form.cleaned_data.pop("battle"))
     # The form names the battle; one of another arena is not voted on here.
     if own_battle.task_id != task.pk:
         raise Http404
@@ -141,17 +141,17 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
     try:
         services.cast_vote(battle=own_battle, **form.cleaned_data)
     except Refused as error:
-        unchanged = battles_of(voter, task).get(pk=own_battle.pk)
+        unchanged = select_battles(voter, task).get(pk=own_battle.pk)
         return page.show_battle(request, task, voter, unchanged, refused=error)
     if not htmx_partial(request):
         return redirect("leaderboard:battle-over", code, own_battle.uuid)
-    return page.show_battle(request, task, voter, battles_of(voter, task).get(pk=own_battle.pk))
+    return page.show_battle(request, task, voter, select_battles(voter, task).get(pk=own_battle.pk))
 
 
 @require_safe
 def battle_over(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Show a finished conversation with the models' names; redirect if it is still open."""
-    own_battle, voter = _own_battle(request, uuid)
+    own_battle, voter = _find_own_battle(request, uuid)
     if own_battle.task.code != code:
         raise Http404
     if own_battle.ended_at is None:
@@ -162,7 +162,7 @@ def battle_over(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
 @require_POST
 def leave_conversation(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """End a conversation without a vote, and begin another one."""
-    own_battle, _voter = _own_battle(request, uuid)
+    own_battle, _voter = _find_own_battle(request, uuid)
     if own_battle.task.code != code:
         raise Http404
     services.leave_battle(battle=own_battle)
@@ -184,5 +184,5 @@ def consent(request: HttpRequest, code: str) -> HttpResponse:
 def conversations(request: HttpRequest, code: str) -> StreamingHttpResponse:
     """Export the published conversations as JSON lines; members also get the models' settings."""
     task = find_task(request, code, can_take, kinds=("arena",))
-    rows = released_lines(task, with_setup=can_read(request.user, task))
+    rows = iter_released_lines(task, with_setup=can_read(request.user, task))
     return lines(rows, f"{code}-conversations.jsonl")

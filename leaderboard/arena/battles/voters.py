@@ -11,7 +11,7 @@ from leaderboard.models import Battle, Comparison
 from tasks.models import Task
 
 APART, GOLD, RIGHT = "apart", "gold", "right_gold"
-LEAST_GOLD = 5
+MIN_GOLD_ANSWERS = 5
 """Answers to gold pairs from which a share of wrong ones means something."""
 
 
@@ -33,7 +33,7 @@ class Voter:
     @property
     def fails(self) -> bool:
         """Return whether at least half of the answers to several gold pairs are wrong."""
-        return self.gold >= LEAST_GOLD and 2 * self.right <= self.gold
+        return self.gold >= MIN_GOLD_ANSWERS and 2 * self.right <= self.gold
 
     @property
     def one_sided(self) -> bool:
@@ -47,7 +47,7 @@ class Voter:
         return left + right >= 20 and (left - right) ** 2 > 3.3**2 * (left + right)
 
 
-def voters_of(task: Task) -> list[Voter]:
+def list_voters(task: Task) -> list[Voter]:
     """Return the voters of battles, most suspicious first, then by votes.
 
     Suspicious are voters who fail gold pairs or favour one side. Three queries.

@@ -12,8 +12,8 @@ from leaderboard.models import Weights
 from leaderboard.ranking.weights import Weighting, check_weights
 from tasks.models import Task
 
-FORK = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
-LONGEST_NAME = 60
+FORK_PATTERN = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
+MAX_NAME_CHARS = 60
 
 
 @transaction.atomic
@@ -24,13 +24,13 @@ def save_weights(
 
     No lock: the constraint `weights_one_name` suffices. Raises Refused.
     """
-    if len(name) > LONGEST_NAME or not FORK.fullmatch(name):
+    if len(name) > MAX_NAME_CHARS or not FORK_PATTERN.fullmatch(name):
         raise Refused(
             gettext(
                 "“%(name)s” is no name for weights. Use lower-case letters, digits and single "
                 "hyphens, at least one letter, such as speed-first."
             )
-            % {"name": name[:LONGEST_NAME]},
+            % {"name": name[:MAX_NAME_CHARS]},
             field="name",
         )
     # A fork that cannot be scored would open an address that only shows an error.

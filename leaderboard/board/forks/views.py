@@ -15,7 +15,7 @@ from core.accounts.models import User
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error
 from leaderboard.board.forks import services
-from leaderboard.board.opening import start_of
+from leaderboard.board.opening import find_start_weights
 from leaderboard.board.query import BoardRequest, read_request
 from leaderboard.ranking.weights import Weighting, WeightsError
 from tasks.access import find_task, require_permission
@@ -28,7 +28,7 @@ class ForkForm(forms.Form):
 
     name = forms.CharField(
         label=_("Name"),
-        max_length=services.LONGEST_NAME,
+        max_length=services.MAX_NAME_CHARS,
         help_text=_("Small letters, digits and hyphens: speed-first"),
     )
     description = forms.CharField(max_length=300, required=False, label=_("What they are for"))
@@ -39,10 +39,10 @@ class ForkForm(forms.Form):
 def forks(request: HttpRequest, code: str) -> HttpResponse:
     """Show the named weights of a task, and save those of the URL under a name."""
     task = find_task(request, code)
-    board_request = _sent_weights(request, task)
+    board_request = _read_sent_weights(request, task)
     is_post = request.method == "POST"
     form = ForkForm(request.POST if is_post else None)
-    if is_post and form.is_valid() and _is_saved(request, task, board_request.weighting, form):
+    if is_post and form.is_valid() and _try_to_save(request, task, board_request.weighting, form):
         board = reverse("leaderboard:board", args=[code])
         return HttpResponseRedirect(f"{board}?fork={form.cleaned_data['name']}")
     values: dict[str, Any] = {
@@ -57,7 +57,7 @@ def forks(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "leaderboard/forks.html", values, status=status)
 
 
-def _sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
+def _read_sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
     """Read the submitted weights.
 
     If they are invalid, a form gets status 400, and a link gets the board's opening weights.
@@ -65,7 +65,7 @@ def _sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
     from leaderboard.board.matrix import score_matrix
 
     matrix = score_matrix(task)
-    start = start_of(task, matrix, request.GET.get("fork"))
+    start = find_start_weights(task, matrix, request.GET.get("fork"))
     query = request.POST if request.method == "POST" else request.GET
     try:
         return read_request(dict(query.lists()), start, matrix.modes)
@@ -75,7 +75,7 @@ def _sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
         return read_request({}, start, matrix.modes)
 
 
-def _is_saved(request: HttpRequest, task: Task, weighting: Weighting, form: ForkForm) -> bool:
+def _try_to_save(request: HttpRequest, task: Task, weighting: Weighting, form: ForkForm) -> bool:
     """Save the weights; return False and add the reason to the form if they were refused."""
     if not isinstance(request.user, User):
         raise Http404

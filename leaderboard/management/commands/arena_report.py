@@ -24,9 +24,9 @@ class Command(BaseCommand):
     @as_command_error()
     def handle(self, *args: Any, **options: Any) -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrices are small
-        from leaderboard.arena.report import report_of, style_report_of
+        from leaderboard.arena.report import compute_report, compute_style_report
 
-        rank = style_report_of if options["style"] else report_of
+        rank = compute_style_report if options["style"] else compute_report
         report = rank(task_of(options["task"]))
         if report.is_bounded:
             self.stderr.write(
@@ -42,16 +42,18 @@ class Command(BaseCommand):
             return
         self.stdout.write("rank  strength     low    high  battles    wins    ties  model")
         for model in report.as_json["models"]:
-            numbers = "  ".join(_signed(model[key]) for key in ("strength", "low", "high"))
+            numbers = "  ".join(_format_signed(model[key]) for key in ("strength", "low", "high"))
             counts = f"{model['battles']:8} {model['wins']:7} {model['ties']:7}"
             self.stdout.write(f"{model['rank'] or '–':>4}    {numbers} {counts}  {model['name']}")
         self.stdout.write(f"{report.battles:,} battles, {report.voters:,} voters")
         for effect in report.effects if options["style"] else ():
-            numbers = "  ".join(_signed(effect[key]).strip() for key in ("effect", "low", "high"))
+            numbers = "  ".join(
+                _format_signed(effect[key]).strip() for key in ("effect", "low", "high")
+            )
             self.stdout.write(f"{effect['name']:>8}  {numbers}")
 
 
-def _signed(number: float | None) -> str:
+def _format_signed(number: float | None) -> str:
     """Return a number with its sign, six characters wide; a dash for an unknown one."""
     text = "–" if number is None else f"{number:+.3f}"
     return f"{text:>6}"

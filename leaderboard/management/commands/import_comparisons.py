@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from core.web.refusals import as_command_error
 from leaderboard.arena.services import import_comparisons
 
-MOST_NAMED = 50
+MAX_NAMED_LINES = 50
 
 
 class Command(BaseCommand):
@@ -42,5 +42,5 @@ class Command(BaseCommand):
     def _tell(self, number: int, reason: str) -> None:
         """Report an invalid line; only the first ones."""
         self._named += 1
-        if self._named <= MOST_NAMED:
+        if self._named <= MAX_NAMED_LINES:
             self.stderr.write(f"{self._path}:{number}: {reason}")

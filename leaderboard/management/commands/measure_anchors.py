@@ -18,7 +18,7 @@ from evaluation.cli import (
 from evaluation.contract import GIB, Outcome
 from evaluation.test_sets.services import CONTROL
 from leaderboard.board.services import store_anchor_costs
-from leaderboard.ranking.pools import shipped_pool
+from leaderboard.ranking.pools import read_shipped_pool
 from tasks.models import Task
 
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
             tasks = tasks.filter(code__in=options["codes"])
         measurable = []
         for task in tasks:
-            pool = shipped_pool(task.code)
+            pool = read_shipped_pool(task.code)
             if pool and pool.has_costs:
                 measurable.append(task)
         for code in set(options["codes"]) - {task.code for task in measurable}:
@@ -57,7 +57,7 @@ class Command(BaseCommand):
 
     def _measure(self, task: Task, chosen_runner: str | None) -> tuple[str, dict[str, Any]]:
         """Return the runner, and the costs of each of a task's reference models."""
-        pool = shipped_pool(task.code)
+        pool = read_shipped_pool(task.code)
         rows, runner = {}, ""
         for name in pool.rows if pool else ():
             with TemporaryDirectory() as scratch:
@@ -79,12 +79,12 @@ class Command(BaseCommand):
         """Build a reference model and run it on the control set."""
         from evaluation.training.reference import build
 
-        build(task.code, name, folder, _silent, is_trained=False)
+        build(task.code, name, folder, _ignore_progress, is_trained=False)
         model, runner = find_model(task, str(folder), chosen_runner)
         no_suites: Sequence[str] = ()
         examples = find_examples(task, CONTROL, None)
-        return evaluate_by_hand(task, examples, model, runner, no_suites, _silent)
+        return evaluate_by_hand(task, examples, model, runner, no_suites, _ignore_progress)
 
 
-def _silent(*_: Any) -> None:
+def _ignore_progress(*_: Any) -> None:
     """Ignore a progress report."""

@@ -23,7 +23,7 @@ from tasks.models import Task
 from tasks.permissions import can_see
 
 logger = logging.getLogger(__name__)
-SETTLING = timedelta(minutes=5)
+SETTLING_TIME = timedelta(minutes=5)
 """From the release until its evaluation set is made and every model's run is requested."""
 
 
@@ -36,7 +36,7 @@ def follow(*, task: Task, user: User, follows: bool) -> None:
         Follow.objects.filter(task=task, user=user).delete()
 
 
-def tell_followers() -> int:
+def email_followers() -> int:
     """Email the followers of tasks with a newly released round; return how many emails were sent.
 
     A worker calls it each minute. For each new release, oldest first:
@@ -50,8 +50,8 @@ def tell_followers() -> int:
     Takes no lock.
     """
     sent = 0
-    for dataset in _released():
-        for follower in _followers_to_mail(dataset):
+    for dataset in _iter_released():
+        for follower in _find_followers_to_mail(dataset):
             # On condition of the old value: another worker may have marked this follower first.
             unmarked = Follow.objects.filter(pk=follower.pk, told_to=follower.told_to)
             if not unmarked.update(told_to=dataset.finished_at):
@@ -59,7 +59,7 @@ def tell_followers() -> int:
             if not (follower.user.is_active and can_see(follower.user, follower.task)):
                 continue
             try:
-                send(*_mail(dataset, follower))
+                send(*_write_mail(dataset, follower))
             except AWAY as error:
                 logger.error("The mail server is away; mails to followers wait: %s", error)
                 Follow.objects.filter(pk=follower.pk).update(told_to=follower.told_to)
@@ -68,7 +68,7 @@ def tell_followers() -> int:
     return sent
 
 
-def _released() -> Iterator[Dataset]:
+def _iter_released() -> Iterator[Dataset]:
     """Yield the first release of each round with followers to notify, the oldest first.
 
     A release whose runs are unfinished also blocks the task's later ones, so that nobody misses it.
@@ -89,19 +89,19 @@ def _released() -> Iterator[Dataset]:
     # A dataset's numbers are large, and no mail shows them.
     for dataset in datasets.order_by("finished_at").defer("numbers"):
         assert dataset.finished_at
-        if dataset.is_early or dataset.finished_at > timezone.now() - SETTLING:
+        if dataset.is_early or dataset.finished_at > timezone.now() - SETTLING_TIME:
             waiting_tasks.add(dataset.round.task_id)
         elif dataset.round.task_id not in waiting_tasks:
             yield dataset
 
 
-def _followers_to_mail(dataset: Dataset) -> list[Follow]:
+def _find_followers_to_mail(dataset: Dataset) -> list[Follow]:
     """Return the followers who have not been emailed about a release yet."""
     follows = Follow.objects.filter(task=dataset.round.task_id, told_to__lt=dataset.finished_at)
     return list(follows.select_related("user", "task"))
 
 
-def _mail(dataset: Dataset, follower: Follow) -> tuple[str, str, str]:
+def _write_mail(dataset: Dataset, follower: Follow) -> tuple[str, str, str]:
     """Return the email's subject, its text in the follower's language, and their address."""
     task, number = follower.task, dataset.round.number
     names = {"task": task.name, "number": number}

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from core.accounts.people import person
 from evaluation.submissions.visibility import find_submission
-from leaderboard.board.exports import Table, early_words, shows_same, snapshot_bibtex
+from leaderboard.board.exports import Table, describe_early, shows_same, write_snapshot_bibtex
 from leaderboard.rounds.following import services
 from tasks.access import ALL_KINDS, find_task
 from tasks.models import Task
@@ -43,21 +43,21 @@ def follow(request: HttpRequest, code: str) -> HttpResponse:
 @cache_control(public=True, max_age=300)
 def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Draw a published model's rank as a badge for READMEs. It names the task, not the model."""
-    from leaderboard.rounds.standing import model_standing  # loads numpy
+    from leaderboard.rounds.standing import find_model_standing  # loads numpy
 
     submission, _viewer = find_submission(request, pk)
     if not submission.is_published or submission.withdrawn_at:
         raise Http404
-    text, standing = "no rank yet", model_standing(submission, request.user)
+    text, standing = "no rank yet", find_model_standing(submission, request.user)
     if standing and standing.row.rank:
         text = f"rank {standing.row.rank} of {standing.ranked}"
         if standing.provisional:
-            text += f", {early_words(asdict(standing.provisional[0]))}"
-    values = badge_values(f"Dynabench {submission.task.name}", text)
+            text += f", {describe_early(asdict(standing.provisional[0]))}"
+    values = build_badge_values(f"Dynabench {submission.task.name}", text)
     return render(request, "leaderboard/badge.svg", values, content_type="image/svg+xml")
 
 
-def badge_values(name: str, rank_text: str) -> dict[str, Any]:
+def build_badge_values(name: str, rank_text: str) -> dict[str, Any]:
     """Return the two texts of a badge with their positions in pixels."""
     left, right = LETTER * len(name) + AROUND, LETTER * len(rank_text) + AROUND
     return {
@@ -75,15 +75,19 @@ def badge_values(name: str, rank_text: str) -> dict[str, Any]:
 @require_safe
 def board_json(request: HttpRequest, code: str) -> JsonResponse:
     """Export the public board by the owner's weights, as docs/leaderboard.schema.json describes."""
-    from leaderboard.board.tables import public_table  # loads numpy
+    from leaderboard.board.tables import build_public_table  # loads numpy
 
     task = find_task(request, code)
-    table = public_table(task)
-    body = {"schema_version": SCHEMA_VERSION, **table, "snapshot": _cited(request, task, table)}
+    table = build_public_table(task)
+    body = {
+        "schema_version": SCHEMA_VERSION,
+        **table,
+        "snapshot": _find_citation(request, task, table),
+    }
     return JsonResponse(body, json_dumps_params={"ensure_ascii": False})
 
 
-def _cited(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | None:
+def _find_citation(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | None:
     """Return the newest snapshot, for the citation, and whether it equals this table."""
     last = task.snapshots.first()
     if last is None:
@@ -94,6 +98,6 @@ def _cited(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | N
         "number": last.number,
         "url": address,
         "sha256": last.sha256,
-        "bibtex": snapshot_bibtex(last.table, last.number, last.title, last.sha256, address),
+        "bibtex": write_snapshot_bibtex(last.table, last.number, last.title, last.sha256, address),
         "is_current": shows_same(last.table, table),
     }

@@ -222,6 +222,6 @@ def test_the_shipped_files_name_no_path_of_the_machine_that_made_them() -> None:
 def test_the_models_of_a_reference_pool_are_named_alike_where_they_are_made_and_read() -> None:
     assert {*reference.BASELINES, *reference_talks.TRIVIAL} == {*anchored.BASELINES}
     made = {**reference.POOLS, **reference_talks.ABOUT}
-    assert {code: [*pools.shipped_pool(code).rows] for code in made} == {
+    assert {code: [*pools.read_shipped_pool(code).rows] for code in made} == {
         code: [*about] for code, about in made.items()
     }

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.seeds import OFFICIAL_TASKS_FOLDER
-from leaderboard.board.presets import FULL, PRESETS
+from leaderboard.board.presets import FULL_WEIGHT, PRESETS
 from leaderboard.dynascore import main
 from leaderboard.ranking.anchored import (
     BASELINES,
     Anchors,
     AnchorsError,
     Scale,
-    anchored_points,
-    anchors_of,
-    plain_anchors,
+    build_plain_anchors,
+    compute_anchored_points,
+    compute_anchors,
     score_on_anchors,
 )
 from leaderboard.ranking.dynascore import WEIGHTS
-from leaderboard.ranking.pools import plain_pool, shipped_pool
+from leaderboard.ranking.pools import build_plain_pool, read_shipped_pool
 from tasks.config.loading import load_config
 from tests.support.score_tables import METRICS, table
 
@@ -34,8 +34,8 @@ POOL = table(
         "encoder": (80, 10, 4, 90, 60),
     }
 )
-ANCHORS = anchors_of(POOL, "perf", METRICS)
-PLAIN = plain_anchors("perf", 25.0, METRICS)
+ANCHORS = compute_anchors(POOL, "perf", METRICS)
+PLAIN = build_plain_anchors("perf", 25.0, METRICS)
 shares, costs = st.integers(0, 100), st.integers(0, 2000)
 row = st.tuples(shares, costs, st.integers(0, 40), shares, shares)
 boards = st.lists(row, min_size=1, max_size=8).map(
@@ -106,7 +106,7 @@ def test_ranks_are_given_where_the_order_is_known():
 
 def test_a_metric_in_which_the_pool_does_not_differ_is_left_out():
     pool = {name: {**line, "memory": 1.0} for name, line in POOL.items()}
-    anchors = anchors_of(pool, "perf", METRICS)
+    anchors = compute_anchors(pool, "perf", METRICS)
     assert "memory" not in anchors.scales
     assert [notice.partition(" ")[0] for notice in anchors.notices] == ["memory"]
     rows = table({"A": (70, 1000, 2, 100, 100)})
@@ -123,18 +123,18 @@ def test_only_weight_on_what_has_no_anchors_gives_no_score():
 @pytest.mark.parametrize("pool", [{}, table({"majority": (100, 1, 1, 1, 1)})])
 def test_pools_that_anchor_nothing(pool):
     with pytest.raises(AnchorsError):
-        anchors_of(pool, "perf", METRICS)
+        compute_anchors(pool, "perf", METRICS)
 
 
 def test_without_a_named_baseline_the_worst_model_is_it():
     pool = {f"model {name}": line for name, line in POOL.items()}
-    assert anchors_of(pool, "perf", METRICS).scales["perf"].low == 30
+    assert compute_anchors(pool, "perf", METRICS).scales["perf"].low == 30
 
 
 def test_points_add_up_in_any_shape_and_unknown_stays_unknown():
     values = {m: np.full((2, 3), 70.0) for m in METRICS}
     values["perf"][1, 2] = nan
-    total = sum(anchored_points(ANCHORS, WEIGHTS, values).values())
+    total = sum(compute_anchored_points(ANCHORS, WEIGHTS, values).values())
     assert total.shape == (2, 3)
     assert np.isnan(total).tolist() == [[False] * 3, [False, False, True]]
 
@@ -172,9 +172,9 @@ def test_without_reference_models_the_score_is_as_sure(rows, new, given_weights)
     [("accuracy", 4, 25), ("macro_f1", 0, 0), ("matthews_correlation", 2, 0), ("bleu", 0, 0)],
 )
 def test_what_knows_nothing_has_the_chance_of_its_labels(main, labels, chance):
-    assert plain_pool(main, labels).rows == {"chance": {main: chance}}
-    assert plain_pool(main, labels).is_plain
-    assert not plain_pool(main, labels).has_costs
+    assert build_plain_pool(main, labels).rows == {"chance": {main: chance}}
+    assert build_plain_pool(main, labels).is_plain
+    assert not build_plain_pool(main, labels).has_costs
 
 
 @given(row, st.tuples(*[st.integers(0, 40)] * 5), weights)
@@ -212,7 +212,7 @@ def test_units_of_speed_and_memory_do_not_matter(rows, given_weights, speed, mem
             for name, line in some.items()
         }
 
-    other = anchors_of(scaled(POOL), "perf", METRICS)
+    other = compute_anchors(scaled(POOL), "perf", METRICS)
     assert scores(scaled(rows), given_weights, other) == pytest.approx(
         scores(rows, given_weights), abs=1e-6
     )
@@ -232,18 +232,19 @@ COSTLESS = ["throughput", "memory"]
 LEFT_OUT = {"hate-speech": ["fairness"], "secret": COSTLESS, "grounded": COSTLESS}
 """A set that names too few people, and models that answer in conversations."""
 PRESET_WEIGHTS = {
-    title: {"main": FULL, **dict.fromkeys(others, FULL)} for title, others in PRESETS.items()
+    title: {"main": FULL_WEIGHT, **dict.fromkeys(others, FULL_WEIGHT)}
+    for title, others in PRESETS.items()
 } | {"Owner's": {"main": 4, "throughput": 1, "memory": 1, "fairness": 1, "robustness": 1}}
 
 
 @pytest.mark.parametrize("code", POOLED)
 def test_a_shipped_pool_has_its_models_and_spans_every_scale(code):
-    pool = shipped_pool(code)
+    pool = read_shipped_pool(code)
     assert len(pool.rows) >= 6
     assert len({*BASELINES} & pool.rows.keys()) >= 2
     metrics = POOLED[code].metrics
     assert pool.main == metrics.main
-    anchors = anchors_of(pool.rows, pool.main, metrics.names)
+    anchors = compute_anchors(pool.rows, pool.main, metrics.names)
     assert [one.partition(" ")[0] for one in anchors.notices] == LEFT_OUT.get(code, [])
 
 
@@ -258,8 +259,8 @@ REAL = {
 
 @pytest.mark.parametrize("code", [code for code in POOLED if code not in ("secret", "grounded")])
 def test_speed_and_memory_tell_real_models_apart(code):
-    pool = shipped_pool(code)
-    scales = anchors_of(pool.rows, pool.main, POOLED[code].metrics.names).scales
+    pool = read_shipped_pool(code)
+    scales = compute_anchors(pool.rows, pool.main, POOLED[code].metrics.names).scales
     smallest = {
         cost: next(row[cost] for name, row in pool.rows.items() if name == "two-layers")
         for cost in COSTLESS
@@ -276,7 +277,7 @@ def test_speed_and_memory_tell_real_models_apart(code):
 @given(costs=st.tuples(st.floats(1e-3, 1e9), st.floats(1e-6, 1e3)), better=shares)
 def test_a_constant_or_random_model_ranks_below_every_trained_one(code, preset, costs, better):
     """However fast, small and steady it is."""
-    pool = shipped_pool(code)
+    pool = read_shipped_pool(code)
     given_weights = {
         pool.main if name == "main" else name: weight
         for name, weight in PRESET_WEIGHTS[preset].items()
@@ -288,15 +289,17 @@ def test_a_constant_or_random_model_ranks_below_every_trained_one(code, preset, 
         for name in baselines
     }  # fmt: skip
     found = scores(
-        {**pool.rows, **useless}, given_weights, anchors_of(pool.rows, pool.main, given_weights)
+        {**pool.rows, **useless},
+        given_weights,
+        compute_anchors(pool.rows, pool.main, given_weights),
     )
     trained = min(found[name] for name in pool.rows if name not in baselines)
     assert max(found[name] for name in baselines) < trained
 
 
 def test_a_task_of_a_strange_name_has_no_pool():
-    assert shipped_pool("../../nli") is None
-    assert shipped_pool("other") is None
+    assert read_shipped_pool("../../nli") is None
+    assert read_shipped_pool("other") is None
 
 
 @pytest.fixture

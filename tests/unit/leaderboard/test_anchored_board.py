@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from leaderboard.board.cells import BoardScore
 from leaderboard.board.query import read_request
 from leaderboard.board.ranked import rank_board
-from leaderboard.board.tables import anchors_of as page_anchors
-from leaderboard.ranking.anchored import anchors_of, score_on_anchors
-from leaderboard.ranking.formula import PLACE, SENTENCE, formula
-from leaderboard.ranking.weights import OF_SET, Weighting, WeightsError
+from leaderboard.board.tables import describe_anchors as page_anchors
+from leaderboard.ranking.anchored import compute_anchors, score_on_anchors
+from leaderboard.ranking.formula import PLACE_TERM, SENTENCE, describe_formula
+from leaderboard.ranking.weights import SET_WEIGHT, Weighting, WeightsError
 from tasks.config.schema import DETAIL_COLUMNS
 from tests.support.matrices import METRICS, POOL, chance_matrix
 
@@ -21,7 +21,7 @@ WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "
 
 
 def weighting(matrix):
-    return Weighting(WEIGHTS, {one.name: OF_SET for one in matrix.counting})
+    return Weighting(WEIGHTS, {one.name: SET_WEIGHT for one in matrix.counting})
 
 
 def anchored(**options):
@@ -36,7 +36,7 @@ def test_an_anchored_board_scores_as_the_command_does():
         row.model.name: {name: cell.value for name, cell in row.metrics.items()}
         for row in found.rows
     }
-    anchors = anchors_of(POOL.rows, "accuracy", METRICS)
+    anchors = compute_anchors(POOL.rows, "accuracy", METRICS)
     expected = {one.model: one.dynascore for one in score_on_anchors(anchors, WEIGHTS, table)}
     for row in found.rows:
         assert row.dynascore.value == pytest.approx(expected[row.model.name])
@@ -208,10 +208,10 @@ def test_a_board_without_a_pool_is_not_anchored():
 def test_the_formula_names_each_share_and_anchor():
     matrix = anchored()
     board = rank_board(matrix, weighting(matrix))
-    told = formula(WEIGHTS, "accuracy", page_anchors(matrix, board))
+    told = describe_formula(WEIGHTS, "accuracy", page_anchors(matrix, board))
     for part in ("0.5 +", "0.125 × memory", "accuracy from 50 to 100", "memory from 40 to 1"):
         assert part in told
-    assert formula(WEIGHTS, "accuracy", None) == ""
+    assert describe_formula(WEIGHTS, "accuracy", None) == ""
 
 
 def test_the_formula_is_said_in_another_language():
@@ -219,9 +219,11 @@ def test_the_formula_is_said_in_another_language():
     board = rank_board(matrix, weighting(matrix))
     catalogue = {
         SENTENCE: "%(places)s; %(main)s; %(shares)s; %(version)s",
-        PLACE: "%(metric)s: %(low)s bis %(high)s",
+        PLACE_TERM: "%(metric)s: %(low)s bis %(high)s",
     }
     anchors = page_anchors(matrix, board)
-    told = formula(WEIGHTS, "accuracy", anchors, say=catalogue.__getitem__, words=str.upper)
+    told = describe_formula(
+        WEIGHTS, "accuracy", anchors, say=catalogue.__getitem__, words=str.upper
+    )
     assert told.startswith("ACCURACY: 50 bis 100; ")
     assert "0.125 × MEMORY" in told

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from evaluation.seeds import OFFICIAL_TASKS_FOLDER
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.board.presets import PRESETS, presets
+from leaderboard.board.presets import PRESETS, iter_presets
 from leaderboard.board.query import (
     BoardRequest,
-    changed_value,
-    former_weighting,
+    build_sliders,
+    build_typed_sliders,
+    choose_changed_value,
+    format_weight,
+    read_former_weighting,
     read_request,
-    sliders,
-    typed_sliders,
-    weight_text,
 )
-from leaderboard.ranking.weights import METRIC, Weighting, WeightsError, opening_weights
+from leaderboard.ranking.weights import METRIC, Weighting, WeightsError, build_opening_weights
 from tasks.config.loading import load_config
 
 weights = st.floats(0, 8).filter(bool)
@@ -31,7 +31,8 @@ START = Weighting({"accuracy": 4.0, "throughput": 1 / 3}, {"round-1": 5.0})
 
 def form(was, slider, box):
     return {
-        f"{METRIC}{name}": [weight_text(each[name]) for each in (was, slider, box)] for name in was
+        f"{METRIC}{name}": [format_weight(each[name]) for each in (was, slider, box)]
+        for name in was
     }
 
 
@@ -53,8 +54,8 @@ def test_a_link_without_changes_names_no_weights():
 def test_a_form_that_was_not_touched_keeps_the_unrounded_start():
     query = form(START.metrics, START.metrics, START.metrics)
     assert read_request(query, START).weighting == START
-    assert former_weighting(query, START) == START
-    assert former_weighting({"w_accuracy": ["2"]}, START) is None
+    assert read_former_weighting(query, START) == START
+    assert read_former_weighting({"w_accuracy": ["2"]}, START) is None
 
 
 def test_slider_or_box_whichever_was_moved():
@@ -62,26 +63,29 @@ def test_slider_or_box_whichever_was_moved():
     for slider, box in ((moved, START.metrics), (START.metrics, moved), (moved, moved)):
         query = form(START.metrics, slider, box)
         assert read_request(query, START).weighting.metrics == moved
-        assert former_weighting(query, START) == START
+        assert read_former_weighting(query, START) == START
 
 
 def test_shares_in_words():
-    found = sliders(METRIC, {"accuracy": 4.0, "throughput": 5.0})
+    found = build_sliders(METRIC, {"accuracy": 4.0, "throughput": 5.0})
     assert [(each.text, each.total, each.percent) for each in found] == [
         ("4", "9", "44"),
         ("5", "9", "56"),
     ]
     assert {each.step for each in found} == {"1"}
-    assert sliders(METRIC, START.metrics)[1].text == "0.3"
-    assert {each.step for each in sliders(METRIC, START.metrics)} == {"0.1"}
+    assert build_sliders(METRIC, START.metrics)[1].text == "0.3"
+    assert {each.step for each in build_sliders(METRIC, START.metrics)} == {"0.1"}
 
 
 def test_what_cannot_be_used_is_shown_as_it_was_typed():
     query = {"w_accuracy": ["4", "4", "lots"]}
     with pytest.raises(WeightsError):
         read_request(query, START)
-    assert [each.text for each in typed_sliders(query, METRIC, START.metrics)] == ["lots", "0.3"]
-    assert changed_value(["4"]) == "4"
+    assert [each.text for each in build_typed_sliders(query, METRIC, START.metrics)] == [
+        "lots",
+        "0.3",
+    ]
+    assert choose_changed_value(["4"]) == "4"
 
 
 @pytest.mark.parametrize(
@@ -108,9 +112,9 @@ def test_a_preset_does_what_its_name_says_in_every_task(path):
     config = load_config(path.read_text())
     main, start = (
         config.metrics.main,
-        opening_weights(config.metrics.names, config.weights, ["control"]),
+        build_opening_weights(config.metrics.names, config.weights, ["control"]),
     )
-    _owners, *found = presets(read_request({}, start), main)
+    _owners, *found = iter_presets(read_request({}, start), main)
     assert in_words(main) in found[0].title
     told = [others for others in PRESETS.values() if {*others} <= {*config.metrics.names}]
     for preset, others in zip(found, told, strict=True):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from leaderboard.arena.battles.naming import FAMILIES, names_itself
 from leaderboard.arena.battles.pairing import UNIFORM, pair_chances
-from leaderboard.arena.battles.personal import personal_data
+from leaderboard.arena.battles.personal import find_personal_data
 from leaderboard.arena.ranking import Votes
-from leaderboard.arena.style import STYLE, difference, style_of
+from leaderboard.arena.style import COVARIATES, compute_log_ratios, measure_style
 from tests.support.arenas import simulated
 
 
@@ -73,7 +73,7 @@ def test_each_family_is_known_by_its_words(word):
     ],
 )
 def test_what_may_be_personal_is_found(text, kinds):
-    assert personal_data(["fine", text]) == kinds
+    assert find_personal_data(["fine", text]) == kinds
 
 
 @pytest.mark.parametrize(
@@ -89,27 +89,27 @@ def test_what_may_be_personal_is_found(text, kinds):
     ],
 )
 def test_plain_text_holds_nothing_personal(text):
-    assert personal_data([text]) == []
+    assert find_personal_data([text]) == []
 
 
 def test_style_counts_marks_outside_code():
     marks = "# Title\n\n- one\n- two\n2. three\n\n**bold** and __too__\n\n"
     text = f"{marks}```\n# no\n- no\n**no**\n```\n"
-    assert style_of([text, "## More"]) == {
+    assert measure_style([text, "## More"]) == {
         "length": len(text) + 7,
         "headings": 2,
         "lists": 3,
         "bold": 2,
     }
-    assert style_of(["#hashtag, 3*4*5, snake__case__name, 1.5"])["bold"] == 0
-    assert style_of([]) == dict.fromkeys(STYLE, 0)
+    assert measure_style(["#hashtag, 3*4*5, snake__case__name, 1.5"])["bold"] == 0
+    assert measure_style([]) == dict.fromkeys(COVARIATES, 0)
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=8, max_size=8))
 def test_the_difference_turns_with_the_sides(counts):
-    style = {name: counts[2 * n : 2 * n + 2] for n, name in enumerate(STYLE)}
+    style = {name: counts[2 * n : 2 * n + 2] for n, name in enumerate(COVARIATES)}
     turned = {name: pair[::-1] for name, pair in style.items()}
-    assert difference(style) == pytest.approx([-one for one in difference(turned)])
+    assert compute_log_ratios(style) == pytest.approx([-one for one in compute_log_ratios(turned)])
 
 
 def none_yet():

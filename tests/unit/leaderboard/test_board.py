@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.board.matrix import DRAWS
-from leaderboard.board.means import MOST_KEPT, means_over_sets
-from leaderboard.board.pairs import bar, sure_pairs
+from leaderboard.board.means import MAX_CACHED, compute_means
+from leaderboard.board.pairs import compute_critical_value, find_sure_pairs
 from leaderboard.board.ranked import describe_moves, rank_board
 from leaderboard.ranking import dynascore
 from leaderboard.ranking.ranks import ALPHA
-from leaderboard.ranking.weights import OF_SET, Weighting, WeightsError
+from leaderboard.ranking.weights import SET_WEIGHT, Weighting, WeightsError
 from tests.support.matrices import METRICS, chance_matrix, over_datasets
 
 WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
@@ -22,7 +22,7 @@ weights = st.floats(0, 8).map(lambda weight: round(weight, 1))
 
 
 def weighting(matrix, **metrics):
-    return Weighting({**WEIGHTS, **metrics}, {one.name: OF_SET for one in matrix.counting})
+    return Weighting({**WEIGHTS, **metrics}, {one.name: SET_WEIGHT for one in matrix.counting})
 
 
 def tables(matrix, draw=None):
@@ -58,7 +58,7 @@ def test_scores_are_those_of_the_formula(seed, of_metrics, of_sets, mode):
     rates = (
         dynascore.Rates(RATES, ())
         if mode == "robust"
-        else dynascore.exchange_rates(rule, table, {})
+        else dynascore.compute_exchange_rates(rule, table, {})
     )
     expected = {row.model: row.dynascore for row in dynascore.score_models(rule, table, rates)}
     assert shown(found.rows) == pytest.approx(expected, rel=1e-9)
@@ -175,9 +175,9 @@ def naive(values, draws, examples):
     tests.sort(reverse=True)
     better = set()
     for step, (square, one, other) in enumerate(tests):
-        if min(square, bar(2.0 ** (1 - examples), freedom)) < bar(
-            ALPHA / (len(tests) - step), freedom
-        ):
+        if min(
+            square, compute_critical_value(2.0 ** (1 - examples), freedom)
+        ) < compute_critical_value(ALPHA / (len(tests) - step), freedom):
             break
         better.add((one, other))
     return better
@@ -189,7 +189,7 @@ def test_sure_pairs_are_those_of_holms_steps(seed, count, spread, examples):
     values = 70 + spread * chance.standard_normal(count)
     noise = chance.standard_normal((1, DRAWS)) + 0.5 * chance.standard_normal((count, DRAWS))
     draws = (values[:, None] + noise).astype(np.float32)
-    sure = sure_pairs(values, draws, examples)
+    sure = find_sure_pairs(values, draws, examples)
     assert {*map(tuple, np.argwhere(sure).tolist())} == naive(values, draws, examples)
 
 
@@ -205,9 +205,9 @@ def test_equal_models_are_rarely_told_apart_and_a_better_one_is_found():
     for _ in range(boards):
         values = 70 + noise(1)[:, 0]
         draws = (values[:, None] + noise(DRAWS)).astype(np.float32)
-        false += bool(sure_pairs(values, draws, 1000).any())
+        false += bool(find_sure_pairs(values, draws, 1000).any())
         values[7] += 5
-        found += sure_pairs(values, draws, 1000)[7].sum() == count - 1
+        found += find_sure_pairs(values, draws, 1000)[7].sum() == count - 1
     assert false / boards <= 0.07  # 0.05, and chance
     assert found / boards > 0.9
 
@@ -223,9 +223,9 @@ def test_models_with_the_same_answers_share_their_rank():
 
 def test_few_examples_leave_the_order_open():
     values, draws = np.array([100.0, 0.0]), np.array([[100.0] * DRAWS, [0.0] * DRAWS], np.float32)
-    assert sure_pairs(values, draws, 1000)[0, 1]
-    assert not sure_pairs(values, draws, 5).any()
-    assert not sure_pairs(values, draws, 0).any()
+    assert find_sure_pairs(values, draws, 1000)[0, 1]
+    assert not find_sure_pairs(values, draws, 5).any()
+    assert not find_sure_pairs(values, draws, 0).any()
 
 
 def test_a_dominated_model_more_changes_no_score_and_no_order():
@@ -289,7 +289,7 @@ def test_what_moved_is_told():
 
 def test_means_over_sets_are_weighted():
     matrix = chance_matrix(models=2)
-    means = means_over_sets(matrix, {"round-1": 6.0, "round-2": 2.0})
+    means = compute_means(matrix, {"round-1": 6.0, "round-2": 2.0})
     expected = 0.75 * matrix.numbers.values[:, 0] + 0.25 * matrix.numbers.values[:, 1]
     assert means.values == pytest.approx(expected)
     assert means.sets == (0, 1)
@@ -311,4 +311,4 @@ def test_what_was_asked_before_is_kept_until_something_is_another():
     assert rank_board(thawed, weighting(matrix)).notices
     for number in range(40):
         rank_board(matrix, weighting(matrix, memory=number / 10))
-    assert len(matrix.numbers.memo) <= MOST_KEPT
+    assert len(matrix.numbers.memo) <= MAX_CACHED

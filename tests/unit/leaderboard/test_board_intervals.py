@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.board.cells import BoardScore, Cell
-from leaderboard.board.columns import drawn_metrics
-from leaderboard.board.intervals import correlations, difference_ends, ends_of
+from leaderboard.board.columns import select_drawn_metrics
+from leaderboard.board.intervals import compute_correlations, compute_difference_ends, compute_ends
 from leaderboard.board.matrix import DRAWS
 from leaderboard.board.ranked import rank_board
-from leaderboard.board.tables import cell_of
+from leaderboard.board.tables import read_cell
 from leaderboard.ranking.weights import Weighting
 from tests.support.matrices import METRICS, POOL, chance_matrix
 
@@ -44,7 +44,7 @@ def test_a_mean_over_one_set_has_the_interval_of_that_set(seed, weight, is_alone
     place = len(matrix.sets) - 1
     for row in rank_board(matrix, Weighting(only(accuracy=1.0), sets), "robust").rows:
         for name in METRICS:
-            assert row.metrics[name] == cell_of(matrix, row.place, place, name)
+            assert row.metrics[name] == read_cell(matrix, row.place, place, name)
         assert row.dynascore[:3] == pytest.approx(row.metrics["accuracy"], abs=1e-6)
 
 
@@ -88,7 +88,7 @@ def board_by_chance(chance, truth):
     """A board of one set whose shares were measured on EXAMPLES, with their bootstrap."""
     matrix = chance_matrix(models=len(truth), sets=1, metrics=METRICS)
     values, low, high = (np.full(matrix.numbers.values.shape, np.nan) for _ in range(3))
-    columns = drawn_metrics(METRICS)
+    columns = select_drawn_metrics(METRICS)
     draws = np.zeros((1, len(columns), len(truth), DRAWS), dtype=np.float32)
     for model, row in enumerate(truth):
         for name, share in row.items():
@@ -190,16 +190,16 @@ def test_a_score_of_what_moves_together_is_less_sure():
         (gap, 0.0, -5, 5),
     ):
         matrix = np.array([[1, correlation], [correlation, 1]])[..., None]
-        found = ends_of(formula, values, ends, matrix)
+        found = compute_ends(formula, values, ends, matrix)
         assert np.concatenate(found) == pytest.approx([low, high])
     for correlation, low, high in ((1.0, -1, 1), (0.0, -5, 5)):
-        both = difference_ends((70, 70), ((66, 73), (66, 73)), correlation)
+        both = compute_difference_ends((70, 70), ((66, 73), (66, 73)), correlation)
         assert both == pytest.approx((low, high))
 
 
 def test_what_does_not_vary_correlates_with_itself_alone():
     draws = np.array([[[1, 2, 3.0]], [[2, 4, 6]], [[5, 5, 5]]], dtype=np.float32)
-    found = correlations(draws)[..., 0]
+    found = compute_correlations(draws)[..., 0]
     assert found == pytest.approx(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]]))
 
 

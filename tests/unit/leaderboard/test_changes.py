@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from leaderboard.board.exports import shows_same
-from leaderboard.snapshots.diff import what_changed
+from leaderboard.snapshots.diff import describe_changes
 
 
 def row(key, rank, score=80.0):
@@ -31,7 +31,7 @@ def changed(**parts):
 def test_another_day_alone_is_no_change():
     assert shows_same(TABLE, changed(date="2026-01-02", code="0.2 (b)"))
     assert not shows_same(TABLE, changed(mode="classic"))
-    assert len(what_changed(TABLE, changed(date="2026-01-02"))) == 1
+    assert len(describe_changes(TABLE, changed(date="2026-01-02"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_another_day_alone_is_no_change():
     ],
 )
 def test_changes_are_told(parts, sentences):
-    assert what_changed(TABLE, changed(**parts)) == sentences
+    assert describe_changes(TABLE, changed(**parts)) == sentences
 
 
 def test_of_many_models_some_are_named():
-    told = what_changed(
+    told = describe_changes(
         TABLE, changed(rows=[*TABLE["rows"], *(row(f"n{k}", "9") for k in range(23))])
     )
     assert len(told) == 21
@@ -102,6 +102,6 @@ def test_of_many_models_some_are_named():
 def test_of_an_arena_the_models_and_their_votes_are_told():
     before = {"battles": 10, "models": [{"name": "a", "rank": 1}, {"name": "b", "rank": 2}]}
     now = [{"name": "b", "rank": 1}, {"name": "a", "rank": 1}, {"name": "c", "rank": None}]
-    told = what_changed(before, {"battles": 1500, "models": now})
+    told = describe_changes(before, {"battles": 1500, "models": now})
     assert told == ["c is new, not run.", "b is at 1 now, was at 2.", "1,490 comparisons more."]
-    assert len(what_changed(before, before)) == 1
+    assert len(describe_changes(before, before)) == 1

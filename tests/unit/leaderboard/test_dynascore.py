@@ -16,8 +16,8 @@ from leaderboard.ranking.dynascore import (
     Rule,
     ScoredModel,
     bootstrap,
-    exchange_rates,
-    moved_by,
+    compute_exchange_rates,
+    find_movers,
     score_models,
 )
 from tests.support.score_tables import CLASSIC, METRICS, ROBUST, scores, table
@@ -25,7 +25,8 @@ from tests.support.score_tables import CLASSIC, METRICS, ROBUST, scores, table
 
 def ranks(rule: Rule, rows, rates=None) -> dict[str, int | None]:
     return {
-        row.model: row.rank for row in score_models(rule, rows, rates or exchange_rates(rule, rows))
+        row.model: row.rank
+        for row in score_models(rule, rows, rates or compute_exchange_rates(rule, rows))
     }
 
 
@@ -58,7 +59,7 @@ SENTIMENT = {
 
 class TestClassic:
     def test_the_example_worked_by_hand(self):
-        rates = exchange_rates(CLASSIC, FOUR)
+        rates = compute_exchange_rates(CLASSIC, FOUR)
         assert rates.values == pytest.approx(
             {
                 "perf": 1,
@@ -93,26 +94,26 @@ class TestClassic:
         apart, close = board(0.01), board(0.006)
         classic = [scores(rule["classic"], one) for one in (apart, close)]
         assert all(abs(classic[0][m] - classic[1][m]) > 1.9 for m in NLI)
-        assert exchange_rates(rule["classic"], apart).values["memory"] > 100
-        assert exchange_rates(rule["classic"], close).values["memory"] < 14
+        assert compute_exchange_rates(rule["classic"], apart).values["memory"] > 100
+        assert compute_exchange_rates(rule["classic"], close).values["memory"] < 14
         robust = [scores(rule["robust"], one) for one in (apart, close)]
         assert all(abs(robust[0][m] - robust[1][m]) < 0.05 for m in NLI)
 
     def test_a_wider_gap_leaves_the_pair_out(self):
         rows = table({"a": (80, 1), "b": (70, 2), "c": (69.99, 9)}, ("perf", "throughput"))
         rule = Rule("classic", {"perf": 1, "throughput": 1}, min_gap=0.01)
-        assert exchange_rates(rule, rows).values["throughput"] == pytest.approx(0.1)
+        assert compute_exchange_rates(rule, rows).values["throughput"] == pytest.approx(0.1)
         narrow = Rule("classic", {"perf": 1, "throughput": 1})
-        assert exchange_rates(narrow, rows).values["throughput"] == pytest.approx(350.05)
+        assert compute_exchange_rates(narrow, rows).values["throughput"] == pytest.approx(350.05)
 
     def test_ties_in_perf_have_no_order(self):
         rows = {"a": (50, 1), "b": (50, 3), "c": (60, 9), "d": (40, 2)}
         rule = Rule("classic", {"perf": 1, "throughput": 1})
-        found = exchange_rates(rule, table(rows, ("perf", "throughput"))).values
+        found = compute_exchange_rates(rule, table(rows, ("perf", "throughput"))).values
         # Among equals the lesser is first: 2 → 1 by 10, 3 → 9 by 10.
         assert found["throughput"] == pytest.approx((0.1 + 0.6) / 2)
         swapped = rows | {"a": rows["b"], "b": rows["a"]}
-        assert exchange_rates(rule, table(swapped, ("perf", "throughput"))).values == found
+        assert compute_exchange_rates(rule, table(swapped, ("perf", "throughput"))).values == found
 
 
 XYZ = {"X": (85, 80), "Y": (84, 81.5), "Z": (80, 79)}
@@ -126,7 +127,7 @@ def two(rows):
 
 class TestRobust:
     def test_rates_are_medians_over_all_pairs(self):
-        rates = exchange_rates(ROBUST, FOUR)
+        rates = compute_exchange_rates(ROBUST, FOUR)
         # throughput: 10/5, 30/10, 90/30, 20/5, 80/25, 60/20
         assert rates.values == pytest.approx(
             {
@@ -141,13 +142,13 @@ class TestRobust:
 
     def test_what_differs_by_noise_alone_has_no_rate(self):
         same = table({"a": (80, 100, 0.40, 90, 80), "b": (40, 300, 0.41, 95, 85)})
-        rates = exchange_rates(ROBUST, same)
+        rates = compute_exchange_rates(ROBUST, same)
         assert rates.values["memory"] is None
         assert "do not differ" in rates.notices[0]
         # Such a price would be 0.00025 GB a point, and 15.6 GB then worth thousands of points.
         assert max(scores(ROBUST, same).values()) < 1000
         other = table({"a": (80, 100, 2.4, 90, 80), "b": (40, 300, 0.4, 95, 85)})
-        assert exchange_rates(ROBUST, other).values["memory"] == pytest.approx(0.05)
+        assert compute_exchange_rates(ROBUST, other).values["memory"] == pytest.approx(0.05)
 
     def test_a_model_worse_than_all_decides_the_winner_only_in_classic(self):
         rule = {mode: Rule(mode, TWO) for mode in ("classic", "robust")}
@@ -157,18 +158,18 @@ class TestRobust:
         # What Y has more in robustness is just what X pays for it: the two are level.
         assert ranks(rule["robust"], before) == {"X": 1, "Y": 1, "Z": 3}
         assert ranks(rule["robust"], after) == {"X": 1, "Y": 1, "Z": 3, "S": 4}
-        frozen = exchange_rates(rule["classic"], before)
+        frozen = compute_exchange_rates(rule["classic"], before)
         assert ranks(rule["robust"], after, frozen) == {"Y": 1, "X": 2, "Z": 3, "S": 4}
 
     def test_only_models_that_none_dominates_are_the_pool(self):
-        rates = exchange_rates(Rule("robust", TWO), two(XYZ | SOCK_PUPPET))
+        rates = compute_exchange_rates(Rule("robust", TWO), two(XYZ | SOCK_PUPPET))
         assert rates.pool == ("X", "Y")
         assert rates.values == {"perf": 1, "robustness": 1.5}
 
     def test_frozen_rates_score_who_comes_later(self):
-        rates = exchange_rates(ROBUST, FOUR)
+        rates = compute_exchange_rates(ROBUST, FOUR)
         later = FOUR | table({"E": (99, 1000, 0.1, 20, 99)})
-        assert exchange_rates(ROBUST, later) != rates
+        assert compute_exchange_rates(ROBUST, later) != rates
         found = scores(ROBUST, later, rates)
         assert {model: found[model] for model in FOUR} == scores(ROBUST, FOUR)
         assert [*found] == ["E", *FOUR]
@@ -176,24 +177,24 @@ class TestRobust:
     def test_pairs_within_the_gap_say_nothing(self):
         rows = two({"a": (80, 50), "b": (79.6, 90), "c": (70, 95)})
         # Half a percent of 80 is 0.4, so a and b do not differ: 45/10 and 5/9.6 are left.
-        usual = exchange_rates(Rule("robust", TWO), rows)
+        usual = compute_exchange_rates(Rule("robust", TWO), rows)
         assert usual.values["robustness"] == pytest.approx((4.5 + 5 / 9.6) / 2)
-        all_pairs = exchange_rates(Rule("robust", TWO, min_gap=0), rows)
+        all_pairs = compute_exchange_rates(Rule("robust", TWO, min_gap=0), rows)
         assert all_pairs.values["robustness"] == pytest.approx(4.5)
-        none = exchange_rates(Rule("robust", TWO, min_gap=10), rows)
+        none = compute_exchange_rates(Rule("robust", TWO, min_gap=10), rows)
         assert none.values["robustness"] is None
         assert [notice.split()[0] for notice in none.notices] == ["robustness"]
 
     def test_known_standard_errors_decide_which_pairs_differ(self):
         rows = two({"a": (80, 50), "b": (79.6, 90), "c": (70, 95)})
         rule = Rule("robust", TWO)
-        sure = exchange_rates(rule, rows, {"a": 0.1, "b": 0.1, "c": 0.1})
+        sure = compute_exchange_rates(rule, rows, {"a": 0.1, "b": 0.1, "c": 0.1})
         assert sure.values["robustness"] == pytest.approx(4.5)
-        unsure = exchange_rates(rule, rows, {"a": 5, "b": 5, "c": 1})
+        unsure = compute_exchange_rates(rule, rows, {"a": 5, "b": 5, "c": 1})
         assert unsure.values["robustness"] is None
         # Of a pair with one unknown error the usual gap decides.
-        partly = exchange_rates(rule, rows, {"a": 5, "b": None})
-        assert partly == exchange_rates(rule, rows)
+        partly = compute_exchange_rates(rule, rows, {"a": 5, "b": None})
+        assert partly == compute_exchange_rates(rule, rows)
 
     def test_where_most_are_equal_the_others_show_the_price(self):
         rows = table(
@@ -202,15 +203,15 @@ class TestRobust:
         )
         rows = {model: row | {"throughput": -row["perf"]} for model, row in rows.items()}
         rule = Rule("robust", dict.fromkeys(("perf", "memory", "throughput"), 1))
-        found = exchange_rates(rule, rows)
+        found = compute_exchange_rates(rule, rows)
         assert found.pool == tuple("abcde")
         assert found.values["memory"] == pytest.approx((6 / 20 + 6 / 25) / 2)
 
     def test_which_models_the_order_hangs_on(self):
         rows = two({"a": (90, 10), "b": (80, 60), "c": (60, 70), "z": (50, 5)})
-        assert moved_by(Rule("robust", {"perf": 3, "robustness": 2}), rows) == ["c"]
-        assert moved_by(Rule("robust", {"perf": 3, "robustness": 2}), rows, top=1) == ["c"]
-        assert moved_by(Rule("robust", {"perf": 1, "robustness": 0}), rows) == []
+        assert find_movers(Rule("robust", {"perf": 3, "robustness": 2}), rows) == ["c"]
+        assert find_movers(Rule("robust", {"perf": 3, "robustness": 2}), rows, top=1) == ["c"]
+        assert find_movers(Rule("robust", {"perf": 1, "robustness": 0}), rows) == []
 
 
 both_modes = pytest.mark.parametrize("rule", [CLASSIC, ROBUST], ids=["classic", "robust"])
@@ -220,7 +221,7 @@ both_modes = pytest.mark.parametrize("rule", [CLASSIC, ROBUST], ids=["classic", 
 class TestEdges:
     def test_one_model_has_its_perf(self, rule):
         rows = {"A": FOUR["A"]}
-        rates = exchange_rates(rule, rows)
+        rates = compute_exchange_rates(rule, rows)
         assert rates.values == dict.fromkeys(METRICS, None) | {"perf": 1}
         assert len(rates.notices) == 4
         assert score_models(rule, rows, rates) == [ScoredModel("A", 90, 1)]
@@ -233,7 +234,7 @@ class TestEdges:
     @pytest.mark.parametrize("same", [0, 7, 0.1])
     def test_a_constant_metric_is_left_out(self, rule, same):
         rows = {model: row | {"fairness": same} for model, row in FOUR.items()}
-        rates = exchange_rates(rule, rows)
+        rates = compute_exchange_rates(rule, rows)
         assert rates.values["fairness"] is None
         assert [notice.split()[0] for notice in rates.notices] == ["fairness"]
         without = Rule(rule.mode, {m: w for m, w in WEIGHTS.items() if m != "fairness"})
@@ -242,12 +243,12 @@ class TestEdges:
     def test_rounding_is_no_difference(self, rule):
         values = dict(zip(FOUR, (0.3, 0.1 + 0.2, 0.3, 0.6 / 2), strict=True))
         rows = {model: row | {"fairness": values[model]} for model, row in FOUR.items()}
-        assert exchange_rates(rule, rows).values["fairness"] is None
+        assert compute_exchange_rates(rule, rows).values["fairness"] is None
 
     def test_who_lacks_a_result_is_listed(self, rule):
         late = {"E": {"perf": 99, "memory": None, "throughput": 1}, "F": {}}
-        found = score_models(rule, FOUR | late, exchange_rates(rule, FOUR | late))
-        assert found[:4] == score_models(rule, FOUR, exchange_rates(rule, FOUR))
+        found = score_models(rule, FOUR | late, compute_exchange_rates(rule, FOUR | late))
+        assert found[:4] == score_models(rule, FOUR, compute_exchange_rates(rule, FOUR))
         assert found[4:] == [
             ScoredModel("E", None, None, "not run: memory, fairness, robustness"),
             ScoredModel("F", None, None, "not run: perf, throughput, memory, fairness, robustness"),
@@ -256,19 +257,19 @@ class TestEdges:
     def test_what_has_no_weight_need_not_be_run(self, rule):
         rows = FOUR | {"E": {"perf": 99, "throughput": 5}}
         light = Rule(rule.mode, dict.fromkeys(METRICS, 0) | {"perf": 1, "throughput": 1})
-        rates = exchange_rates(rule, FOUR)
-        assert exchange_rates(light, rows) == exchange_rates(rule, rows) == rates
+        rates = compute_exchange_rates(rule, FOUR)
+        assert compute_exchange_rates(light, rows) == compute_exchange_rates(rule, rows) == rates
         assert ranks(light, rows)["E"] == 1
 
     def test_a_metric_that_nobody_has_is_left_out(self, rule):
         rows = {model: row | {"fairness": None} for model, row in FOUR.items()}
-        rates = exchange_rates(rule, rows)
+        rates = compute_exchange_rates(rule, rows)
         assert [notice.split()[0] for notice in rates.notices] == ["fairness"]
         assert None not in scores(rule, rows).values()
 
     def test_without_perf_nobody_is_scored(self, rule):
         rows = {model: row | {"perf": None} for model, row in FOUR.items()}
-        found = score_models(rule, rows, exchange_rates(rule, rows))
+        found = score_models(rule, rows, compute_exchange_rates(rule, rows))
         assert [(row.dynascore, row.rank, row.note) for row in found] == [
             (None, None, "not run: perf")
         ] * 4
@@ -276,12 +277,12 @@ class TestEdges:
     def test_weight_on_nothing_but_what_has_no_rate_scores_nobody(self, rule):
         rows = {model: row | {"fairness": 7} for model, row in FOUR.items()}
         fair = Rule(rule.mode, dict.fromkeys(METRICS, 0) | {"fairness": 1})
-        found = score_models(fair, rows, exchange_rates(fair, rows))
+        found = score_models(fair, rows, compute_exchange_rates(fair, rows))
         assert all(row.note for row in found)
         assert {row.rank for row in found} == {None}
 
     def test_nobody_has_no_scores(self, rule):
-        assert score_models(rule, {}, exchange_rates(rule, {})) == []
+        assert score_models(rule, {}, compute_exchange_rates(rule, {})) == []
 
     def test_values_below_zero_are_values(self, rule):
         rows = table({"a": (-0.2, 4, 40, 1, 2), "b": (-0.1, 3, 20, 3, 1), "c": (-0.4, 9, 1, 1, 3)})
@@ -298,7 +299,7 @@ class TestEdges:
         wider = scores(Rule(rule.mode, budgets={"memory": 32}), FOUR)
         usual = scores(rule, FOUR)
         moved = [wider[model] - usual[model] for model in FOUR]
-        rate = exchange_rates(rule, FOUR).values["memory"]
+        rate = compute_exchange_rates(rule, FOUR).values["memory"]
         assert moved == pytest.approx([16 / 8 / rate] * 4)
 
 
@@ -328,7 +329,7 @@ class TestBootstrap:
     ]
 
     def test_the_interval_holds_the_draws(self):
-        rates = exchange_rates(ROBUST, FOUR)
+        rates = compute_exchange_rates(ROBUST, FOUR)
         found = bootstrap(ROBUST, FOUR, self.DRAWS, rates)
         score = scores(ROBUST, FOUR)
         assert found["A"] == Interval(score["A"], score["A"], 1, 2)
@@ -338,9 +339,11 @@ class TestBootstrap:
         assert (found["B"].rank_low, found["B"].rank_high) == (1, 3)
 
     def test_without_frozen_rates_those_of_the_table_hold_in_each_draw(self):
-        frozen = bootstrap(CLASSIC, FOUR, self.DRAWS, exchange_rates(CLASSIC, FOUR))
+        frozen = bootstrap(CLASSIC, FOUR, self.DRAWS, compute_exchange_rates(CLASSIC, FOUR))
         assert bootstrap(CLASSIC, FOUR, self.DRAWS) == frozen
-        assert exchange_rates(CLASSIC, self.DRAWS[0]) != exchange_rates(CLASSIC, FOUR)
+        assert compute_exchange_rates(CLASSIC, self.DRAWS[0]) != compute_exchange_rates(
+            CLASSIC, FOUR
+        )
         score = scores(CLASSIC, FOUR)
         assert all(each.low <= score[model] <= each.high for model, each in frozen.items())
 
@@ -365,6 +368,6 @@ def test_the_rules_load_neither_numpy_nor_django():
 
 
 def test_rates_can_be_kept_and_used_again():
-    kept = exchange_rates(ROBUST, FOUR)
+    kept = compute_exchange_rates(ROBUST, FOUR)
     again = Rates({**kept.values}, kept.pool)
     assert score_models(ROBUST, FOUR, again) == score_models(ROBUST, FOUR, kept)

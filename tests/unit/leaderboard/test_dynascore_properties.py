@@ -11,8 +11,8 @@ from leaderboard.ranking.dynascore import (
     MEMORY_BUDGET,
     WEIGHTS,
     Rule,
-    exchange_rates,
-    moved_by,
+    compute_exchange_rates,
+    find_movers,
     score_models,
 )
 from tests.support.score_tables import CLASSIC, METRICS, scores, table
@@ -40,11 +40,11 @@ def test_the_order_of_models_never_matters(rows, given_weights, mode, chance):
     names = [*rows]
     chance.shuffle(names)
     mixed = {name: rows[name] for name in names}
-    assert exchange_rates(rule, mixed) == exchange_rates(rule, rows)
-    assert score_models(rule, mixed, exchange_rates(rule, mixed)) == score_models(
-        rule, rows, exchange_rates(rule, rows)
+    assert compute_exchange_rates(rule, mixed) == compute_exchange_rates(rule, rows)
+    assert score_models(rule, mixed, compute_exchange_rates(rule, mixed)) == score_models(
+        rule, rows, compute_exchange_rates(rule, rows)
     )
-    assert moved_by(rule, mixed) == moved_by(rule, rows)
+    assert find_movers(rule, mixed) == find_movers(rule, rows)
 
 
 @given(boards, weights, st.integers(0, 7), st.tuples(*[st.integers(0, 30)] * 5))
@@ -56,22 +56,22 @@ def test_a_dominated_model_changes_nothing_under_robust(rows, given_weights, whi
     signs = {"memory": 1}  # of which more is worse
     worse = {m: above[m] + signs.get(m, -1) * step for m, step in zip(METRICS, less, strict=True)}
     more = {"new": worse} | rows
-    rates = exchange_rates(rule, rows)
-    assert exchange_rates(rule, more).values == rates.values
-    found = score_models(rule, more, exchange_rates(rule, more))
+    rates = compute_exchange_rates(rule, rows)
+    assert compute_exchange_rates(rule, more).values == rates.values
+    found = score_models(rule, more, compute_exchange_rates(rule, more))
     alone = score_models(rule, rows, rates)
     assert [(r.model, r.dynascore) for r in found if r.model != "new"] == [
         (r.model, r.dynascore) for r in alone
     ]
     if which and f"m{which}" not in rates.pool:
         fewer = {model: line for model, line in rows.items() if model != f"m{which}"}
-        assert exchange_rates(rule, fewer) == rates
+        assert compute_exchange_rates(rule, fewer) == rates
 
 
 @given(boards, row, weights, modes)
 def test_the_order_of_the_others_stays_under_frozen_rates(rows, new, given_weights, mode):
     rule = Rule(mode, given_weights)
-    rates = exchange_rates(rule, rows)
+    rates = compute_exchange_rates(rule, rows)
     found = score_models(rule, rows | table({"new": new}), rates)
     alone = score_models(rule, rows, rates)
     assert [(r.model, r.dynascore) for r in found if r.model != "new"] == [
@@ -83,8 +83,8 @@ def test_the_order_of_the_others_stays_under_frozen_rates(rows, new, given_weigh
 def test_weights_scale_freely(rows, given_weights, mode, factor):
     rule = Rule(mode, given_weights)
     scaled = Rule(mode, {metric: weight * factor for metric, weight in given_weights.items()})
-    rates = exchange_rates(rule, rows)
-    assert exchange_rates(scaled, rows) == rates
+    rates = compute_exchange_rates(rule, rows)
+    assert compute_exchange_rates(scaled, rows) == rates
     found, other = score_models(rule, rows, rates), score_models(scaled, rows, rates)
     assert {r.model: r.rank for r in found} == {r.model: r.rank for r in other}
     assert {r.model: r.dynascore for r in found} == pytest.approx(
@@ -95,7 +95,7 @@ def test_weights_scale_freely(rows, given_weights, mode, factor):
 @given(boards, weights, modes)
 def test_every_score_is_a_number_and_ranks_follow_it(rows, given_weights, mode):
     rule = Rule(mode, given_weights)
-    rates = exchange_rates(rule, rows)
+    rates = compute_exchange_rates(rule, rows)
     assert all(rate is None or 0 < rate < math.inf for rate in rates.values.values())
     found = [r for r in score_models(rule, rows, rates) if r.rank is not None]
     assert all(math.isfinite(r.dynascore) for r in found)

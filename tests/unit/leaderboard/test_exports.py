@@ -7,14 +7,14 @@ import json
 import pytest
 
 from leaderboard.board.exports import (
-    board_csv,
-    board_latex,
-    digits_of,
-    early_words,
+    choose_digits,
+    describe_early,
+    describe_table_formula,
     escape_latex,
-    formula_of,
-    snapshot_bibtex,
-    table_json,
+    write_board_csv,
+    write_board_latex,
+    write_snapshot_bibtex,
+    write_table_json,
 )
 
 CELL = {"value": 81.25, "low": 79.5, "high": 83.0}
@@ -48,7 +48,7 @@ def test_csv_has_a_line_for_each_model():
         row("Größer, besser"),
         row("late", "", NONE, first=None, last=None, missing=["round-1", "memory"]),
     )
-    lines = list(csv.DictReader(io.StringIO(board_csv(given))))
+    lines = list(csv.DictReader(io.StringIO(write_board_csv(given))))
     assert lines[0] == {
         "rank": "1", "first": "1", "last": "2", "model": "Größer, besser", "owner": "w-abc",
         "team": "", "id": "id-1",
@@ -68,10 +68,10 @@ def test_a_table_of_exchange_rates_says_what_its_score_is_made_of():
         "rates": {"accuracy": 1.0, "memory": 0.25},
     }  # fmt: skip
     for budgets, left in (({}, "memory"), ({"memory": 8.0}, "(8 − memory)")):
-        words = formula_of({**given, "budgets": budgets})
+        words = describe_table_formula({**given, "budgets": budgets})
         assert f"0.75 × accuracy + 0.25 × {left} ÷ 0.25." in words
-    assert "16 − memory" in formula_of(given)  # of a former release
-    assert formula_of({**given, "rates": {}}) == ""
+    assert "16 − memory" in describe_table_formula(given)  # of a former release
+    assert describe_table_formula({**given, "rates": {}}) == ""
 
 
 def test_files_say_which_counting_sets_are_still_judged():
@@ -83,23 +83,23 @@ def test_files_say_which_counting_sets_are_still_judged():
         {"name": "round-3", "version": 1, "is_provisional": True},  # from before it was counted
         {"name": "round-4", "version": 1, "is_provisional": False},
     ]
-    (line,) = csv.DictReader(io.StringIO(board_csv(given)))
+    (line,) = csv.DictReader(io.StringIO(write_board_csv(given)))
     words = "round-1 v2: provisional, 1,132 of 4,000 judged; round-3 v1: provisional"
     assert line["provisional"] == words
-    assert rf"\multicolumn{{5}}{{l}}{{{words}}} \\" in board_latex(given)
-    assert [early_words(one) == "" for one in given["sets"]] == [False, False, False, True]
+    assert rf"\multicolumn{{5}}{{l}}{{{words}}} \\" in write_board_latex(given)
+    assert [describe_early(one) == "" for one in given["sets"]] == [False, False, False, True]
 
 
 def test_an_anchored_board_tells_its_formula_in_a_paper():
     given = table(row("ALBERT"))
-    assert formula_of(given) == ""
+    assert describe_table_formula(given) == ""
     given |= {
         "main": "accuracy",
         "weights": {"metrics": {"accuracy": 4.0}},
         "anchors": {"version": 2, "scales": {"accuracy": {"low": 34.35, "high": 100.0}}},
     }
-    assert "accuracy from 34.35 to 100" in formula_of(given)
-    assert escape_latex(formula_of(given)) in board_latex(given)
+    assert "accuracy from 34.35 to 100" in describe_table_formula(given)
+    assert escape_latex(describe_table_formula(given)) in write_board_latex(given)
 
 
 def test_the_points_of_an_anchored_score_are_columns_of_what_has_weight():
@@ -108,19 +108,19 @@ def test_the_points_of_an_anchored_score_are_columns_of_what_has_weight():
         "main": "accuracy", "weights": {"metrics": {"accuracy": 3, "memory": 0}},
         "anchors": {"version": 2, "scales": {"accuracy": scale, "memory": scale}},
     }  # fmt: skip
-    (line,) = csv.DictReader(io.StringIO(board_csv(given)))
+    (line,) = csv.DictReader(io.StringIO(write_board_csv(given)))
     assert line["points_accuracy"] == "40.5"
     assert "points_memory" not in line
 
 
 def test_json_has_all():
     given = table(row("ALBERT"))
-    assert json.loads(table_json(given)) == given
+    assert json.loads(write_table_json(given)) == given
 
 
 def test_latex_is_a_booktabs_table():
     given = table(row("a_b & 50 %\n\\input{x}", "2="), row("late", "", NONE))
-    assert board_latex(given, "https://bench.test/t/nli/").splitlines() == [
+    assert write_board_latex(given, "https://bench.test/t/nli/").splitlines() == [
         "% nli on 2026-02-03: round-1 v2",
         "% https://bench.test/t/nli/",
         r"\begin{tabular}{llrrr}",
@@ -133,29 +133,29 @@ def test_latex_is_a_booktabs_table():
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    assert "bench.test" not in board_latex(given)
+    assert "bench.test" not in write_board_latex(given)
 
 
 def test_a_score_that_is_a_range_is_one_in_each_file():
     score = {"value": None, "low": 38.06, "high": 60.0, "least": 40.94, "most": 58.25}
     given = table(row("file", "1–4", score, missing=["memory (unknown of uploaded predictions)"]))
-    (line,) = csv.DictReader(io.StringIO(board_csv(given)))
+    (line,) = csv.DictReader(io.StringIO(write_board_csv(given)))
     found = [line[f"dynascore{part}"] for part in ("", "_low", "_high", "_least", "_most")]
     assert found == ["", "38.06", "60.0", "40.94", "58.25"]
     assert (line["rank"], line["not_run"]) == ("1–4", "memory (unknown of uploaded predictions)")
-    told = board_latex(given)
+    told = write_board_latex(given)
     assert "1--4 & file & 40.9--58.2 [38.1, 60.0] &" in told
     assert told.count("multicolumn") == 1
-    assert "multicolumn" not in board_latex(table(row("whole")))
+    assert "multicolumn" not in write_board_latex(table(row("whole")))
 
 
 def test_a_paper_has_the_metrics_that_count():
     given = table(row("ALBERT"))
     given |= {"main": "memory", "weights": {"metrics": {"accuracy": 4.0, "memory": 0.0}}}
-    assert "accuracy" in board_latex(given)
-    assert "memory" in board_latex(given)
+    assert "accuracy" in write_board_latex(given)
+    assert "memory" in write_board_latex(given)
     given["main"] = "accuracy"
-    assert "memory" not in board_latex(given)
+    assert "memory" not in write_board_latex(given)
 
 
 def test_no_letter_of_a_name_is_a_command():
@@ -166,7 +166,7 @@ def test_no_letter_of_a_name_is_a_command():
 
 
 def test_bibtex_cites_a_snapshot():
-    told = snapshot_bibtex(table(), 3, "", "ab12", "https://bench.test/t/nli/models/3/")
+    told = write_snapshot_bibtex(table(), 3, "", "ab12", "https://bench.test/t/nli/models/3/")
     assert told == (
         "@misc{dynabench-nli-3,\n"
         "  title = {{Leaderboard of Natural language inference, snapshot 3}},\n"
@@ -177,15 +177,15 @@ def test_bibtex_cites_a_snapshot():
         "  note = {Snapshot 3 of 2026-02-03, SHA-256 ab12}\n"
         "}\n"
     )
-    assert r"title = {{A \& B}}" in snapshot_bibtex(table(), 3, "A & B", "ab12", "x")
+    assert r"title = {{A \& B}}" in write_snapshot_bibtex(table(), 3, "A & B", "ab12", "x")
 
 
 def test_an_owners_metric_stands_beside_its_version():
     given = table(row("A", metrics={"accuracy": CELL, "custom:safe": CELL}))
     given["metrics"][1] = {"name": "custom:safe", "version": 3}
-    (line,) = csv.DictReader(io.StringIO(board_csv(given)))
+    (line,) = csv.DictReader(io.StringIO(write_board_csv(given)))
     assert (line["custom:safe"], line["custom:safe_version"]) == ("81.25", "3")
-    assert r"custom:safe (\%; version 3)" in board_latex(given)
+    assert r"custom:safe (\%; version 3)" in write_board_latex(given)
 
 
 @pytest.mark.parametrize("is_calibrated", [True, False])
@@ -197,14 +197,14 @@ def test_a_judges_metric_never_comes_without_its_agreement_with_people(is_calibr
     given = table(row("A", metrics={"accuracy": CELL, "llm_judge": CELL}))
     given["metrics"][1] = {"name": "llm_judge", "version": 2, "judge": judge}
     given["weights"] = {"metrics": {"llm_judge": 1.0}}
-    (line,) = csv.DictReader(io.StringIO(board_csv(given)))
+    (line,) = csv.DictReader(io.StringIO(write_board_csv(given)))
     assert line["llm_judge_judge"] == "'=grader (2)"
     told = [line[f"llm_judge_{name}"] for name in ("kappa_low", "kappa", "kappa_high")]
     assert told == ["0.5", "0.75", "0.9"]
     assert (line["llm_judge_judged_by_both"], line["llm_judge_is_calibrated"]) == (
         "300", str(is_calibrated),
     )  # fmt: skip
-    assert ("at least 0.50" in board_latex(given)) == is_calibrated
+    assert ("at least 0.50" in write_board_latex(given)) == is_calibrated
 
 
 @pytest.mark.parametrize(
@@ -212,6 +212,6 @@ def test_a_judges_metric_never_comes_without_its_agreement_with_people(is_calibr
     [("memory", 0.449, 2), ("throughput", 126.4, 0), ("throughput", 38.2, 1), ("accuracy", 80, 1)],
 )
 def test_a_paper_gets_the_digits_that_the_page_shows(name, value, digits):
-    assert digits_of(name, value) == digits
+    assert choose_digits(name, value) == digits
     given = table(row("one", metrics={"accuracy": CELL, "memory": {**ONCE, "value": 0.449}}))
-    assert "& 0.45 " in board_latex(given)
+    assert "& 0.45 " in write_board_latex(given)

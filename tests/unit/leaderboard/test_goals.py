@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.people.goals import WEEK, active_seconds, goal_in, monday, team_goal, weeks_reached
+from leaderboard.people.goals import (
+    WEEK,
+    choose_team_goal,
+    count_weeks_reached,
+    find_goal,
+    find_monday,
+    sum_active_seconds,
+)
 
 NOW = date(2026, 11, 16)
 dates = st.dates(date(2020, 1, 1), date(2030, 1, 1))
@@ -19,19 +26,19 @@ def weeks(*values):
 
 @given(dates)
 def test_a_week_begins_on_monday(day):
-    assert monday(day).weekday() == 0
-    assert timedelta(0) <= day - monday(day) < WEEK
+    assert find_monday(day).weekday() == 0
+    assert timedelta(0) <= day - find_monday(day) < WEEK
 
 
 def test_a_sunday_belongs_to_the_monday_before():
-    assert monday(date(2026, 11, 22)) == monday(NOW) == NOW
+    assert find_monday(date(2026, 11, 22)) == find_monday(NOW) == NOW
 
 
 def test_a_goal_holds_until_the_next():
     goals = {NOW - 2 * WEEK: 5, NOW: 0}
-    assert goal_in(goals, NOW - 3 * WEEK) is None
-    assert goal_in(goals, NOW - WEEK) == 5
-    assert goal_in(goals, NOW + WEEK) == 0
+    assert find_goal(goals, NOW - 3 * WEEK) is None
+    assert find_goal(goals, NOW - WEEK) == 5
+    assert find_goal(goals, NOW + WEEK) == 0
 
 
 @pytest.mark.parametrize(
@@ -48,23 +55,23 @@ def test_a_goal_holds_until_the_next():
     ],
 )
 def test_weeks_in_a_row(done, goals, reached):
-    assert weeks_reached(done, goals, NOW) == reached
+    assert count_weeks_reached(done, goals, NOW) == reached
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=9), st.integers(0, 9))
 def test_doing_more_never_shortens_the_row(done, more):
     goals = dict.fromkeys(weeks(*done), 5)
-    before = weeks_reached(weeks(*done), goals, NOW)
-    assert weeks_reached(weeks(*done[:-1], done[-1] + more), goals, NOW) >= before
+    before = count_weeks_reached(weeks(*done), goals, NOW)
+    assert count_weeks_reached(weeks(*done[:-1], done[-1] + more), goals, NOW) >= before
 
 
 def test_time_is_the_sum_of_short_gaps():
     start = datetime(2026, 11, 16, 9, tzinfo=UTC)
     moments = [start + timedelta(minutes=m) for m in (20, 0, 10, 60, 75, 91)]
-    assert active_seconds(moments) == (10 + 10 + 15) * 60
-    assert active_seconds([]) == active_seconds([start]) == 0
+    assert sum_active_seconds(moments) == (10 + 10 + 15) * 60
+    assert sum_active_seconds([]) == sum_active_seconds([start]) == 0
 
 
 def test_a_team_aims_at_its_best_week():
-    assert team_goal([]) == team_goal([3, 4]) == 10
-    assert team_goal([12, 40, 3]) == 40
+    assert choose_team_goal([]) == choose_team_goal([3, 4]) == 10
+    assert choose_team_goal([12, 40, 3]) == 40

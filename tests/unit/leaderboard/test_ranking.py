@@ -5,7 +5,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.people.ranking import NEIGHBOURS, TOP, Standing, rank_people, ranking_lines
+from leaderboard.people.ranking import (
+    NEIGHBOUR_LINES,
+    TOP_LINES,
+    Standing,
+    rank_people,
+    select_ranking_lines,
+)
 
 counts = st.integers(1, 60).flatmap(lambda tries: st.tuples(st.just(tries), st.integers(0, tries)))
 people = st.lists(counts, max_size=40).map(
@@ -38,24 +44,24 @@ def test_ranks_follow_the_lower_end(standings):
 
 def test_a_person_far_down_is_shown_after_a_gap():
     standings = [Standing(f"w-{n:02}", 60, 60 - n) for n in range(40)]
-    places = ranking_lines(standings, "w-20")
+    places = select_ranking_lines(standings, "w-20")
     assert [place.rank for place in places] == [str(n) for n in (*range(1, 11), *range(18, 25))]
     assert [place.rank for place in places if place.after_gap] == ["18"]
     assert [place.standing.pseudonym for place in places if place.is_mine] == ["w-20"]
-    assert len(ranking_lines(standings, "nobody")) == TOP
+    assert len(select_ranking_lines(standings, "nobody")) == TOP_LINES
 
 
 @given(people, st.integers(0, 50))
 def test_the_first_ten_and_ones_neighbours_are_shown(standings, number):
     mine = f"w-{number:03}"
     order = [one.pseudonym for _, one in rank_people(standings)]
-    places = ranking_lines(standings, mine)
+    places = select_ranking_lines(standings, mine)
     seen = [place.standing.pseudonym for place in places]
     near = range(0)
     if mine in order:
         at = order.index(mine)
-        near = range(max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1)
-    assert seen == [name for n, name in enumerate(order) if n < TOP or n in near]
+        near = range(max(0, at - NEIGHBOUR_LINES), at + NEIGHBOUR_LINES + 1)
+    assert seen == [name for n, name in enumerate(order) if n < TOP_LINES or n in near]
     assert [p.standing.pseudonym for p in places if p.is_mine] == [mine] * (mine in order)
     gaps = [n for n, (a, b) in enumerate(pairwise(seen))
             if order.index(b) - order.index(a) > 1]  # fmt: skip

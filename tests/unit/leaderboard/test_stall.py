@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.rounds.progress import Progress, progress_steps
+from leaderboard.rounds.progress import Progress, compare_rounds
 from validation.rates.rates import rate
 
 
 def progress(counts, noises=()):
     vmers = [count and rate(*count) for count in counts]
-    return [step.progress for step in progress_steps(vmers, noises or [None] * len(vmers))]
+    return [step.progress for step in compare_rounds(vmers, noises or [None] * len(vmers))]
 
 
 def test_a_falling_vmer_is_progress_until_the_interval_covers_nothing():
@@ -43,25 +43,25 @@ def test_what_is_not_known_is_not_guessed():
         Progress.BETTER,
         Progress.UNKNOWN,
     ]
-    assert progress_steps([None], [0.5])[0].improvement is None
-    assert progress_steps([], []) == []
+    assert compare_rounds([None], [0.5])[0].improvement is None
+    assert compare_rounds([], []) == []
 
 
 def test_rounds_stall_when_they_gain_nothing():
-    found = progress_steps([rate(400, 1000), rate(100, 1000), rate(300, 1000)], [None] * 3)
+    found = compare_rounds([rate(400, 1000), rate(100, 1000), rate(300, 1000)], [None] * 3)
     assert [step.progress for step in found] == [Progress.FIRST, Progress.BETTER, Progress.WORSE]
 
 
 def test_the_interval_is_newcombes():
     """Newcombe 1998, table II, contrast (a): 56/70 − 48/80, method 10: 0.0524 to 0.3339."""
-    _, step = progress_steps([rate(56, 70), rate(48, 80)], [None, None])
+    _, step = compare_rounds([rate(56, 70), rate(48, 80)], [None, None])
     assert step.improvement == pytest.approx(0.2)
     assert (step.low, step.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_only_a_surely_lower_vmer_goes_on(before, now):
-    step = progress_steps([rate(before, 500), rate(now, 500)], [None, None])[1]
+    step = compare_rounds([rate(before, 500), rate(now, 500)], [None, None])[1]
     assert step.low <= step.improvement <= step.high
     assert (step.progress is Progress.BETTER) == (step.low > 0)
     if step.progress is Progress.WORSE:

@@ -5,26 +5,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.ranking.weights import (
-    MOST,
-    OF_SET,
+    MAX_WEIGHT,
+    SET_WEIGHT,
     Weighting,
     WeightsError,
+    build_opening_weights,
     check_weights,
-    opening_weights,
     read_weights,
-    saved_weights,
+    restore_saved_weights,
 )
 
 START = Weighting({"accuracy": 4.0, "memory": 1.0}, {"round-1": 5.0, "round-2": 5.0})
 
 
 def test_the_board_opens_with_the_owners_weights_and_equal_sets():
-    assert opening_weights(
+    assert build_opening_weights(
         ["accuracy", "macro_f1", "memory"], {"accuracy": 4, "memory": 1}, ["dev"]
-    ) == (Weighting({"accuracy": 4.0, "macro_f1": 0.0, "memory": 1.0}, {"dev": OF_SET}))
-    assert opening_weights(["accuracy"], {}, []) == Weighting({"accuracy": 0.0}, {})
-    large = opening_weights(["accuracy", "memory"], {"accuracy": 80, "memory": 20}, [])
-    assert large.metrics == {"accuracy": MOST, "memory": 2.0}
+    ) == (Weighting({"accuracy": 4.0, "macro_f1": 0.0, "memory": 1.0}, {"dev": SET_WEIGHT}))
+    assert build_opening_weights(["accuracy"], {}, []) == Weighting({"accuracy": 0.0}, {})
+    large = build_opening_weights(["accuracy", "memory"], {"accuracy": 80, "memory": 20}, [])
+    assert large.metrics == {"accuracy": MAX_WEIGHT, "memory": 2.0}
 
 
 def test_a_url_changes_what_it_names():
@@ -82,5 +82,5 @@ def test_a_board_without_sets_has_no_set_to_weigh():
 
 
 def test_saved_weights_serve_todays_metrics_and_sets():
-    found = saved_weights({"accuracy": 1.0, "gone": 3.0}, {"round-2": 0.0}, START)
+    found = restore_saved_weights({"accuracy": 1.0, "gone": 3.0}, {"round-2": 0.0}, START)
     assert found == Weighting({"accuracy": 1.0, "memory": 1.0}, {"round-1": 5.0, "round-2": 0.0})
