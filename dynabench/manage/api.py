@@ -58,7 +58,7 @@ class AuthorSerializer(PersonSerializer):
     The section “People” of docs/statistics.md defines each number.
     """
 
-    check_labels = serializers.ChoiceField(
+    labels_check = serializers.ChoiceField(
         CHECKS, help_text="Fail: look at their examples. Unknown counts against nobody."
     )
     tries = serializers.IntegerField()
@@ -77,7 +77,7 @@ class ValidatorSerializer(PersonSerializer):
     """A validator's votes on examples that were not retracted."""
 
     gold_check = serializers.ChoiceField(CHECKS)
-    check_agreement = serializers.ChoiceField(CHECKS)
+    agreement_check = serializers.ChoiceField(CHECKS)
     reading_check = serializers.ChoiceField(
         CHECKS, help_text="Fail: most votes came faster than anybody reads."
     )
@@ -87,7 +87,7 @@ class ValidatorSerializer(PersonSerializer):
     gold = RateSerializer(allow_null=True)
     unread = RateSerializer(allow_null=True, help_text="Votes that came faster than that.")
     cannot_tell = RateSerializer(allow_null=True)
-    compute_skip_rate = RateSerializer(allow_null=True)
+    skipped = RateSerializer(allow_null=True)
     flags = serializers.IntegerField()
     skips = serializers.IntegerField()
 
