@@ -28,7 +28,7 @@ from tasks.targets.failures import find_failures
 from validation.decisions.awaited import JUDGED_STATES
 from validation.rates.rates import Rate
 from validation.statistics.cache import all_numbers
-from validation.statistics.report import as_json, flat
+from validation.statistics.report import as_json, flatten_row
 
 Numbered = tuple[Round, Kept]
 FIRST = 3
@@ -145,7 +145,7 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
     if kind == "json":
         return JsonResponse({"task": task.code, "rounds": rows})
     lines: list[Any] = [["round"]]
-    table = [flat(row) for row in rows]
+    table = [flatten_row(row) for row in rows]
     if table:
         lines = [table[0].keys()]
         lines += [row.values() for row in table]

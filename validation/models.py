@@ -220,7 +220,9 @@ class ExampleTag(models.Model):
     example = models.ForeignKey(
         Example, on_delete=models.CASCADE, related_name="tags", db_index=False
     )
-    name = models.CharField(max_length=40, db_index=True)  # `validation.consensus.tags.tag_name`
+    name = models.CharField(
+        max_length=40, db_index=True
+    )  # `validation.consensus.tags.normalise_tag`
 
     class Meta:
         ordering = ["name"]

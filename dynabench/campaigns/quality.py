@@ -15,7 +15,7 @@ from dynabench.campaigns.rules.own_rules import (
     read_rules,
 )
 from tasks.models import Task
-from validation.consensus.claims import label_field
+from validation.consensus.claims import find_label_field
 from validation.models import Gold, GoldAnswer, Validation
 from validation.rates.rates import Rate, Undefined, rate
 from validation.statistics.people import author_statistics, validator_statistics
@@ -52,7 +52,7 @@ class QualityConcern:
 
 def list_possible_answers(task: Task) -> list[str]:
     """Return the possible answers to an item: the task's labels, or the verdicts."""
-    name = label_field(task.config)
+    name = find_label_field(task.config)
     return list(task.config.component(name).values) if name else ["correct", "incorrect"]
 
 
@@ -190,7 +190,7 @@ def _read_author_labels(task: Task, answers: list[str]) -> dict[int, int]:
 
     Empty if the task's judges give verdicts.
     """
-    name = label_field(task.config)
+    name = find_label_field(task.config)
     if not name:
         return {}
     judged = Validation.objects.filter(example__round__task=task, is_imported=False)

@@ -22,7 +22,7 @@ from validation.consensus.consensus import (
     Verdict,
     Vote,
     decide,
-    validated_error,
+    is_validated_error,
     votes_still_needed,
 )
 
@@ -357,5 +357,5 @@ class _Simulation:
         decision = decide(item.votes, self.plan.policy)
         if self.plan.labels:
             labels = self.plan.labels
-            return validated_error(decision, labels[item.author], labels[item.model])
+            return is_validated_error(decision, labels[item.author], labels[item.model])
         return decision.verdict is not None and decision.verdict == VERDICTS[item.author]

@@ -27,7 +27,7 @@ from tasks.targets.spending_services import sum_uses_in_round, sum_uses_outside
 from validation.decisions.review_queue import without_consensus
 from validation.judging.short_of_judges import short_of_judges
 from validation.statistics.answers import right_answers
-from validation.statistics.cache import Numbers, all_numbers, numbers_with
+from validation.statistics.cache import Numbers, all_numbers, read_cached_numbers
 
 RATE_TITLES = {
     "mer": "MER",
@@ -113,7 +113,7 @@ def _build_round_values(round: Round) -> dict[str, Any]:
 
     Only the round while a large one is counted for the first time.
     """
-    counts = numbers_with("activity", round, count_activity)
+    counts = read_cached_numbers("activity", round, count_activity)
     if not counts:
         return {"round": round}
     now: Any = counts.numbers["activity"]

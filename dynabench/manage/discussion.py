@@ -82,7 +82,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         with as_message(request):
             author = annotator_of(reader)
             text = form.cleaned_data["text"]
-            services.say(example=example, author=author, text=text)
+            services.add_comment(example=example, author=author, text=text)
             _warn_of_unknown_names(request, text, readers)
         return redirect(_build_url(example))
     values: dict[str, Any] = {
@@ -96,7 +96,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         "owns": can_own(request.user, task),
     }
     # Mentions of the reader on this page are seen from now on.
-    services.see(person=annotator_of(reader), example=example)
+    services.mark_mentions_seen(person=annotator_of(reader), example=example)
     # Noted for the day when the person's role no longer reads labels: then they might judge it.
     note_shown_examples(
         annotator=annotator_of(reader), examples=[example.pk], way=ShownExample.Way.DISCUSSION
@@ -137,7 +137,7 @@ def comment(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             services.report(comment=comment_row)
         elif wish == "keep":
             find_task(request, code, can_own)
-            services.keep(comment=comment_row, actor=reader)
+            services.keep_comment(comment=comment_row, actor=reader)
         elif (form := CommentForm(request.POST, {})).is_valid():
             text = form.cleaned_data["text"]
             services.change(comment=comment_row, author=annotator_of(reader), text=text)

@@ -26,8 +26,15 @@ from dynabench.manage.selectors import join_inputs
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_review
-from validation.decisions.bulk_forms import WishForm, named
-from validation.decisions.bulk_services import Action, Done, act_on, matched, still_matched, undo
+from validation.decisions.bulk_forms import WishForm, find_named_examples
+from validation.decisions.bulk_services import (
+    Action,
+    Done,
+    act_on,
+    count_matched,
+    still_matched,
+    undo,
+)
 from validation.decisions.filter_forms import STATE_WORDS, FilterForm
 from validation.models import Consensus
 
@@ -92,7 +99,7 @@ def _read_selected_ids(request: HttpRequest, task: Task, filters: FilterForm) ->
     # All that match, also on other pages, if they are still those that the page counted.
     if token := request.POST.get("everything"):
         return still_matched(filters.examples(), token)
-    return named(task, request.POST.getlist("example"))
+    return find_named_examples(task, request.POST.getlist("example"))
 
 
 def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Done) -> HttpResponse:
@@ -169,7 +176,7 @@ def _list_matching_rows(request: HttpRequest, task: Task, filters: FilterForm) -
     rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
     page = rows_after(request, rows.prefetch_related("tags", with_outputs()), size=PAGE_SIZE)
     return {
-        "matched": matched(matching),
+        "matched": count_matched(matching),
         "rows": [_build_row(task, example) for example in page],
         "page": page,
     }

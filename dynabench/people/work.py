@@ -25,11 +25,11 @@ from tasks.models import Round
 from validation.consensus.corrections import right_answers
 from validation.decisions.awaited import waits_for_judges
 from validation.decisions.counted import counts_of
-from validation.judging.page import author_said
+from validation.judging.page import describe_author_claim
 from validation.judging.wording import verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
 from validation.rewards.points import day_total
-from validation.rewards.scores import points_of, written
+from validation.rewards.scores import extract_written_text, points_of
 
 PAGE_SIZE = 20
 TREND_WEEKS = 12
@@ -222,9 +222,9 @@ def _build_row(
         owner_reason = decision.reason
     return OwnExampleRow(
         example=example,
-        text=written(config, example.inputs),
+        text=extract_written_text(config, example.inputs),
         media=render_media(config, example.inputs),
-        answer=author_said(config, example),
+        answer=describe_author_claim(config, example),
         models_said=[(answer.name, answer.words) for answer in answers],
         status=describe_status(example),
         look=get_status_class(example),

@@ -13,7 +13,7 @@ from tasks.config.schema import TaskConfig
 from tasks.formats import TOOL_FORMATS, write_tool_file
 from tasks.formats.base import VERDICTS, Format, Item, LeftOutCounts, Vote, pop_correction
 from tasks.models import Round, Task
-from validation.consensus.claims import is_about_model, label_field
+from validation.consensus.claims import find_label_field, is_about_model
 
 Row = Mapping[str, Any]
 ANSWER_TYPES = ("multiclass", "text", "long_text", "span")
@@ -113,7 +113,7 @@ def _display_answer(
     row: Row, config: TaskConfig, label: str | None, prediction: Mapping[str, Any] | None
 ) -> dict[str, str]:
     """Return the answer to be judged and its question, by name; empty if judges choose labels."""
-    if label_field(config):
+    if find_label_field(config):
         return {}
     if prediction and (label is None or is_about_model(config, row["outcome"])):
         label = prediction["label"]

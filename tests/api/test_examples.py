@@ -11,7 +11,7 @@ from tests.support.api_writing import configure, error
 from tests.support.factories import ContextFactory
 from tests.support.judging import answered, write
 from tests.support.query_counts import check, count
-from validation.decisions.consensus_rows import derive_one
+from validation.decisions.consensus_rows import derive_consensus
 from validation.models import Validation
 
 OWN = "/api/v1/me/examples/"
@@ -33,7 +33,7 @@ def vote(example, user, label="neutral", **more):
         label=label,
         **more,
     )
-    derive_one(example, list(example.validations.all()))
+    derive_consensus(example, list(example.validations.all()))
 
 
 def found(client, url, **filters):

@@ -47,7 +47,7 @@ def written(round, number):
 
 
 def test_gold_is_handed_out_once(round, at_once, monkeypatch):
-    monkeypatch.setattr(gold, "EVERY", 1)
+    monkeypatch.setattr(gold, "GOLD_INTERVAL", 1)
     owner = UserFactory()
     for number in range(6):
         example = written(round, number)

@@ -27,7 +27,7 @@ from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.source_services import make_release_version
 from tasks.models import Round
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
-from validation.decisions.consensus_rows import derive_one
+from validation.decisions.consensus_rows import derive_consensus
 from validation.models import Validation
 
 pytestmark = pytest.mark.nightly("harnesses")
@@ -95,7 +95,7 @@ def write(round: Round, people: list[Annotator], answers: list[object]) -> None:
             Validation.objects.create(
                 example=example, validator=who, author_id=example.annotator_id, **vote
             )
-        derive_one(example, list(example.validations.all()))
+        derive_consensus(example, list(example.validations.all()))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ REFRESHER = "/t/nli/judge/refresher/"
 @pytest.fixture
 def always(monkeypatch):
     """Each item after the first is gold."""
-    monkeypatch.setattr(gold, "EVERY", 1)
+    monkeypatch.setattr(gold, "GOLD_INTERVAL", 1)
 
 
 def make_gold(round, author, owner, count=1, label="neutral"):

@@ -12,7 +12,7 @@ from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset
 from tasks.models import Round, TargetVersion
 from tests.support.factories import scripted_target
-from validation.decisions.consensus_rows import derive_all, derive_one
+from validation.decisions.consensus_rows import derive_all, derive_consensus
 from validation.models import Validation
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -91,7 +91,7 @@ def votes(example, validators, label):
 
 def judge(example, validators, label):
     Validation.objects.bulk_create(votes(example, validators, label))
-    derive_one(example, list(example.validations.all()))
+    derive_consensus(example, list(example.validations.all()))
 
 
 def released(round, **options):

@@ -12,7 +12,7 @@ from tests.support.factories import UserFactory
 from tests.support.snapshots import compare_with_file
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
-from validation.discussion.services import say
+from validation.discussion.services import add_comment
 from validation.judging.blind_services import begin_blind
 from validation.models import Validation
 
@@ -56,7 +56,7 @@ def plant(world):
     example.save(update_fields=["metadata"])
     voter = annotator_of(UserFactory(email="voter@roles.example.com"))
     Validation.objects.create(example=example, validator=voter, label="neutral", comment=TOLD)
-    say(example=example, author=voter, text=TOLD)
+    add_comment(example=example, author=voter, text=TOLD)
     override_consensus(
         example=example, owner=world.owner, choice=Vote(label="neutral"), reason=TOLD
     )

@@ -24,7 +24,7 @@ from tests.support.evaluations import accepted_model
 from tests.support.factories import ContextFactory, RoundFactory, UserFactory
 from tests.support.releases import LABELS, released, votes
 from validation.decisions.consensus_rows import derive_all
-from validation.discussion.services import say
+from validation.discussion.services import add_comment
 from validation.judging.gold import mark_gold
 from validation.models import Comment, Validation
 
@@ -76,7 +76,7 @@ def make_sealed_world():
         part_of.setdefault(_number(one), "left out")
     sealed = [one for one in old if part_of[_number(one)] in ("test", "held")]
     for one in (*sealed, *new):
-        say(example=one, author=authors[0], text=f"MARK-{_number(one)}-ANSWER")
+        add_comment(example=one, author=authors[0], text=f"MARK-{_number(one)}-ANSWER")
     ids = _ids(world, dataset, [*_one_of_each(part_of, old), *new[:3]])
     return Sealed(world, part_of, ids)
 

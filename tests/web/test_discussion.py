@@ -81,7 +81,9 @@ def test_who_reads_labels_talks_and_nobody_else_hears(as_, people, example, bob,
 
 def test_the_mentioned_are_told_once_by_mail_and_until_they_look(as_, people, example):
     viewer = people["viewer"]
-    services.say(example=example, author=annotator_of(people["owner"]), text=f"@{name(viewer)}!")
+    services.add_comment(
+        example=example, author=annotator_of(people["owner"]), text=f"@{name(viewer)}!"
+    )
     assert url(example) in as_("viewer").get("/me/").text
     assert send_digests() == 1
     assert mail.outbox[0].to == [viewer.email]
@@ -91,7 +93,9 @@ def test_the_mentioned_are_told_once_by_mail_and_until_they_look(as_, people, ex
     assert url(example) not in as_("viewer").get("/me/").text
 
     Digest.objects.filter(user=viewer).update(told_at=None, is_off=True)
-    services.say(example=example, author=annotator_of(people["owner"]), text=f"@{name(viewer)}?")
+    services.add_comment(
+        example=example, author=annotator_of(people["owner"]), text=f"@{name(viewer)}?"
+    )
     assert send_digests() == 0
     Digest.objects.filter(user=viewer).update(is_off=False)
     TaskMember.objects.filter(user=viewer).update(role="judge")
@@ -100,7 +104,7 @@ def test_the_mentioned_are_told_once_by_mail_and_until_they_look(as_, people, ex
 
 def test_ones_own_is_changed_for_a_while_and_an_owner_deletes_any(as_, people, example):
     author = annotator_of(people["viewer"])
-    comment = services.say(example=example, author=author, text="Frist.")
+    comment = services.add_comment(example=example, author=author, text="Frist.")
     as_("reviewer").post(at(comment), {"text": "Not mine."})
     as_("reviewer").post(at(comment), {"wish": "remove"})
     comment.refresh_from_db()
@@ -146,7 +150,9 @@ def test_a_name_that_reaches_nobody_is_named(as_, people, example):
 
 
 def test_a_report_reaches_the_owners_until_one_has_looked(as_, people, example):
-    comment = services.say(example=example, author=annotator_of(people["owner"]), text="Rude.")
+    comment = services.add_comment(
+        example=example, author=annotator_of(people["owner"]), text="Rude."
+    )
     as_("viewer").post(at(comment), {"wish": "report"})
     renew_notices()
     assert Notice.objects.get(kind="reports", ended_at=None).numbers == {"count": 1}
@@ -160,9 +166,9 @@ def test_who_leaves_takes_their_words_and_their_name(people, example):
     viewer, owner = people["viewer"], people["owner"]
     gone = name(viewer)
     services.report(
-        comment=services.say(example=example, author=annotator_of(viewer), text="My words.")
+        comment=services.add_comment(example=example, author=annotator_of(viewer), text="My words.")
     )
-    services.say(example=example, author=annotator_of(owner), text=f"Hello @{gone}.")
+    services.add_comment(example=example, author=annotator_of(owner), text=f"Hello @{gone}.")
     delete_person(user=viewer)
     texts = [one.text for one in services.discussion(example, owner)]
     assert texts[0] == ""

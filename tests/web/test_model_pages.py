@@ -26,7 +26,7 @@ from tests.support.factories import RoundFactory, TaskFactory, UserFactory, scri
 from tests.support.query_counts import check
 from tests.support.submissions import answered, make_set, release_of, scored, submission_of, url_of
 from tests.web.conftest import HTMX
-from validation.decisions.consensus_rows import derive_one
+from validation.decisions.consensus_rows import derive_consensus
 from validation.models import Validation
 
 State = Submission.State
@@ -273,7 +273,7 @@ def test_a_targets_page_tells_its_rounds(as_alice, nli, people):
             Validation.objects.create(
                 example=example, validator=who, author_id=people[0].pk, label="neutral"
             )
-        derive_one(example, list(example.validations.all()))
+        derive_consensus(example, list(example.validations.all()))
     (submission,) = ensure_targets(nli.task)
     page = as_alice.get(url_of(submission)).text
     table = page[page.index('id="in-the-loop"') :]

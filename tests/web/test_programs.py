@@ -17,7 +17,7 @@ from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.task_reports import report
 from validation.consensus.consensus import Policy
-from validation.decisions.consensus_rows import derive_one
+from validation.decisions.consensus_rows import derive_consensus
 from validation.decisions.policy_preview import preview
 from validation.judging.queue import round_numbers
 from validation.models import Validation
@@ -37,7 +37,7 @@ def judge(example, label, by_program=False):
             by_program=by_program,
             created_at=timezone.now(),
         )
-    derive_one(example, list(example.validations.all()))
+    derive_consensus(example, list(example.validations.all()))
 
 
 @pytest.fixture

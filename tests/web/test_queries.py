@@ -142,7 +142,7 @@ def test_query_count_of_a_suggestion(as_alice, nli):
 
 def test_query_count_of_judging(as_alice, bob, nli, monkeypatch):
     # Whether it is gold's turn, and whether the walk begins again, is chance.
-    monkeypatch.setattr(gold, "EVERY", 2**64)
+    monkeypatch.setattr(gold, "GOLD_INTERVAL", 2**64)
     monkeypatch.setattr(services, "WALKS", 2**129)
     fill(1, nli, bob)
     few = count(as_alice, "/t/nli/judge/")

@@ -39,7 +39,7 @@ from tests.support.releases import (  # noqa: F401
     people,
     released,
 )
-from validation.decisions.consensus_rows import derive_one
+from validation.decisions.consensus_rows import derive_consensus
 from validation.models import OwnerDecision, Validation
 
 
@@ -136,7 +136,7 @@ def test_an_owners_word_is_a_vote_of_mode_owner(closed, alice):
     )
     refuted.consensus.decided_by = "owner"
     refuted.consensus.save()
-    derive_one(refuted, list(refuted.validations.all()))
+    derive_consensus(refuted, list(refuted.validations.all()))
     dataset = released(closed)
     row = json.loads(dataset.items.get(example=refuted).line)
     assert row["decided_by"] == "owner"

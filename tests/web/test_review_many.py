@@ -25,7 +25,7 @@ from tests.support.judging import answered, write, write_many
 from tests.support.policies import rederive
 from validation.consensus.consensus import Policy
 from validation.decisions import bulk_services
-from validation.decisions.bulk_services import Action, Wish, act_on, matched, undo
+from validation.decisions.bulk_services import Action, Wish, act_on, count_matched, undo
 from validation.decisions.filter_forms import STATE_WORDS, FilterForm
 from validation.models import Consensus, ExampleTag, OwnerDecision, Validation
 
@@ -310,7 +310,7 @@ def test_all_that_match_are_those_that_were_seen(reviewer, nli, bob, three, monk
     late.delete()
     assert reviewer.post(f"{URL}?outcome=fooled", data).status_code == 302
     assert OwnerDecision.objects.count() == 3
-    monkeypatch.setattr(bulk_services, "MOST", 2)
+    monkeypatch.setattr(bulk_services, "MAX_EXAMPLES", 2)
     assert reviewer.post(f"{URL}?outcome=fooled", data).status_code == 409
 
 
@@ -334,4 +334,4 @@ def test_batches_and_pages_cost_the_same_however_many_rows(reviewer, nli, alice,
     done = act(nli.task, many, alice, "accept")
     entries = LogEntry.objects.filter(data__run=done.run)
     assert sorted(len(entry.data["examples"]) for entry in entries) == [10, 25, 25]
-    assert matched(Example.objects.all()).number == 62
+    assert count_matched(Example.objects.all()).number == 62

@@ -22,7 +22,7 @@ REACHED = 'id="share-reached"'
 def large(nli, bob, monkeypatch):
     """Forty examples that need 120 votes, and are many; one person may give 6."""
     monkeypatch.setattr(writing, "LARGE", 40)
-    monkeypatch.setattr(gold, "EVERY", 2**64)
+    monkeypatch.setattr(gold, "GOLD_INTERVAL", 2**64)
     for number in range(40):
         write(nli, bob, number)
     return nli

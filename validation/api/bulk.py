@@ -20,11 +20,11 @@ from core.web.form_fields import request_field
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_review
-from validation.api.examples import shown
+from validation.api.examples import select_for_api
 from validation.api.serializers import JudgedExampleSerializer
 from validation.decisions import bulk_services
-from validation.decisions.bulk_forms import WishForm, named
-from validation.decisions.bulk_services import act_on, matched, still_matched
+from validation.decisions.bulk_forms import WishForm, find_named_examples
+from validation.decisions.bulk_services import act_on, count_matched, still_matched
 from validation.decisions.filter_forms import (
     AGREEMENT,
     OUTCOMES,
@@ -69,7 +69,7 @@ class ReviewedSerializer(JudgedExampleSerializer):
 class MatchedSerializer(serializers.Serializer[Any]):
     """The number of matching examples, and the token that selects all of them for an action."""
 
-    number = serializers.IntegerField(help_text=f"At most {bulk_services.MOST + 1}.")
+    number = serializers.IntegerField(help_text=f"At most {bulk_services.MAX_EXAMPLES + 1}.")
     token = serializers.CharField()
 
 
@@ -78,7 +78,7 @@ class NewActSerializer(serializers.Serializer[Any]):
 
     action = request_field(WishForm, "action")
     examples = serializers.ListField(
-        child=serializers.UUIDField(), required=False, max_length=bulk_services.MOST
+        child=serializers.UUIDField(), required=False, max_length=bulk_services.MAX_EXAMPLES
     )
     filters = serializers.DictField(
         child=serializers.CharField(), required=False, help_text="As of the list, with `token`."
@@ -113,7 +113,7 @@ class ActSerializer(serializers.Serializer[Any]):
     left = LeftSerializer(many=True)
 
 
-def filtered(request: Request, task: Task) -> FilterForm:
+def validate_filters(request: Request, task: Task) -> FilterForm:
     """Validate the filters of the query. Raises ValidationError by field."""
     form = FilterForm(task, request.query_params.dict())
     check_query(request, *form.fields)
@@ -136,8 +136,8 @@ class ReviewedExamples(generics.ListAPIView[Example]):
 
     def get_queryset(self) -> QuerySet[Example]:
         task = find_task(self.request, self.kwargs["code"], can_review)
-        examples = filtered(self.request, task).examples()
-        return shown(examples).select_related("round__task").prefetch_related("tags")
+        examples = validate_filters(self.request, task).examples()
+        return select_for_api(examples).select_related("round__task").prefetch_related("tags")
 
 
 class MatchedView(APIView):
@@ -151,7 +151,9 @@ class MatchedView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Count the examples that match the filters; for reviewers."""
         task = find_task(request, code, can_review)
-        return Response(MatchedSerializer(matched(filtered(request, task).examples())).data)
+        return Response(
+            MatchedSerializer(count_matched(validate_filters(request, task).examples())).data
+        )
 
 
 class Acts(APIView):
@@ -167,15 +169,15 @@ class Acts(APIView):
         body = read(NewActSerializer, request)
         form = WishForm(body)
         check_form(form)
-        ids = _meant(task, body)
+        ids = _select_examples(task, body)
         done = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
         return Response(ActSerializer(done).data)
 
 
-def _meant(task: Task, body: dict[str, Any]) -> list[int]:
+def _select_examples(task: Task, body: dict[str, Any]) -> list[int]:
     """Return the ids of the requested examples. Raises Refused, ValidationError."""
     if "filters" not in body:
-        return named(task, body.get("examples", []))
+        return find_named_examples(task, body.get("examples", []))
     if "examples" in body:
         raise Invalid("Give either examples or filters.", field="examples")
     form = FilterForm(task, body["filters"])

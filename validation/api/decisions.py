@@ -23,7 +23,7 @@ from core.web.form_fields import request_field
 from tasks.access import find_task, require_permission
 from tasks.models import Round
 from tasks.permissions import can_review
-from validation.api.examples import shown
+from validation.api.examples import select_for_api
 from validation.api.serializers import (
     VOTE,
     ConsensusSerializer,
@@ -92,7 +92,7 @@ class ReviewView(APIView):
 
 def _items(page: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:
     """Return the examples as ReviewItemSerializer declares them."""
-    examples = shown(Example.objects.all()).in_bulk([item.pk for item in page.items])
+    examples = select_for_api(Example.objects.all()).in_bulk([item.pk for item in page.items])
     for example in examples.values():
         example.round = rounds[example.round_id]  # known, so not read again
     return [

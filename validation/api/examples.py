@@ -29,7 +29,7 @@ from validation.models import Consensus, Validation
 UNJUDGED = "unjudged"
 
 
-def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
+def select_for_api(examples: QuerySet[Example]) -> QuerySet[Example]:
     """Select examples with all related rows that the API shows, except the round.
 
     Three queries for a page.
@@ -82,7 +82,7 @@ class OwnExamples(generics.ListAPIView[Example]):
             own_examples = own_examples.filter(round__task__code=query["task"])
         if "outcome" in query:
             own_examples = own_examples.filter(outcome=query["outcome"])
-        return shown(own_examples).select_related("round__task")
+        return select_for_api(own_examples).select_related("round__task")
 
 
 class ExampleView(APIView):
@@ -92,7 +92,7 @@ class ExampleView(APIView):
 
         Members also see the targets' names.
         """
-        rows = shown(Example.objects.all()).select_related("round__task", "annotator")
+        rows = select_for_api(Example.objects.all()).select_related("round__task", "annotator")
         example = get_object_or_404(rows, uuid=uuid)
         # Not 403, which would say that there is such an example.
         if not reads_answer(request.user, example):
@@ -141,7 +141,7 @@ class RoundExamples(OfRound):
         if "annotator" in query:  # imported names may be ids of a panel, so nobody asks for them
             imported = Q(annotator__source=Annotator.Source.IMPORT)
             examples = examples.filter(~imported, annotator__pseudonym=query["annotator"])
-        return shown(examples)
+        return select_for_api(examples)
 
     def paginate_queryset(self, queryset: Any) -> Any:
         page = super().paginate_queryset(queryset)

@@ -56,7 +56,7 @@ class GoldSerializer(serializers.ModelSerializer[Gold]):
         return public_name(item.made_by)
 
 
-def shown() -> QuerySet[Gold]:
+def select_gold_for_api() -> QuerySet[Gold]:
     """Select gold items with all related rows that the API shows."""
     return Gold.objects.select_related("example__round", "made_by__annotator")
 
@@ -68,7 +68,7 @@ class GoldView(OfReviewers):
         example, owner = self.enter(uuid)
         body = read(NewGoldSerializer, request)
         gold_item = gold.mark_gold(example=example, owner=owner, **body)
-        return Response(GoldSerializer(shown().get(pk=gold_item.pk)).data)
+        return Response(GoldSerializer(select_gold_for_api().get(pk=gold_item.pk)).data)
 
     @write("gold_unmark", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
@@ -89,4 +89,6 @@ class GoldItems(generics.ListAPIView[Gold]):
     def get_queryset(self) -> QuerySet[Gold]:
         task = find_task(self.request, self.kwargs["code"], can_review)
         # Withdrawn examples are given to nobody.
-        return shown().filter(example__round__task=task, example__retracted_at__isnull=True)
+        return select_gold_for_api().filter(
+            example__round__task=task, example__retracted_at__isnull=True
+        )

@@ -82,10 +82,10 @@ class NextView(JudgingView):
                     "You have judged as many as you were asked for.", code="cap", status=429
                 )
             return Response(status=status.HTTP_204_NO_CONTENT)
-        return Response(ItemSerializer(_item(session)).data)
+        return Response(ItemSerializer(_build_item(session)).data)
 
 
-def _item(session: JudgeSession) -> dict[str, Any]:
+def _build_item(session: JudgeSession) -> dict[str, Any]:
     """Return the leased example as JSON values; blind fields are never included."""
     assert session.lease
     config, example = session.task.config, session.lease.example
@@ -96,7 +96,9 @@ def _item(session: JudgeSession) -> dict[str, Any]:
         "round": example.round.number,
         "context": fields_to_read(config, example.context.fields),
         "inputs": blind.blind_inputs(config, example),
-        "model_said": [{"target": n, "said": s} for n, s in page.model_said(config, example)],
+        "model_said": [
+            {"target": n, "said": s} for n, s in page.list_model_answers(config, example)
+        ],
         "question": legend(config, example),
         "choices": [{"vote": vote, "words": words} for vote, words in offered],
         "flag_reasons": [reason for reason, _ in flag_reasons(config)],
@@ -112,7 +114,7 @@ class RefresherView(JudgingView):
         task, validator = self.enter(code)
         answers = gold.gold_answers(validator, task)
         is_paused = gold.check(answers) is Check.FAIL
-        missed = page.missed(answers) if is_paused else []
+        missed = page.select_missed(answers) if is_paused else []
         return Response(
             MissSerializer([_miss(task.config, answer) for answer in missed], many=True).data
         )
@@ -153,7 +155,7 @@ class VotesView(OfExample):
         """Vote on the example that you have leased."""
         example, validator = self.enter(uuid)
         values = read(NewValidationSerializer, request)
-        vote_values = _said(example, values)
+        vote_values = _read_vote(example, values)
         services.cast_validation(
             validator=validator, example=example, by_program=is_program(request), **vote_values
         )
@@ -163,7 +165,7 @@ class VotesView(OfExample):
         return Response(body.data, status.HTTP_201_CREATED)
 
 
-def _said(example: Example, body: Mapping[str, Any]) -> dict[str, Any]:
+def _read_vote(example: Example, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a vote's arguments for the service, checked as on the page. Raises ValidationError."""
     config = example.round.task.config
     # By the example, as an attempt offers other answers than most.

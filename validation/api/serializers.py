@@ -17,7 +17,7 @@ from annotation.models import Example
 from annotation.selectors import with_outputs
 from core.accounts.people import shown_name
 from core.web.form_fields import request_field
-from validation.consensus.claims import confirming, is_about_model, label_field
+from validation.consensus.claims import find_confirming_verdict, find_label_field, is_about_model
 from validation.judging import blind
 from validation.judging.forms import FlagForm
 from validation.models import Choice, Consensus, GoldAnswer, Validation, ValidatorAnswer
@@ -143,9 +143,9 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
         if not blind.asks_reveal(config, vote):
             return None
         prefetch_related_objects([example], with_outputs())
-        claim = example.inputs.get(label_field(config) or config.answer_field)
+        claim = example.inputs.get(find_label_field(config) or config.answer_field)
         if is_about_model(config, example.outcome):
-            claim = confirming(config, example.outcome)
+            claim = find_confirming_verdict(config, example.outcome)
         return {"author_said": claim, "answers": given_answers(example)}
 
 

@@ -18,7 +18,7 @@ from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.selectors import find_known_rounds
 from validation.rates.terms import TERMS
-from validation.statistics.cache import kept_report
+from validation.statistics.cache import read_cached_report
 
 
 class Counting(APIException):
@@ -113,7 +113,7 @@ class RoundStatistics(APIView):
 
 def _report(request: Request, task: Task, rounds: Iterable[Round]) -> Response:
     """Return the last computed report; `Last-Modified` is the time of its computation."""
-    report = kept_report(list(rounds), code=task.code)
+    report = read_cached_report(list(rounds), code=task.code)
     if report is None:
         raise Counting
     response = versioned(request, json.dumps(report.numbers), lambda: report.numbers)

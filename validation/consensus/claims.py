@@ -3,19 +3,19 @@
 from typing import Literal, Protocol
 
 from tasks.config.schema import TaskConfig
-from validation.consensus.consensus import Decision, Verdict, Vote, is_verified, validated_error
+from validation.consensus.consensus import Decision, Verdict, Vote, is_validated_error, is_verified
 
-FOOLED = {"fooled": True, "not_fooled": False}
+FOOLED_BY_OUTCOME = {"fooled": True, "not_fooled": False}
 BY_RULE = ("pattern", "secret")
 """The verdicts by which the server decides about the model's answer alone."""
 ABOUT_MODEL = ("ask_user", *BY_RULE)
-UNSAID = "unknown"
+UNKNOWN_OUTCOME = "unknown"
 """The outcome of imported examples whose source does not say whether the model was right."""
-ASKED = (*FOOLED, "undecided", UNSAID)
+ASKED = (*FOOLED_BY_OUTCOME, "undecided", UNKNOWN_OUTCOME)
 """The outcomes of examples that a model answered."""
 
 
-def label_field(config: TaskConfig) -> str | None:
+def find_label_field(config: TaskConfig) -> str | None:
     """Return the field whose labels validators choose from; None if they give a verdict instead."""
     if config.validation.mode == "verdict":
         return None
@@ -29,7 +29,7 @@ def is_about_model(config: TaskConfig, outcome: str) -> bool:
     They do if no answer of the author is compared, and the author, a pattern or a secret decides
     whether the model was fooled: that claim is to be confirmed.
     """
-    is_claimed = config.verdict.type in ABOUT_MODEL and label_field(config) is None
+    is_claimed = config.verdict.type in ABOUT_MODEL and find_label_field(config) is None
     return is_claimed and outcome in ASKED
 
 
@@ -55,7 +55,7 @@ def is_proved(config: TaskConfig, example: Written) -> bool:
     False if the pattern took too long, so that the author had to decide, and if an imported file
     states the outcome.
     """
-    is_known = example.outcome in FOOLED and label_field(config) is None
+    is_known = example.outcome in FOOLED_BY_OUTCOME and find_label_field(config) is None
     is_ours = example.decided_by == "rule" and example.uid is None
     return config.verdict.type in BY_RULE and is_known and is_ours
 
@@ -77,35 +77,37 @@ def has_own_words(config: TaskConfig, example: Written) -> bool:
     """
     if config.validation.asks == "attempt":
         return asks_of_attempt(config, example)
-    is_about_author = config.verdict.type not in ABOUT_MODEL or label_field(config) is not None
+    is_about_author = config.verdict.type not in ABOUT_MODEL or find_label_field(config) is not None
     return is_about_author or is_about_model(config, example.outcome)
 
 
-def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
+def find_confirming_verdict(
+    config: TaskConfig, outcome: str
+) -> Literal["correct", "incorrect"] | None:
     """Return the verdict that agrees with the author; None if the author has not answered yet."""
     if not is_about_model(config, outcome):
         return "correct"
-    fooled = FOOLED.get(outcome)
+    fooled = FOOLED_BY_OUTCOME.get(outcome)
     if fooled is None:
         return None
     return "incorrect" if fooled else "correct"
 
 
-def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:
+def find_accepting_vote(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:
     """Return the vote that agrees with the author.
 
     None if the author has not given the correct answer.
     """
-    if label_field(config):
+    if find_label_field(config):
         return Vote(label=author_label) if author_label else None
-    confirms = confirming(config, outcome)
+    confirms = find_confirming_verdict(config, outcome)
     return Vote(verdict=confirms) if confirms else None
 
 
-def rejecting(config: TaskConfig, example: Written) -> Vote:
+def find_rejecting_vote(config: TaskConfig, example: Written) -> Vote:
     """Return the vote that denies the author's claim; a flag if no verdict does."""
-    is_asked = label_field(config) is None and not asks_of_attempt(config, example)
-    confirms = confirming(config, example.outcome) if is_asked else None
+    is_asked = find_label_field(config) is None and not asks_of_attempt(config, example)
+    confirms = find_confirming_verdict(config, example.outcome) if is_asked else None
     denies: Verdict = "incorrect" if confirms == "correct" else "correct"
     return Vote(verdict=denies if confirms else "flagged")
 
@@ -141,9 +143,11 @@ def check_claim(
     -----
     If nobody claims anything about the model's answer, only people decide whether it is right.
     """
-    if outcome == UNSAID and is_about_model(config, outcome):
+    if outcome == UNKNOWN_OUTCOME and is_about_model(config, outcome):
         return decision.verdict in ("correct", "incorrect"), decision.verdict == "incorrect"
-    confirms = confirming(config, outcome)
-    fooled = FOOLED.get(outcome)
-    error = validated_error(decision, author_label, model_label, fooled=fooled, confirms=confirms)
+    confirms = find_confirming_verdict(config, outcome)
+    fooled = FOOLED_BY_OUTCOME.get(outcome)
+    error = is_validated_error(
+        decision, author_label, model_label, fooled=fooled, confirms=confirms
+    )
     return is_verified(decision, author_label, confirms), error

@@ -141,10 +141,10 @@ def decide(
     if policy.rule == "dawid-skene":
         winner = _most_probable(posterior or {}, policy.threshold)
     else:
-        winner = _winner(counts, policy)
+        winner = _find_winner(counts, policy)
     if winner:
         return Decision("decided", winner, counts)
-    possible = _could_win(*_leaders(counts), sum(counts.values()), policy)
+    possible = _could_win(*_count_leading_votes(counts), sum(counts.values()), policy)
     return Decision("undecided" if possible else "no_consensus", None, counts)
 
 
@@ -171,7 +171,7 @@ def votes_still_needed(
         return 0
     if policy.rule == "dawid-skene":
         return 1
-    (first, second), total = _leaders(counts), sum(counts.values())
+    (first, second), total = _count_leading_votes(counts), sum(counts.values())
     # It ends: an undecided leader can still win, as `decide` has found.
     return next(n for n in count(1) if _wins(first + n, second, total + n, policy))
 
@@ -195,7 +195,7 @@ def is_verified(
     return decision.verdict is not None and decision.verdict == confirms
 
 
-def validated_error(
+def is_validated_error(
     decision: Decision,
     author_label: str | None,
     model_label: str | None,
@@ -229,21 +229,21 @@ def validated_error(
     return None not in (truth, model_label) and truth != model_label
 
 
-def _leaders(counts: Mapping[Vote, int]) -> tuple[int, int]:
+def _count_leading_votes(counts: Mapping[Vote, int]) -> tuple[int, int]:
     """Return the numbers of votes for the first and the second choice."""
     # Two zeros, as there may be fewer than two choices.
     first, second, *_ = sorted((*counts.values(), 0, 0), reverse=True)
     return first, second
 
 
-def _winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
+def _find_winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
     """Return the choice that wins; None if none does.
 
     If verdicts tie with N equal votes each, the first in Dynabench's order wins, which is correct.
     Such a tie needs votes beyond those asked for; without this order the (3N-2)th vote would not
     decide.
     """
-    first, second = _leaders(counts)
+    first, second = _count_leading_votes(counts)
     best = [vote for vote, votes in counts.items() if votes == first]
     if _wins(first, second, sum(counts.values()), policy):
         return best[0]

@@ -10,7 +10,9 @@ WORDS_A_SECOND = 15
 """Faster than anybody reads: people read 3 to 6 words a second, and skim at most 12."""
 LEAST_VOTES = 20
 """With fewer timed votes nothing is said about a person."""
-UNPARTED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+UNSPACED_PATTERN = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+)
 """Letters of scripts that put no spaces between words, such as Thai, Khmer and Han."""
 
 
@@ -23,7 +25,7 @@ def is_too_soon(seconds: float, items: int = 1) -> bool:
     return seconds < LEAST_SECONDS * items
 
 
-def words_in(value: Any) -> int:
+def count_words(value: Any) -> int:
     """Count the words in a field's value or a list of values; pictures and numbers count 0.
 
     In scripts without spaces every two characters count as one word, which underestimates.
@@ -32,12 +34,12 @@ def words_in(value: Any) -> int:
     (4, 3)
     """
     if isinstance(value, str):
-        parted = UNPARTED.sub(" ", value).split()
+        parted = UNSPACED_PATTERN.sub(" ", value).split()
         words = sum(any(map(str.isalnum, word)) for word in parted)  # a dash is none
-        return words + len(UNPARTED.findall(value)) // 2
+        return words + len(UNSPACED_PATTERN.findall(value)) // 2
     if isinstance(value, Mapping):
-        return words_in(value.get("text"))
-    return sum(map(words_in, value)) if isinstance(value, list | tuple) else 0
+        return count_words(value.get("text"))
+    return sum(map(count_words, value)) if isinstance(value, list | tuple) else 0
 
 
 def reads_too_little(unread: int, timed: int) -> bool:

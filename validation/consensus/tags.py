@@ -2,16 +2,16 @@
 
 from core.text.words import folded, spaced
 
-LONGEST = 40
+MAX_TAG_CHARS = 40
 
 
-def tag_name(text: str) -> str:
+def normalise_tag(text: str) -> str:
     """Return the normalised tag, so that tags that look alike are one. Raises ValueError.
 
     >>> tag_name("  Off  Topic ")
     'off topic'
     """
     name = spaced(folded(text, compatible=True, points=True))
-    if not name or len(name) > LONGEST or not spaced(text).isprintable():
-        raise ValueError(f"A tag has 1 to {LONGEST} visible characters.")
+    if not name or len(name) > MAX_TAG_CHARS or not spaced(text).isprintable():
+        raise ValueError(f"A tag has 1 to {MAX_TAG_CHARS} visible characters.")
     return name

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Example
 from core.errors import Invalid
 from tasks.models import Task
-from validation.consensus.tags import LONGEST, tag_name
-from validation.decisions.bulk_services import MOST, TAGS, Action, TooMany, Wish
+from validation.consensus.tags import MAX_TAG_CHARS, normalise_tag
+from validation.decisions.bulk_services import MAX_EXAMPLES, TAGS, Action, TooMany, Wish
 
 
 class WishForm(forms.Form):
@@ -24,7 +24,7 @@ class WishForm(forms.Form):
         help_text=_("The author reads it, without your name. Sending back needs one."),
     )  # fmt: skip
     tag = forms.CharField(
-        max_length=LONGEST, required=False, label=_("Tag"),
+        max_length=MAX_TAG_CHARS, required=False, label=_("Tag"),
         help_text=_("For reviewers alone. Capitals do not matter."),
     )  # fmt: skip
     looked_at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
@@ -37,9 +37,11 @@ class WishForm(forms.Form):
             self.add_error("reason", gettext("Tell the author what to mend"))
         if action in TAGS and not self.has_error("tag"):
             try:
-                data["tag"] = tag_name(data["tag"])
+                data["tag"] = normalise_tag(data["tag"])
             except ValueError:
-                message = gettext("Enter a tag of 1 to %(number)d characters") % {"number": LONGEST}
+                message = gettext("Enter a tag of 1 to %(number)d characters") % {
+                    "number": MAX_TAG_CHARS
+                }
                 self.add_error("tag", message)
         return data
 
@@ -58,7 +60,7 @@ class WishForm(forms.Form):
         )
 
 
-def named(task: Task, uuids: Collection[str | UUID]) -> list[int]:
+def find_named_examples(task: Task, uuids: Collection[str | UUID]) -> list[int]:
     """Return the ids of a task's examples with these uuids. Raises Invalid, TooMany.
 
     At most two queries.
@@ -66,8 +68,8 @@ def named(task: Task, uuids: Collection[str | UUID]) -> list[int]:
     if not uuids:
         raise Invalid(gettext("Choose at least one example"), field="examples")
     # Before the query, which would carry each of the ids.
-    if len(uuids) > MOST:
-        raise TooMany(gettext("At most %(number)d examples at a time.") % {"number": MOST})
+    if len(uuids) > MAX_EXAMPLES:
+        raise TooMany(gettext("At most %(number)d examples at a time.") % {"number": MAX_EXAMPLES})
     try:
         unique_uuids = {UUID(str(uuid)) for uuid in uuids}
     except ValueError:

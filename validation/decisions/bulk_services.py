@@ -18,7 +18,7 @@ from core.accounts.models import LogEntry, User
 from core.accounts.services import log
 from core.errors import Refused
 from tasks.models import Round, Task
-from validation.consensus.claims import accepting, label_field, rejecting
+from validation.consensus.claims import find_accepting_vote, find_label_field, find_rejecting_vote
 from validation.consensus.consensus import Vote
 from validation.decisions.consensus_rows import derive_all
 from validation.decisions.filter_forms import tags_of
@@ -26,7 +26,7 @@ from validation.models import ExampleTag, OwnerDecision
 
 # Few enough that votes on these examples wait only for a moment.
 CHUNK = 500
-MOST = 10_000
+MAX_EXAMPLES = 10_000
 """Most examples of one action."""
 MOST_TAGS = 100
 """Most different tags in a task."""
@@ -43,9 +43,9 @@ class Action(models.TextChoices):
     UNTAG = "untag", gettext_lazy("Remove a tag")
 
 
-DECIDES = (Action.ACCEPT, Action.REJECT, Action.SEND_BACK)
+DECIDING_ACTIONS = (Action.ACCEPT, Action.REJECT, Action.SEND_BACK)
 TAGS = (Action.TAG, Action.UNTAG)
-LOGGED = {
+LOG_CODES = {
     Action.ACCEPT: "consensus.accepted",
     Action.REJECT: "consensus.rejected",
     Action.SEND_BACK: "consensus.sent_back",
@@ -53,10 +53,10 @@ LOGGED = {
     Action.TAG: "tag.added",
     Action.UNTAG: "tag.removed",
 }
-UNDOES = {
-    **{LOGGED[action]: Action.UNDECIDE for action in DECIDES},
-    LOGGED[Action.TAG]: Action.UNTAG,
-    LOGGED[Action.UNTAG]: Action.TAG,
+UNDO_ACTIONS = {
+    **{LOG_CODES[action]: Action.UNDECIDE for action in DECIDING_ACTIONS},
+    LOG_CODES[Action.TAG]: Action.UNTAG,
+    LOG_CODES[Action.UNTAG]: Action.TAG,
 }
 """What takes an action back, by its word in the log."""
 
@@ -88,7 +88,7 @@ class Wish:
 
     action: Action
     reason: str = ""
-    tag: str = ""  # as `tag_name` writes it
+    tag: str = ""  # as `normalise_tag` writes it
     looked_at: datetime | None = None
 
 
@@ -117,9 +117,9 @@ class Matched(NamedTuple):
     token: str
 
 
-def matched(examples: QuerySet[Example]) -> Matched:
+def count_matched(examples: QuerySet[Example]) -> Matched:
     """Count the examples that an action on all of them would change. One query."""
-    some = examples.order_by("pk").values("pk")[: MOST + 1]
+    some = examples.order_by("pk").values("pk")[: MAX_EXAMPLES + 1]
     # Another set of as many examples almost always has another sum of ids.
     count, total = some.aggregate(n=Count("pk"), total=Sum("pk")).values()
     return Matched(count, f"{count}-{int(total or 0)}")
@@ -130,10 +130,10 @@ def still_matched(examples: QuerySet[Example], token: str) -> list[int]:
 
     Raises Changed, TooMany.
     """
-    ids = list(examples.values_list("pk", flat=True)[: MOST + 1])
-    if len(ids) > MOST:
+    ids = list(examples.values_list("pk", flat=True)[: MAX_EXAMPLES + 1])
+    if len(ids) > MAX_EXAMPLES:
         message = _("At most %(number)d examples at a time. Narrow the filters.")
-        raise TooMany(message % {"number": MOST})
+        raise TooMany(message % {"number": MAX_EXAMPLES})
     if f"{len(ids)}-{sum(ids)}" != token:
         message = _(
             "Other examples match now than when you looked (now %(number)d). Nothing was changed. "
@@ -149,8 +149,8 @@ def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) ->
     Locks the examples, a few hundred of a round at a time and in the order of their ids, then the
     round. Each such batch is one transaction with its own log entry. Raises TooMany.
     """
-    if len(examples) > MOST:
-        raise TooMany(_("At most %(number)d examples at a time.") % {"number": MOST})
+    if len(examples) > MAX_EXAMPLES:
+        raise TooMany(_("At most %(number)d examples at a time.") % {"number": MAX_EXAMPLES})
     if wish.action == Action.TAG:
         _check_tags(task, wish.tag)
     # By round for `groupby`; by id so that two such walks never wait for each other.
@@ -175,10 +175,10 @@ def _check_tags(task: Task, name: str) -> None:
 
 @transaction.atomic
 def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) -> None:
-    rows = _locked(task, pks)
+    rows = _lock_examples(task, pks)
     # Under the locks, so that no decision comes between this check and the change.
     facts = _Known.of(rows, wish)
-    left = [Left(row.uuid, *why) for row in rows if (why := _why_not(row, wish, facts))]
+    left = [Left(row.uuid, *why) for row in rows if (why := _explain_refusal(row, wish, facts))]
     done.left += left
     refused = {refusal.example for refusal in left}
     rows = [row for row in rows if row.uuid not in refused]
@@ -192,10 +192,18 @@ def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) 
     logged_values = {name: getattr(wish, name) for name in ("reason", "tag") if getattr(wish, name)}
     ids, target = [row.pk for row in rows], f"{len(rows)} examples"
     # In the same transaction, so that undoing finds exactly what was done.
-    log(actor, LOGGED[wish.action], target, about=task, run=done.run, examples=ids, **logged_values)
+    log(
+        actor,
+        LOG_CODES[wish.action],
+        target,
+        about=task,
+        run=done.run,
+        examples=ids,
+        **logged_values,
+    )
 
 
-def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
+def _lock_examples(task: Task, pks: Sequence[int]) -> list[Example]:
     """Lock the examples and return them as they are after locking; see `lock_example`.
 
     Then locks their round, so that it is not released before they are decided.
@@ -235,7 +243,7 @@ class _Known(NamedTuple):
         return cls(decided, set(newer), set())
 
 
-def _why_not(row: Example, wish: Wish, facts: _Known) -> tuple[str, str] | None:
+def _explain_refusal(row: Example, wish: Wish, facts: _Known) -> tuple[str, str] | None:
     """Return a code and a sentence if the example does not allow the action; None if it does."""
     named = {"number": row.round.number}
     if row.retracted_at:
@@ -255,11 +263,11 @@ def _why_not(row: Example, wish: Wish, facts: _Known) -> tuple[str, str] | None:
         case Action.ACCEPT if _accepting(row) is None:
             return "unclaimed", _("Its author has not said what is right. Decide it by itself.")
         case Action.SEND_BACK:
-            return _not_mendable(row)
+            return _explain_uncorrectable(row)
     return None
 
 
-def _not_mendable(row: Example) -> tuple[str, str] | None:
+def _explain_uncorrectable(row: Example) -> tuple[str, str] | None:
     """Return why the author cannot correct the example; None if they can."""
     if row.round.state not in (Round.State.OPEN, Round.State.PAUSED):
         message = _(
@@ -273,8 +281,8 @@ def _not_mendable(row: Example) -> tuple[str, str] | None:
 
 def _accepting(row: Example) -> Vote | None:
     config = row.round.task.config
-    field = label_field(config)
-    return accepting(config, row.outcome, row.inputs.get(field) if field else None)
+    field = find_label_field(config)
+    return find_accepting_vote(config, row.outcome, row.inputs.get(field) if field else None)
 
 
 def _decide(rows: Sequence[Example], actor: User, wish: Wish) -> None:
@@ -282,14 +290,14 @@ def _decide(rows: Sequence[Example], actor: User, wish: Wish) -> None:
     before = OwnerDecision.objects.filter(example__in=rows, withdrawn_at__isnull=True)
     # Their examples are locked, so no other decision comes between.
     before.update(withdrawn_at=timezone.now())
-    if wish.action in DECIDES:
+    if wish.action in DECIDING_ACTIONS:
         OwnerDecision.objects.bulk_create(_decision(row, actor, wish) for row in rows)
     derive_all(rows)
 
 
 def _decision(row: Example, actor: User, wish: Wish) -> OwnerDecision:
     choice = _accepting(row) if wish.action == Action.ACCEPT else None
-    choice = choice or rejecting(row.round.task.config, row)
+    choice = choice or find_rejecting_vote(row.round.task.config, row)
     return OwnerDecision(
         example=row,
         owner=actor,
@@ -315,7 +323,7 @@ def undo(*, task: Task, actor: User, run: str) -> Done:
     Raises NothingToUndo.
     """
     entries = list(LogEntry.objects.filter(actor=actor, task=task.code, data__run=run))
-    action = UNDOES.get(entries[0].action) if entries else None
+    action = UNDO_ACTIONS.get(entries[0].action) if entries else None
     if action is None:
         raise NothingToUndo(_("There is nothing of yours to take back."))
     examples: list[int] = []

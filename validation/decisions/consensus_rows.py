@@ -14,7 +14,7 @@ from core.data.prepared import PreparedRead, Slot
 from core.data.prepared_insert import PreparedInsert
 from core.data.sql import change_rows
 from tasks.models import Round
-from validation.consensus.claims import check_claim, label_field
+from validation.consensus.claims import check_claim, find_label_field
 from validation.consensus.consensus import Policy, decide, votes_still_needed
 from validation.consensus.dawid_skene.posterior import Fitted
 from validation.consensus.sampling import order_key
@@ -95,7 +95,7 @@ def lock_example(example: Example) -> Example:
     return locked
 
 
-def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
+def derive_consensus(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
     """Store the decision of all votes on one locked example. freed: leased places to free.
 
     Uses its consensus and its round's policy as they were read under the lock.
@@ -108,7 +108,7 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
     # Read under the example's lock, so a policy that was changed before it is the one that counts.
     stored = getattr(example.round, "round_policy", None) or round_policy_of(example.round)
     model_label = _model_labels([example]).get(example.pk)
-    now = derived(
+    now = build_consensus(
         example,
         votes,
         Policy(**stored.policy),
@@ -126,7 +126,7 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
     change_rows(STILL_NEEDED, **values)
 
 
-def derived(
+def build_consensus(
     example: Example,
     votes: Iterable[Validation],
     policy: Policy,
@@ -144,7 +144,7 @@ def derived(
     posterior = fitted.posterior(labels) if fitted and policy.rule == "dawid-skene" else None
     decision = decide(cast, policy, owner=owner, posterior=posterior)
     config = example.round.task.config
-    field = label_field(config)
+    field = find_label_field(config)
     author_label = example.inputs.get(field) if field else None
     verified, error = check_claim(config, example.outcome, decision, author_label, model_label)
     now = Consensus(
@@ -214,7 +214,7 @@ def derive_all(examples: Sequence[Example]) -> int:
         votes.setdefault(vote.example_id, []).append(vote)
     model_labels = _model_labels(examples)
     rows = [
-        derived(
+        build_consensus(
             e,
             votes.get(e.pk, []),
             policy,

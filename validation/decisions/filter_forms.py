@@ -83,7 +83,7 @@ class Searched:
         return f"{self.place}.{self.component.name}"
 
 
-def searched(config: TaskConfig) -> Iterator[Searched]:
+def iter_searched_fields(config: TaskConfig) -> Iterator[Searched]:
     """Yield every searchable field of a configuration.
 
     output: models' answers; metadata: authors' answers to later questions; judges: validators'
@@ -126,7 +126,7 @@ class FilterForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any]) -> None:
         super().__init__(data)
         self.task, self.config = task, task.config
-        self.searched = list(searched(self.config))
+        self.searched = list(iter_searched_fields(self.config))
         named = gettext("Round %(number)d")
         numbers = task.rounds.order_by("-number").values_list("number", flat=True)
         choices = {
@@ -196,7 +196,7 @@ class FilterForm(forms.Form):
             Q(**{path: filters[name]}) for name, path in PATHS.items() if name in filters
         ]
         conditions += [
-            _has(searched_field, place, filters[searched_field.name])
+            _build_condition(searched_field, place, filters[searched_field.name])
             for place, searched_field in enumerate(self.searched)
             if searched_field.name in filters
         ]
@@ -284,7 +284,7 @@ def _field(searched_field: Searched) -> forms.Field:
     return forms.CharField(required=False, max_length=200, label=label)
 
 
-def _has(searched_field: Searched, place: int, value: str) -> Q:
+def _build_condition(searched_field: Searched, place: int, value: str) -> Q:
     """Return the condition that the field equals, or contains, the value."""
     component = searched_field.component
     if searched_field.place in COLUMNS:

@@ -7,7 +7,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Round
-from validation.consensus.claims import label_field
+from validation.consensus.claims import find_label_field
 from validation.consensus.consensus import Policy, Rule
 
 RULES = {
@@ -59,7 +59,7 @@ class PolicyForm(forms.Form):
         # Until it is closed, a rule over all votes must know how many to wait for.
         self.is_live = round.state not in (Round.State.CLOSED, Round.State.RELEASED)
         # Dawid and Skene's model is of labels; from verdicts it decides nothing.
-        has_labels = label_field(round.task.config) is not None
+        has_labels = find_label_field(round.task.config) is not None
         self.fields["rule"].choices = [  # type: ignore[attr-defined]
             (rule, RULES[rule]) for rule in get_args(Rule) if has_labels or rule != "dawid-skene"
         ]

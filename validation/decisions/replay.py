@@ -15,7 +15,7 @@ from tasks.models import Round
 from validation.consensus.claims import check_claim
 from validation.consensus.consensus import Decision, Policy, Vote, decide
 from validation.consensus.dawid_skene.posterior import Fitted
-from validation.decisions.second_opinion import fitted
+from validation.decisions.second_opinion import fit_model
 from validation.models import Consensus, OwnerDecision, Validation
 from validation.rates.round_counts import Cell
 
@@ -82,7 +82,7 @@ def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterato
     which are then all in memory at once.
     """
     if policy.rule == "dawid-skene" and model is None:
-        model = fitted(round)
+        model = fit_model(round)
     owners = {
         row.example_id: row.vote
         for row in OwnerDecision.objects.filter(

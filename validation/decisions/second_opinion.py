@@ -78,7 +78,7 @@ def second_opinion(round: Round) -> SecondOpinion | Undefined:
     )
 
 
-def fitted(round: Round) -> Fitted | None:
+def fit_model(round: Round) -> Fitted | None:
     """Fit the model that decides under dawid-skene.
 
     None without labels, or if there are too many different ones. Without a model the policy decides
@@ -99,13 +99,13 @@ def fitted(round: Round) -> Fitted | None:
     )
 
 
-def fit(*, round: Round) -> Fitted | None:
+def store_fitted_model(*, round: Round) -> Fitted | None:
     """Fit the model to the round's votes and store it for later votes. Takes no lock.
 
-    None as in `fitted`.
+    None as in `fit_model`.
     """
     round_policy_of(round)
-    model = fitted(round)
+    model = fit_model(round)
     # Only this column: another request may change the policy of the row meanwhile.
     RoundPolicy.objects.filter(round=round).update(model=asdict(model) if model else None)
     return model

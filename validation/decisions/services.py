@@ -15,7 +15,7 @@ from core.jobs.queue import enqueue
 from tasks.models import Round
 from validation.consensus.consensus import Policy, Vote
 from validation.decisions.consensus_rows import derive_all, lock_example, policy_of
-from validation.decisions.second_opinion import fit
+from validation.decisions.second_opinion import store_fitted_model
 from validation.models import OwnerDecision, RoundPolicy
 
 # Few enough that votes on these examples wait only for a moment.
@@ -77,7 +77,7 @@ def derive_round(*, round: Round) -> int:
     """
     # Before any lock, as fitting reads all votes of the round.
     if policy_of(round).rule == "dawid-skene":
-        fit(round=round)
+        store_fitted_model(round=round)
     changed, last = 0, 0
     while True:
         with transaction.atomic():

@@ -23,9 +23,9 @@ EDIT_TIME = timedelta(hours=1)
 MOST = 500
 """Most comments on one example."""
 # Pseudonyms have at most 40 characters.
-NAMED = re.compile(r"@([\w-]{3,40})")
+MENTION_PATTERN = re.compile(r"@([\w-]{3,40})")
 # By id, as names change and are forgotten when people leave.
-STORED = re.compile(r"@\{(\d+)\}")
+STORED_MENTION_PATTERN = re.compile(r"@\{(\d+)\}")
 
 
 class NotYours(Refused):
@@ -54,13 +54,13 @@ def readers_of(task: Task) -> Mapping[str, Annotator]:
 
 
 @transaction.atomic
-def say(*, example: Example, author: Annotator, text: str) -> Comment:
+def add_comment(*, example: Example, author: Annotator, text: str) -> Comment:
     """Store a comment and its mentions. Takes no lock. Raises Refused if there are too many."""
     # Two at once may exceed it by one, which is not worth a lock.
     if Comment.objects.filter(example=example).count() >= MOST:
         raise Refused(_("This example has the most comments that it may."), code="too_many")
     task = example.round.task
-    stored, named = _named(text, task)
+    stored, named = _replace_names(text, task)
     comment = Comment.objects.create(example=example, author=author, text=stored)
     _mention(comment, named)
     return comment
@@ -69,7 +69,7 @@ def say(*, example: Example, author: Annotator, text: str) -> Comment:
 @transaction.atomic
 def change(*, comment: Comment, author: Annotator, text: str) -> None:
     """Change one's own recent comment by a conditional update. Raises NotYours."""
-    stored, named = _named(text, comment.example.round.task)
+    stored, named = _replace_names(text, comment.example.round.task)
     # The condition of time and author is part of the update, so it holds while others change it.
     if not _own(comment, author).update(text=stored, edited_at=timezone.now()):
         raise NotYours(_("One’s own comment can be changed for an hour."))
@@ -103,14 +103,14 @@ def report(*, comment: Comment) -> None:
 
 
 @transaction.atomic
-def keep(*, comment: Comment, actor: User) -> None:
+def keep_comment(*, comment: Comment, actor: User) -> None:
     """Dismiss the report of a comment."""
     # Of two owners only the first settles the report, and only that is logged.
     if Comment.objects.filter(pk=comment.pk, reported_at__isnull=False).update(reported_at=None):
         log(actor, "comment.kept", comment.example)
 
 
-def see(*, person: Annotator, example: Example) -> None:
+def mark_mentions_seen(*, person: Annotator, example: Example) -> None:
     """Mark the example's mentions of the person as seen. One update."""
     # A second visit keeps the time of the first.
     unseen = Mention.objects.filter(person=person, comment__example=example, seen_at__isnull=True)
@@ -139,7 +139,7 @@ def discussion(example: Example, reader: User) -> list[Shown]:
         names = {mention.person_id: mention.person.pseudonym for mention in comment.mentions.all()}
         may_remove = not comment.removed_at and (is_own or owns)
         may_change = not comment.removed_at and is_own
-        comments.append(Shown(comment, _spoken(comment.text, names), may_change, may_remove))
+        comments.append(Shown(comment, _restore_names(comment.text, names), may_change, may_remove))
     return comments
 
 
@@ -150,7 +150,7 @@ def _own(comment: Comment, author: Annotator) -> QuerySet[Comment]:
     return own_comment.filter(removed_at__isnull=True)
 
 
-def _named(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
+def _replace_names(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
     """Return the text as it is stored, and the readers it mentions; other names stay plain text."""
     if "@" not in text:
         return text, []
@@ -163,7 +163,7 @@ def _named(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
         named.append(person)
         return f"@{{{person.pk}}}"
 
-    return NAMED.sub(stored, text), named
+    return MENTION_PATTERN.sub(stored, text), named
 
 
 def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
@@ -177,6 +177,6 @@ def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
     Mention.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def _spoken(text: str, names: Mapping[int, str]) -> str:
+def _restore_names(text: str, names: Mapping[int, str]) -> str:
     """Return a stored text with people's current names; other people's names are not revealed."""
-    return STORED.sub(lambda match: f"@{names.get(int(match[1]), match[1])}", text)
+    return STORED_MENTION_PATTERN.sub(lambda match: f"@{names.get(int(match[1]), match[1])}", text)

@@ -18,7 +18,7 @@ from tasks.formats.base import UNKNOWN_TERMS, RecordLine, Terms, hash_record
 from tasks.line_files import FileError
 from tasks.models import Round
 from tasks.permissions import is_blind_owner
-from validation.consensus.claims import is_about_model, label_field
+from validation.consensus.claims import find_label_field, is_about_model
 from validation.imports.load import import_examples
 from validation.imports.summary import Summary as Stored
 from validation.imports.task import ImportRefused, Options
@@ -39,7 +39,10 @@ def judged_fields(config: TaskConfig) -> OtherFields:
         raise Refused(
             _("Rows of this task cannot be imported here: its answers are no label and no text.")
         )
-    asks_label, about_model = label_field(config), is_about_model(config, Example.Outcome.UNKNOWN)
+    asks_label, about_model = (
+        find_label_field(config),
+        is_about_model(config, Example.Outcome.UNKNOWN),
+    )
     components = [
         # In a file all fields come at once, so no condition can be asked of them.
         component.model_copy(

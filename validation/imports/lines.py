@@ -10,7 +10,7 @@ from tasks.contexts.files import hash_context
 from tasks.formats.base import RecordLine
 from tasks.line_files import BadRow
 from tasks.models import Task
-from validation.imports.rows import HistoryRow, one_vote_each, parse_line, row_of
+from validation.imports.rows import HistoryRow, keep_last_votes, parse_line, row_of
 from validation.imports.summary import VOTED_AGAIN, Place, Summary
 from validation.imports.task import ImportRefused, Options
 
@@ -78,7 +78,7 @@ class LineReader:
         if row is None:
             return None
         # On the site a person votes once on an example, so history counts alike.
-        row, again = one_vote_each(row)
+        row, again = keep_last_votes(row)
         for who in again:
             self._summary.leave(VOTED_AGAIN, f"{who} on {row.uid}")
         if isinstance(line, RecordLine):

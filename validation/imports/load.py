@@ -27,7 +27,7 @@ from validation.consensus.claims import check_claim, is_about_model
 from validation.consensus.consensus import Decision, Policy, Vote, decide, votes_still_needed
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
-from validation.decisions.second_opinion import fit
+from validation.decisions.second_opinion import store_fitted_model
 from validation.imports.lines import BATCH, LineReader, OnBad, ParsedLine
 from validation.imports.rows import HistoryRow, ImportedVote, spelled_row
 from validation.imports.summary import LATER_VOTES, NO_FIELD, Summary
@@ -394,7 +394,7 @@ class _ImportedRound:
         Consensus.objects.filter(round=self.round).delete()
         # The new policy may need more votes, or fewer; those still open are queued again.
         QueueItem.objects.filter(round=self.round).delete()
-        model = fit(round=self.round) if self._policy.rule == "dawid-skene" else None
+        model = store_fitted_model(round=self.round) if self._policy.rule == "dawid-skene" else None
         examples = replay(self.round, self._policy, model)
         while some := list(islice(examples, BATCH)):
             Table(Consensus, CONSENSUS).insert(

@@ -156,7 +156,7 @@ def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> Hi
     """
     data = _read(line)
     if task and not any(isinstance(value, dict | list) for value in data.values()):
-        data = _whole(data, task, context)
+        data = _complete_plain_row(data, task, context)
     return _checked(data)
 
 
@@ -165,7 +165,7 @@ def row_of(record: Mapping[str, Any], task: str) -> HistoryRow:
     return _checked({"task": task, **UNTOLD, **record}, TOLD)
 
 
-def one_vote_each(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
+def keep_last_votes(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
     """Return the row with only each named person's last vote, and a worker id per removed vote."""
     # Later votes take the place of earlier ones.
     last = {vote.worker: place for place, vote in enumerate(row.votes)}
@@ -193,7 +193,7 @@ def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
     return row.model_copy(update={"author_label": label, "answer": answer, "votes": votes})
 
 
-def _composed(data: Mapping[str, Any]) -> dict[str, Any]:
+def _compose_texts(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row with its texts in NFC, and its spans adjusted to these.
 
     Its uid and the ids of authors and validators are unchanged, because other systems know the row
@@ -217,7 +217,7 @@ def _composed(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
     try:
-        return HistoryRow.model_validate(_composed(data), context=about)
+        return HistoryRow.model_validate(_compose_texts(data), context=about)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         # A field with a typing error is also missing; the typing error says more.
@@ -225,7 +225,9 @@ def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
         raise BadRow(_reason(first)) from None
 
 
-def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dict[str, Any]:
+def _complete_plain_row(
+    plain: Mapping[str, Any], task: str, context: Collection[str]
+) -> dict[str, Any]:
     """Convert a plain row to a history row without votes.
 
     `label` is the author's. Without `uid`, one is derived from the row, so that importing it again

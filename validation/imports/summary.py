@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 Place = int | str
 """The number of a line or record, in a folder or archive after the name of its file."""
-MOST_PLACES = 5
+MAX_PLACES = 5
 """So many places are named of what is not kept."""
 VOTED_AGAIN = "earlier votes of people who voted on the same example again; their last one counts"
 NO_FIELD = "which is no field of the task, so no page and no export shows it"
@@ -12,7 +12,7 @@ LATER_VOTES = "votes on examples that were imported before; import them into ano
 
 
 @dataclass
-class Left:
+class SkippedRows:
     """The number of rows of one kind, and the locations of the first few."""
 
     count: int = 0
@@ -21,7 +21,7 @@ class Left:
     def add(self, place: Place, count: int) -> None:
         """Count further rows and record their location."""
         self.count += count
-        if len(self.places) < MOST_PLACES:
+        if len(self.places) < MAX_PLACES:
             self.places.append(str(place))
 
     def said(self, what: str) -> str:
@@ -42,17 +42,17 @@ class Summary:
     known: int = 0
     bad: int = 0
     rounds: dict[str, int] = field(default_factory=dict)
-    left: dict[str, Left] = field(default_factory=dict)
-    noted: dict[str, Left] = field(default_factory=dict)
+    left: dict[str, SkippedRows] = field(default_factory=dict)
+    noted: dict[str, SkippedRows] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
 
     def leave(self, what: str, place: Place, count: int = 1) -> None:
         """Count something that is not stored."""
-        self.left.setdefault(what, Left()).add(place, count)
+        self.left.setdefault(what, SkippedRows()).add(place, count)
 
     def note(self, what: str, place: Place, count: int = 1) -> None:
         """Count something that is stored but worth reporting."""
-        self.noted.setdefault(what, Left()).add(place, count)
+        self.noted.setdefault(what, SkippedRows()).add(place, count)
 
     def notes(self) -> list[str]:
         """Return a sentence for each renamed column, and each kind of rows noted or left out."""

@@ -18,7 +18,7 @@ from tasks.formats.base import UNKNOWN_TERMS, Terms
 from tasks.models import TargetModel, TargetVersion, Task
 from tasks.services import create_imported_task
 from validation.bulk_insert import Table
-from validation.consensus.claims import is_about_model, label_field
+from validation.consensus.claims import find_label_field, is_about_model
 from validation.consensus.consensus import Policy
 from validation.imports.columns import KnownFields, NewFields
 from validation.imports.config import MOST_LABELS, are_texts, created_config, in_order
@@ -225,7 +225,7 @@ class ImportedTask:
 
     def _check_offered(self) -> None:
         """Raise ImportRefused if an existing task has other labels than requested."""
-        field = label_field(self.task.config)
+        field = find_label_field(self.task.config)
         labels = [label.value for label in self.task.config.labels(field)] if field else []
         if any(label_of(label, labels) is None for label in self._offered):
             raise ImportRefused(
@@ -236,7 +236,7 @@ class ImportedTask:
     def _check_judgeable(self) -> None:
         """Raise ImportRefused if the question to judges needs a value that a row lacks."""
         config = self.task.config
-        if label_field(config):
+        if find_label_field(config):
             return
         about_model = is_about_model(config, Example.Outcome.UNKNOWN)
         lacking, name = self._rows - self._claims, "author_label"

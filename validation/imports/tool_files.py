@@ -35,7 +35,7 @@ LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReadOptions:
     """The options for reading a file.
 
     question: the question whose answers are the votes. judge: people judge the examples here.
@@ -47,7 +47,7 @@ class Wanted:
 
 
 @dataclass
-class Brought:
+class ImportResult:
     """The summary of a file, and the first lines that cannot be stored, with the reasons."""
 
     summary: Summary
@@ -55,8 +55,8 @@ class Brought:
 
 
 def import_answers(
-    *, round: Round, path: Path, file_name: str, wanted: Wanted, actor: User, dry_run: bool
-) -> Brought:
+    *, round: Round, path: Path, file_name: str, wanted: ReadOptions, actor: User, dry_run: bool
+) -> ImportResult:
     """Store the valid examples of a file with their votes. dry_run: only return the summary.
 
     Locks the task, as every import does. A blind owner knows the labels and votes that they import.
@@ -87,12 +87,12 @@ def import_answers(
         annotator = annotator_of(actor)
         brought = told_examples(round.task, annotator).filter(round=round, uid__isnull=False)
         note_told_examples(annotator, brought)
-    return Brought(stored, bad)
+    return ImportResult(stored, bad)
 
 
 @contextmanager
 def _lines(
-    path: Path, file_name: str, wanted: Wanted
+    path: Path, file_name: str, wanted: ReadOptions
 ) -> Iterator[Iterator[tuple[int, bytes]] | Iterator[RecordLine]]:
     """Yield the lines of an upload, whose stored name has no file extension."""
     form = FORMATS.get(wanted.layout)

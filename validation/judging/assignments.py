@@ -23,7 +23,7 @@ from tasks.models import Duty, Round, Task, TaskMember
 from tasks.roles import PERMISSIONS_BY_ROLE
 from validation.decisions.awaited import JUDGED_STATES
 from validation.judging.gold import lock_answers
-from validation.judging.queue import Kept, judged_rounds, rounds_with_last
+from validation.judging.queue import ReservedSpan, judged_rounds, rounds_with_last
 from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validation
 
 
@@ -35,7 +35,7 @@ class Part:
     validator: Annotator
     assignment: Duty | None = None
     spans: Sequence[Span] = (EVERY,)
-    kept: Sequence[Kept] = ()
+    kept: Sequence[ReservedSpan] = ()
     """For others; there a place is free once it is none of theirs."""
 
     def has_room(self) -> bool:
@@ -53,14 +53,14 @@ class Part:
         leases = JudgeLease.objects.filter(
             within(self.assignment, "example__round"), validator=self.validator
         )
-        total = _given(self.assignment, self.validator) + leases.filter(until__gt=now).count()
+        total = _count_given(self.assignment, self.validator) + leases.filter(until__gt=now).count()
         return total < self.assignment.amount
 
     @property
     def words(self) -> str:
         """Describe the validator's progress with their assignment here; empty without one."""
         return (
-            progress_words(self.assignment, _given(self.assignment, self.validator))
+            progress_words(self.assignment, _count_given(self.assignment, self.validator))
             if self.assignment
             else ""
         )
@@ -69,7 +69,7 @@ class Part:
     def is_done(self) -> bool:
         """Return whether the validator has judged as many examples as requested."""
         most = self.assignment.amount if self.assignment else None
-        return most is not None and _given(self.assignment, self.validator) >= most  # type: ignore[arg-type]
+        return most is not None and _count_given(self.assignment, self.validator) >= most  # type: ignore[arg-type]
 
 
 Parts = Callable[[int], Part]
@@ -90,7 +90,7 @@ def parts_of(validator: Annotator, task: Task) -> Parts:
         # People with a share get its places, all others what the shares leave.
         if assignment and assignment in shares:
             return Part(round, validator, assignment, shares[assignment])
-        return Part(round, validator, assignment, kept=_kept(shares, but=validator))
+        return Part(round, validator, assignment, kept=_find_reserved(shares, but=validator))
 
     return part
 
@@ -129,20 +129,20 @@ def _shares_of(assignments: Collection[Duty], round: int) -> dict[Duty, Sequence
     return {}
 
 
-def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
+def _find_reserved(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[ReservedSpan]:
     """Return the spans reserved for other people who may judge, until the end of their due date."""
     day = today()
-    kept_places: list[Kept] = []
+    kept_places: list[ReservedSpan] = []
     for assignment, places in shares.items():
         assert assignment.person is not None  # a share has a person
         is_over = assignment.due_on is not None and assignment.due_on < day
         if assignment.person_id != but.user_id and assignment.person.is_active and not is_over:
             judge = assignment.person.annotator.pk
-            kept_places += [Kept(judge, *span) for span in places]
+            kept_places += [ReservedSpan(judge, *span) for span in places]
     return kept_places
 
 
-def _given(assignment: Duty, validator: Annotator) -> int:
+def _count_given(assignment: Duty, validator: Annotator) -> int:
     """Count the examples that the validator has judged since the assignment was set, with gold."""
     own = {"validator": validator, "created_at__gte": assignment.set_at}
     votes = Validation.objects.filter(within(assignment, "example__round"), **own).count()
@@ -180,7 +180,7 @@ def progress_of(assignments: QuerySet[Duty], me: User | None = None) -> list[Pro
             written=_count(Example, "annotator", "round", me, retracted_at=None),
         )
     )
-    left = _left([assignment for assignment in rows if assignment.share])
+    left = _count_left([assignment for assignment in rows if assignment.share])
     return [
         _progress(assignment, left.get(assignment.pk), is_mine=me is not None)
         for assignment in rows
@@ -266,7 +266,7 @@ def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> An
     return Subquery(rows.annotate(n=Func(F("pk"), function="COUNT")).values("n"))
 
 
-def _left(shares: Sequence[Duty]) -> dict[int, int]:
+def _count_left(shares: Sequence[Duty]) -> dict[int, int]:
     """Count by assignment the examples of a member's share that they can judge now. Three queries.
 
     Without examples that are not queued yet, which no query can count.

@@ -13,8 +13,8 @@ from tasks.config.components import Component
 from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.models import BlindJudging, Task
 from tasks.permissions import can_judge, can_read, is_blind_owner
-from validation.consensus.claims import label_field
-from validation.consensus.reading import words_in
+from validation.consensus.claims import find_label_field
+from validation.consensus.reading import count_words
 from validation.judging import gold
 from validation.judging.confirmed import check_may_decide, may_decide
 from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
@@ -44,7 +44,7 @@ def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
 def words_shown(config: TaskConfig, example: Example) -> int:
     """Count the words of the example that its judge reads, without those of a model's answer."""
     context = fields_to_read(config, example.context.fields)
-    return words_in([*context.values(), *blind_inputs(config, example).values()])
+    return count_words([*context.values(), *blind_inputs(config, example).values()])
 
 
 def questions(
@@ -56,7 +56,7 @@ def questions(
     label.
     """
     verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
-    inputs = {} if vote is None and label_field(config) else example.inputs
+    inputs = {} if vote is None and find_label_field(config) else example.inputs
     return [
         _in_their_language(component)
         for component in config.judge_questions
@@ -79,7 +79,7 @@ def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> s
 
     This is the vote's own verdict, or whether its label equals the author's.
     """
-    field = label_field(config)
+    field = find_label_field(config)
     if vote.verdict or field is None:
         return vote.verdict
     same = vote.label == example.inputs.get(field)
@@ -100,7 +100,9 @@ def reveals_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
     Questions asked only for some labels, or only of people who agree with the author, reveal it
     too.
     """
-    conditions = [c.when for c in config.judge_questions if c.when] if label_field(config) else []
+    conditions = (
+        [c.when for c in config.judge_questions if c.when] if find_label_field(config) else []
+    )
     agreement = (Verdict.CORRECT, Verdict.INCORRECT) if vote.label else ()
     return asks_reveal(config, vote) or any(
         when.field or when.verdict in agreement for when in conditions

@@ -26,14 +26,14 @@ from validation.consensus.gold_check import Check, gold_check
 from validation.consensus.sampling import draw
 from validation.decisions.awaited import JUDGED_STATES
 from validation.decisions.consensus_rows import derive_all, lock_example
-from validation.judging.queue import Held
+from validation.judging.queue import LatestLease
 from validation.models import Consensus, Gold, GoldAnswer, JudgeLease, QueueItem, Verdict
 
-EVERY = 12
+GOLD_INTERVAL = 12
 """One of so many items that a validator is given is gold, by chance."""
 
 
-def _unseen() -> QuerySet[Gold]:
+def _select_unseen() -> QuerySet[Gold]:
     """Select the task's gold items that a validator has not seen, here or elsewhere."""
     this, validator = OuterRef("example"), Slot("validator")
     # An answer ends the lease, so an ended one was answered or has run out.
@@ -52,7 +52,7 @@ def _unseen() -> QuerySet[Gold]:
     return others.exclude(example__annotator=Slot("avoid"))
 
 
-UNSEEN = PreparedRead(_unseen)
+UNSEEN = PreparedRead(_select_unseen)
 
 
 class NoGold(Refused):
@@ -116,11 +116,11 @@ def unmark_gold(*, example: Example, owner: User) -> None:
 def is_turn(validator: Annotator, after: UUID) -> bool:
     """Return whether a gold item follows that example; this is so about every twelfth time."""
     # With the site's secret, so that nobody can compute which items are gold.
-    return draw(f"turn {validator.pk} {after}", settings.SECRET_KEY) % EVERY == 0
+    return draw(f"turn {validator.pk} {after}", settings.SECRET_KEY) % GOLD_INTERVAL == 0
 
 
 def lease_gold(
-    validator: Annotator, task: Task, *, after: Held, lasts: timedelta
+    validator: Annotator, task: Task, *, after: LatestLease, lasts: timedelta
 ) -> JudgeLease | None:
     """Lease a gold item that the validator has not seen; None if there is none.
 

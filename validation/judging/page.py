@@ -23,10 +23,10 @@ from tasks.models import Task, parsed_config
 from tasks.permissions import can_review, may_be_blind
 from validation.consensus.claims import (
     asks_of_attempt,
-    confirming,
+    find_confirming_verdict,
+    find_label_field,
     is_about_model,
     is_proved,
-    label_field,
 )
 from validation.judging import blind, queue, vote_caps
 from validation.judging.assignments import is_asked_no_more
@@ -106,7 +106,7 @@ def page_values(
         return {
             **values,
             "missed": [
-                shown_miss(task.config, gold_answer) for gold_answer in missed(session.gold)
+                shown_miss(task.config, gold_answer) for gold_answer in select_missed(session.gold)
             ],
         }
     if session.lease:
@@ -143,8 +143,8 @@ def _example_values(
         "form": form,
         "of_attempt": asks_of_attempt(config, example),
         "asks": legend(config, example),
-        "answers": coloured(config, choices(config, example)),
-        "model_said": model_said(config, example),
+        "answers": colour_choices(config, choices(config, example)),
+        "model_said": list_model_answers(config, example),
         "flag_form": flag_form,
         "flag_fields": fields_of(flag_form)
         if flag_form
@@ -153,18 +153,18 @@ def _example_values(
     }
 
 
-def coloured(
+def colour_choices(
     config: TaskConfig, offered: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, str, str], ...]:
     """Return (answer, text, colour) of a validator's choices; the colour may be empty."""
-    field = label_field(config)
+    field = find_label_field(config)
     colours = config.component(field).colours if field else {}
     return tuple(
         (choice, words, colours.get(choice.removeprefix("label:"), "")) for choice, words in offered
     )
 
 
-def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
+def select_missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
     """Return a person's wrong answers to gold items since their last refresher."""
     wrong = [answer for answer in answers if answer.counts and not answer.is_correct]
     # One query for each relation, however many answers were wrong.
@@ -214,7 +214,7 @@ def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
     return {
         "context": result_panel.shown_context(config, answer.example.context),
         "inputs": shown_inputs(config, answer.example),
-        "model_said": model_said(config, answer.example),
+        "model_said": list_model_answers(config, answer.example),
         "said": choice_words(config, answer, answer.example),
         "right": choice_words(config, answer.gold, answer.example),
         "explanation": answer.gold.explanation,
@@ -223,7 +223,7 @@ def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
 
 def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
     """Describe a label or a verdict."""
-    field = label_field(config) or config.answer_field
+    field = find_label_field(config) or config.answer_field
     # Imported votes may be labels even where the judges of the task give verdicts.
     if choice.label:
         return config.display(field, choice.label)
@@ -233,18 +233,18 @@ def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
     return offered or choice.get_verdict_display()  # type: ignore[attr-defined, no-any-return]
 
 
-def author_said(config: TaskConfig, example: Example) -> str:
+def describe_author_claim(config: TaskConfig, example: Example) -> str:
     """Describe the author's claim: a label, an answer, or whether the model is right."""
-    claim = confirming(config, example.outcome)
+    claim = find_confirming_verdict(config, example.outcome)
     if claim and is_proved(config, example):
         return claim_words(config, claim)
     if is_about_model(config, example.outcome):
         return verdict_words(config, claim or "", example)
-    field = label_field(config) or config.answer_field
+    field = find_label_field(config) or config.answer_field
     return config.display(field, example.inputs.get(field))
 
 
-def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
+def list_model_answers(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     """Return the (name, answer) pair of each model, if models' answers are judged.
 
     Does not say which of them was fooled.
@@ -258,14 +258,14 @@ def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     ]
 
 
-def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:
+def describe_revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:
     """Return the author's label and the targets' answers, for a person who has voted."""
     example = vote.example
     answers = result_panel.answers(
         example, config, list(example.target_outputs.select_related("target"))
     )
     return {
-        "author_said": author_said(config, example),
+        "author_said": describe_author_claim(config, example),
         "by_rule": is_proved(config, example),
         "answers": answers,
         "you_said": choice_words(config, vote, example),

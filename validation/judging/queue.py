@@ -148,7 +148,7 @@ WHERE round_id = %(round)s AND still_needed > %(above)s
 """
 
 
-class Kept(NamedTuple):
+class ReservedSpan(NamedTuple):
     """A range of queue keys reserved for a validator."""
 
     validator: int
@@ -169,7 +169,7 @@ def next_place(
     validator: Annotator,
     avoid: int = 0,
     span: Span = EVERY,
-    kept: Sequence[Kept] = (),
+    kept: Sequence[ReservedSpan] = (),
     *,
     lock: bool = False,
 ) -> Place | None:
@@ -199,7 +199,7 @@ def next_place(
     return None
 
 
-class Held(NamedTuple):
+class LatestLease(NamedTuple):
     """The latest lease: whether it is current, and where the scan of the queue continues."""
 
     lease: int
@@ -214,7 +214,7 @@ class Held(NamedTuple):
     has_no_gold: bool  # they have answered no gold item
 
 
-def latest_lease(validator: Annotator, task: Task) -> Held | None:
+def latest_lease(validator: Annotator, task: Task) -> LatestLease | None:
     """Return the validator's latest lease in this task."""
     row = first_row(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
     if row is None:
@@ -223,7 +223,9 @@ def latest_lease(validator: Annotator, task: Task) -> Held | None:
     # A lease ends early where its example is retracted, was shown, or its round is released.
     is_current = bool(holds) and state in JUDGED_STATES
     # SQLite returns ids as text and booleans as numbers.
-    return Held(lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, without))
+    return LatestLease(
+        lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, without)
+    )
 
 
 def was_shown(example: Example, validator: Annotator) -> bool:

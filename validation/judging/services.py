@@ -29,13 +29,13 @@ from validation.consensus.gold_check import Check
 from validation.consensus.sampling import order_key
 from validation.decisions.awaited import JUDGED_STATES
 from validation.decisions.consensus_rows import (
-    derive_one,
+    derive_consensus,
     is_decided_since,
     lock_example,
 )
 from validation.judging import blind, gold, pace, queue, vote_caps
 from validation.judging.assignments import Part, Parts, parts_of, whole_rounds
-from validation.judging.queue import Held, Place
+from validation.judging.queue import LatestLease, Place
 from validation.judging.queue_services import fill_queue
 from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validation
 
@@ -120,7 +120,7 @@ def open_session(*, validator: Annotator, task: Task, is_checked: bool = False) 
     return JudgeSession(task, validator, lease, answers, parts)
 
 
-def _parts(validator: Annotator, task: Task, latest: Held | None) -> Parts:
+def _parts(validator: Annotator, task: Task, latest: LatestLease | None) -> Parts:
     """Return the parts that assignments give the validator; no query if their lease has none."""
     return (
         whole_rounds(validator)
@@ -147,13 +147,13 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
 
 
 def _lease_next(
-    validator: Annotator, task: Task, latest: Held | None, round_parts: Parts
+    validator: Annotator, task: Task, latest: LatestLease | None, round_parts: Parts
 ) -> JudgeLease | None:
     # A reload or a second tab shows the same example and takes no further place.
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
-    is_offered = _everything if latest and latest.has_no_study else offered(validator, task)
+    is_offered = _offer_every_round if latest and latest.has_no_study else offered(validator, task)
     # Of a study that ended, or of a round that it did not choose.
     if latest and not is_offered(latest.round):
         latest = None
@@ -170,12 +170,12 @@ def _lease_next(
     return _start_at_front(validator, task, latest, round_parts, is_offered)
 
 
-def _everything(_round: int) -> bool:
+def _offer_every_round(_round: int) -> bool:
     """Return True: people who take part in no study are offered every round."""
     return True
 
 
-def _go_on(round_part: Part, task: Task, latest: Held) -> JudgeLease | None:
+def _go_on(round_part: Part, task: Task, latest: LatestLease) -> JudgeLease | None:
     """Lease the next place after the last one, so that the scan skips what was judged before.
 
     At random it sometimes returns None, so that places that returned to the front are found.
@@ -191,7 +191,7 @@ def _go_on(round_part: Part, task: Task, latest: Held) -> JudgeLease | None:
 def _start_at_front(
     validator: Annotator,
     task: Task,
-    latest: Held | None,
+    latest: LatestLease | None,
     round_parts: Parts,
     is_offered: Callable[[int], bool],
 ) -> JudgeLease | None:
@@ -306,7 +306,7 @@ def return_expired() -> None:
             _free(lease.example_id, still.update(takes_place=False))
 
 
-def _leave(lease: JudgeLease) -> int:
+def _end_lease(lease: JudgeLease) -> int:
     """End a lease; return 1 if it took a place that the caller must free, else 0."""
     now = timezone.now()
     if change_rows(LEFT_PLACE, lease=lease.pk, now=now):
@@ -338,7 +338,7 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
             [Skip(example=example, validator=validator)], ignore_conflicts=True
         )
         # The lease before the item, as everywhere (docs/locking.md, “Order”).
-        _free(lease.example_id, _leave(lease))
+        _free(lease.example_id, _end_lease(lease))
 
 
 def _check_may_pass(validator: Annotator, task: Task) -> None:
@@ -404,7 +404,7 @@ def cast_validation(
             if (before := _said_before(answers, columns)) is not None:
                 return before
             _check_may_vote(locked, validator, lease, answers)
-            _leave(lease)
+            _end_lease(lease)
             return gold.store_answer(example=locked, **columns)
         # Read under the lock: a vote that came just before is among them.
         votes = VOTES.rows(example=locked.pk)
@@ -414,7 +414,7 @@ def cast_validation(
         cast = Validation(example=locked, author_id=locked.annotator_id, **columns)
         NEW_VOTE.insert(cast)
         # The item of the queue last, as everywhere (docs/locking.md, “Order”).
-        derive_one(locked, [*votes, cast], freed=_leave(lease))
+        derive_consensus(locked, [*votes, cast], freed=_end_lease(lease))
     close_if_due(round=locked.round)  # after the example is free: it locks the round
     return cast
 
@@ -516,7 +516,7 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
         if not recent.delete()[0]:
             raise TooLate(_("An answer can be taken back for ten minutes."))
         if not lease.is_gold:
-            derive_one(locked, list(locked.validations.all()))
+            derive_consensus(locked, list(locked.validations.all()))
         if has_decided:
             # So the queue never gives it to this person again.
             note_shown_examples(annotator=validator, examples=[locked.pk], way=Way.NUMBERS)

@@ -235,7 +235,7 @@ def _show_after(
     undo = None if blind.is_final(vote, task) else vote
     values = {"task": task, "undo": undo, "example": vote.example, "form": form}
     if form.reveals:
-        values.update(page.revealed(task.config, vote))
+        values.update(page.describe_revealed(task.config, vote))
     status = form_status(form)
     return render_page(request, "validation/after.html", values, part="work", status=status)
 

@@ -12,9 +12,9 @@ from core.accounts.models import Annotator
 from tasks.models import Round, Task
 from validation.consensus.consensus import votes_still_needed
 from validation.decisions.consensus_rows import policy_of
-from validation.judging.queue import Held, has_given, rounds_to_fill, rounds_with_places
+from validation.judging.queue import LatestLease, has_given, rounds_to_fill, rounds_with_places
 
-KEPT_SECONDS = 300
+CACHE_SECONDS = 300
 """For this time the size of a round is not counted again."""
 LOOKED_AT = 1000
 """The votes of somebody who may give twice as many are counted half as often."""
@@ -22,16 +22,16 @@ LOOKED_AT = 1000
 
 def may_judge(validator: Annotator, task: Task, round: int) -> bool:
     """Return whether the validator may give another vote in the round."""
-    most = most_votes(task, round)
+    most = find_vote_cap(task, round)
     return most is None or not has_given(most, round, validator)
 
 
-def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
+def may_go_on(validator: Annotator, task: Task, latest: LatestLease) -> bool:
     """Return `may_judge` for the round of the latest example.
 
     If the cap is high, it is checked only at random.
     """
-    most = most_votes(task, latest.round)
+    most = find_vote_cap(task, latest.round)
     # By the last example's id, which is as good as chance and costs no query.
     if most is None or latest.uuid.int % (1 + most // LOOKED_AT):
         return True
@@ -44,14 +44,14 @@ def full_round(validator: Annotator, task: Task) -> Round | None:
     return next((round for round in rounds if not may_judge(validator, task, round.pk)), None)
 
 
-def most_votes(task: Task, round: int) -> int | None:
+def find_vote_cap(task: Task, round: int) -> int | None:
     """Return one person's vote cap in the round; None for no limit. Usually no query."""
     share = task.config.limits.share_of_votes
     if share == 1:
         return None
     key = f"votes-wanted:{round}"
     # Counting a large round takes long; the cap may lag five minutes behind.
-    fewest: int = cache.get_or_set(key, lambda: votes_wanted(round), KEPT_SECONDS)  # type: ignore[assignment]
+    fewest: int = cache.get_or_set(key, lambda: votes_wanted(round), CACHE_SECONDS)  # type: ignore[assignment]
     # No cap in a small round, where few people would soon reach it.
     return int(share * fewest) if fewest else None
 

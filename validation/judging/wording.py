@@ -8,10 +8,10 @@ from tasks.config.schema import TaskConfig
 from validation.consensus.claims import (
     Written,
     asks_of_attempt,
-    confirming,
+    find_confirming_verdict,
+    find_label_field,
     has_own_words,
     is_about_model,
-    label_field,
 )
 from validation.models import Verdict
 
@@ -49,7 +49,7 @@ def legend(config: TaskConfig, example: Written) -> str:
         return _("Is the model's answer correct?")
     texts = [c.title.lower() for c in config.context if c.kind.is_text]
     prompt = config.support.prompt_field if config.support else None
-    has_labels = label_field(config) is not None
+    has_labels = find_label_field(config) is not None
     if not config.target_fields:  # no model was asked, and the author gave no answer
         return _("Is this example correct?")
     if not texts or prompt:
@@ -76,9 +76,9 @@ def choices(
     if asks_of_attempt(config, example):
         yes, no = _attempt_answers(config)
         # A yes is this verdict, so that votes from before the question changed count too.
-        confirms = confirming(config, example.outcome)
+        confirms = find_confirming_verdict(config, example.outcome)
         return [(f"verdict:{confirms}", yes), unclear, (FLAG, no)]
-    if field := label_field(config):
+    if field := find_label_field(config):
         own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
     else:
         correct, incorrect = _verdict_answers(config, example)
@@ -116,7 +116,7 @@ def verdict_words(config: TaskConfig, verdict: str, example: Written) -> str:
     if verdict not in OF_MODEL:
         return ""
     if asks_of_attempt(config, example):
-        is_yes = verdict == confirming(config, example.outcome)
+        is_yes = verdict == find_confirming_verdict(config, example.outcome)
         return _("a fair attempt") if is_yes else claim_words(config, verdict)
     if config.validation.answers and has_own_words(config, example):
         return str(getattr(config.validation.answers, verdict))

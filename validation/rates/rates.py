@@ -306,7 +306,7 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     }
 
 
-def others_say(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+def iter_others_choices(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Yield the choices of the other people for an example with `counts` votes per choice.
 
     Yields (choice, votes for it, the choice of most other people); nothing for votes without other
@@ -332,7 +332,7 @@ def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compa
         then no vote is compared with that choice.
     """
     all_votes = human = model = 0
-    for choice, votes, others in others_say(counts):
+    for choice, votes, others in iter_others_choices(counts):
         right = target_right[others]
         if right is not None:
             all_votes += votes

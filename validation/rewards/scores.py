@@ -11,7 +11,7 @@ from annotation.rules.near_duplicates import jaccard
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
-from validation.consensus.claims import label_field
+from validation.consensus.claims import find_label_field
 from validation.judging.queue import UNDO_TIME
 from validation.models import Consensus, Validation, Verdict
 from validation.rates.agreement import Reliability, code_votes, reliabilities
@@ -21,7 +21,7 @@ EARLIER = 50
 """How many of the author's earlier texts a text is compared with."""
 LATEST = 200
 """How many of a person's latest judgements their agreement is taken from."""
-ENOUGH = 8
+MIN_JUDGEMENTS = 8
 """Judgements below which no agreement is shown."""
 
 
@@ -63,7 +63,7 @@ def _is_wrong(consensus: Consensus) -> bool:
     )
 
 
-def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
+def extract_written_text(config: TaskConfig, inputs: Mapping[str, object]) -> str:
     """Return the author's own text, without the fields that the verdict compares."""
     parts = (component for component in config.input if component.name not in config.target_fields)
     return " ".join(
@@ -96,7 +96,7 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
         before[example.pk] = ids[max(0, end - EARLIER) : end] + others
     pks = set().union(*before.values())
     earlier = Example.objects.filter(pk__in=pks).values_list("pk", "inputs", "round__task")
-    texts = {pk: written(tasks[task].config, inputs) for pk, inputs, task in earlier}
+    texts = {pk: extract_written_text(tasks[task].config, inputs) for pk, inputs, task in earlier}
     texts_before: dict[int, list[str]] = {}
     for pk, ids in before.items():
         texts_before[pk] = [texts[earlier_pk] for earlier_pk in ids]
@@ -104,7 +104,7 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
 
 
 def _novelty(example: Example, earlier: Sequence[str]) -> float:
-    text = written(example.round.task.config, example.inputs)
+    text = extract_written_text(example.round.task.config, example.inputs)
     return novelty(max((jaccard(text, other) for other in earlier), default=0.0))
 
 
@@ -123,7 +123,7 @@ def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
 
 
 def _scarcity(example: Example, verified: Mapping[int, Mapping[str, int]]) -> float:
-    field, label = label_field(example.round.task.config), example.consensus.label
+    field, label = find_label_field(example.round.task.config), example.consensus.label
     if field is None or not label:
         return 0.0
     counts = verified.get(example.round_id, {})
@@ -162,7 +162,7 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
     return {
         task: reliability
         for task, reliability in reliabilities_by_task.items()
-        if reliability and reliability.items >= ENOUGH
+        if reliability and reliability.items >= MIN_JUDGEMENTS
     }
 
 

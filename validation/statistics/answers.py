@@ -11,7 +11,7 @@ from django.db.models.fields.json import KeyTextTransform
 from annotation.models import Example
 from core.text.words import gettext_noop
 from tasks.models import Round
-from validation.consensus.claims import BY_RULE, is_about_model, label_field
+from validation.consensus.claims import BY_RULE, find_label_field, is_about_model
 from validation.models import Consensus
 from validation.rates.rates import Rate, Undefined, share_by_author
 from validation.statistics.counts import tag_of, target_right
@@ -68,7 +68,7 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
     One query.
     Empty if people choose no label, or have decided nothing. Programs' examples are left out.
     """
-    field = label_field(rounds[0].task.config) if rounds else None
+    field = find_label_field(rounds[0].task.config) if rounds else None
     if field is None:
         return {}
     labels = rounds[0].task.config.component(field).values
@@ -104,7 +104,7 @@ def _shares(counts: Mapping[str, Counter[tuple[Hashable | None, bool]]]) -> Shar
 
 def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
     config = rounds[0].task.config
-    field = label_field(config)
+    field = find_label_field(config)
     asks_answer = is_about_model(config, Example.Outcome.UNDECIDED)
     # Where a rule decides, its outcome tells whether the answer is right, not the votes.
     about_model = asks_answer and config.verdict.type not in BY_RULE

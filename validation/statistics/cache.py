@@ -15,7 +15,7 @@ from core.data.adaptive_cache import Kept, kept_many
 from tasks.models import Round
 from validation.statistics import report
 from validation.statistics.counts import count, count_cells
-from validation.statistics.report import Number, measured, task_report
+from validation.statistics.report import Number, measure_part, task_report
 
 LARGE = 20_000
 """Rounds with more examples together are counted in a thread."""
@@ -41,7 +41,7 @@ def headline_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
     return _of_each("headline", rounds, _headlines)
 
 
-def numbers_with(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept | None:
+def read_cached_numbers(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept | None:
     """Return a round's cached numbers and a count stored under `kind`, computed together.
 
     None while a large round is counted for the first time. An empty round is recounted as soon as
@@ -64,7 +64,7 @@ def _has_tries(round: Round) -> bool:
     return round.examples.filter(by_program=False, retracted_at=None).exists()
 
 
-def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
+def read_cached_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
     """Return the cached `report.task_report` of rounds of one task.
 
     None while it is computed for the first time.
@@ -81,7 +81,7 @@ def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
 def _all(rounds_by_name: Wanted) -> Mapping[str, Numbers]:
     rounds = [round for (round,) in rounds_by_name.values()]
     counted = count(rounds)
-    return {str(r.pk): measured(counted.part(r.pk, ""), counted.choices) for r in rounds}
+    return {str(r.pk): measure_part(counted.part(r.pk, ""), counted.choices) for r in rounds}
 
 
 def _headlines(rounds_by_name: Wanted) -> Mapping[str, Numbers]:

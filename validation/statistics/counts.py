@@ -27,7 +27,7 @@ from django.db.models.functions import Cast, Coalesce, Left, NullIf, TruncDay, T
 from annotation.models import Example
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
-from validation.consensus.claims import ASKED, FOOLED, is_about_model, label_field
+from validation.consensus.claims import ASKED, FOOLED_BY_OUTCOME, find_label_field, is_about_model
 from validation.decisions.counted import is_counted
 from validation.models import Consensus, Validation, Verdict
 from validation.rates.agreement import MOST_CHOICES
@@ -169,7 +169,7 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
 
     This is the first target's answer, or by target each one's.
     """
-    field = label_field(config)
+    field = find_label_field(config)
     if field is None:
         return examples.annotate(said=Value(None, CharField()))
     if by == "target":
@@ -271,7 +271,7 @@ def target_right(
     target that was fooled did not give. Other verdicts do not tell which label is right.
     about_model: they are about the target's own answer.
     """
-    fooled = FOOLED.get(result)
+    fooled = FOOLED_BY_OUTCOME.get(result)
     by_verdict: dict[str, bool | None] = {}
     if about_model and result in ASKED:
         by_verdict = {Verdict.CORRECT: True, Verdict.INCORRECT: False}

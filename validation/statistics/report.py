@@ -90,7 +90,7 @@ def _together(parts: Iterable[Part]) -> Part:
     return whole
 
 
-def measured(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
+def measure_part(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Return every number of a part by its name.
 
     A rate has its interval, or the reason why it is undefined.
@@ -127,7 +127,7 @@ def headline_numbers(group: Part) -> dict[str, Number]:
 
 def numbers(group: Part, choices: Sequence[Choice]) -> dict[str, Any]:
     """Return every number of a part as JSON values."""
-    return as_json(measured(group, choices))
+    return as_json(measure_part(group, choices))
 
 
 def as_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def as_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
     return {**numbers_in_json, "notes": notes, **last}
 
 
-def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def flatten_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Flatten a row of JSON numbers for a table: columns for a rate's value, interval and n.
 
     Undefined values are empty. Labels and reasons are left out, because their columns differ

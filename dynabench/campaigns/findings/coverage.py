@@ -16,7 +16,7 @@ from dynabench.campaigns.rules.novelty import cluster_examples, score_novelty
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import select_fooling_decisions
 from tasks.models import Task
-from validation.consensus.claims import label_field
+from validation.consensus.claims import find_label_field
 from validation.models import Consensus, ExampleTag
 
 MAX_ERRORS = 5000
@@ -64,7 +64,7 @@ def measure_coverage(campaign: Campaign) -> Coverage:
     )
 
     # None where people judge by verdict, and examples have no label.
-    config, field = campaign.task.config, label_field(campaign.task.config)
+    config, field = campaign.task.config, find_label_field(campaign.task.config)
     examples = {example.pk: example for example in _find_newest_examples(campaign)}
     _looked_at, vectors = _read_vectors(TextVector.objects.filter(example__in=examples))
     clustered = cluster_examples(_read_signatures(set(examples)), find_similar_pairs(vectors))

@@ -19,7 +19,13 @@ from tasks.contexts.uploads import MAX_BYTES, UploadGone, find_upload, store_upl
 from tasks.line_files import FileError
 from tasks.models import Round
 from tasks.permissions import can_edit
-from validation.imports.tool_files import HISTORY, LAYOUTS, Brought, Wanted, import_answers
+from validation.imports.tool_files import (
+    HISTORY,
+    LAYOUTS,
+    ImportResult,
+    ReadOptions,
+    import_answers,
+)
 
 TOOL_TITLES = {
     "dynabench": gettext_lazy("A round that Dynabench exported"),
@@ -62,10 +68,10 @@ class ToolForm(forms.Form):
         return file
 
     @property
-    def reading(self) -> Wanted:
+    def reading(self) -> ReadOptions:
         """Return the file's layout, the question to read, and whether people judge its examples."""
         values = self.cleaned_data
-        return Wanted(values["layout"], values["question"], values["judge"])
+        return ReadOptions(values["layout"], values["question"], values["judge"])
 
 
 class StoreForm(ToolForm):
@@ -118,8 +124,8 @@ def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpRespo
 
 
 def _import(
-    request: HttpRequest, round: Round, ticket: str, reading: Wanted, *, dry_run: bool
-) -> Brought:
+    request: HttpRequest, round: Round, ticket: str, reading: ReadOptions, *, dry_run: bool
+) -> ImportResult:
     """Read the uploaded file and store its examples, unless `dry_run`.
 
     Raises UploadGone, FileError, Refused.

@@ -7,18 +7,18 @@ import pytest
 from tasks.config.loading import load_config
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 from validation.consensus.claims import (
-    accepting,
     asks_of_attempt,
     check_claim,
-    confirming,
+    find_accepting_vote,
+    find_confirming_verdict,
+    find_label_field,
+    find_rejecting_vote,
     has_own_words,
     is_about_model,
-    label_field,
-    rejecting,
 )
 from validation.consensus.consensus import Decision, Vote
 from validation.consensus.corrections import right_answers
-from validation.consensus.tags import tag_name
+from validation.consensus.tags import normalise_tag
 
 ASKS = load_config(MINIMAL + "validation: {mode: verdict}\n")
 LABELS = load_config(FULL)
@@ -37,8 +37,8 @@ SECRET = SECRET.replace("type: text, label: Your question", "type: chat, system:
 
 
 def test_the_field_whose_labels_are_chosen_from():
-    assert label_field(ASKS) is None
-    assert label_field(LABELS) == "label"
+    assert find_label_field(ASKS) is None
+    assert find_label_field(LABELS) == "label"
 
 
 def test_judges_see_what_the_model_reads_and_what_they_judge():
@@ -85,7 +85,7 @@ def test_only_what_a_rule_of_this_site_decided_is_not_put_to_a_vote(words, store
     assert asks_of_attempt(config, stored) is of_attempt
     denies = Vote(verdict="flagged") if of_attempt or stored.outcome == "undecided" else None
     if denies:
-        assert rejecting(config, stored) == denies
+        assert find_rejecting_vote(config, stored) == denies
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_that_a_secret_was_told_is_proved(words, asks):
 )
 def test_what_confirms_a_claim_about_the_model(outcome, confirms):
     assert is_about_model(ASKS, outcome)
-    assert confirming(ASKS, outcome) == confirms
-    assert confirming(LABELS, outcome) == "correct"
+    assert find_confirming_verdict(ASKS, outcome) == confirms
+    assert find_confirming_verdict(LABELS, outcome) == "correct"
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_a_decision_about_the_model(outcome, verdict, found):
     ],
 )
 def test_what_accepts_and_rejects_an_example(config, outcome, label, accepts, rejects):
-    assert accepting(config, outcome, label) == accepts
-    assert rejecting(config, Stored(outcome)) == rejects
+    assert find_accepting_vote(config, outcome, label) == accepts
+    assert find_rejecting_vote(config, Stored(outcome)) == rejects
     for vote, verified in ((accepts, True), (rejects, False)):
         if vote:
             decision = Decision("decided", vote)
@@ -150,10 +150,10 @@ def test_what_accepts_and_rejects_an_example(config, outcome, label, accepts, re
 
 
 def test_tags_that_look_alike_are_one():
-    assert tag_name(" Off\u00a0 TOPIC ") == tag_name("off topic") == "off topic"
+    assert normalise_tag(" Off\u00a0 TOPIC ") == normalise_tag("off topic") == "off topic"
     for odd in ("", "  ", "a" * 41, "a\u202eb"):
         with pytest.raises(ValueError, match="1 to 40"):
-            tag_name(odd)
+            normalise_tag(odd)
 
 
 def test_right_answers_are_told_once_the_most_frequent_first():

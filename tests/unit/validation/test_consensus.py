@@ -15,8 +15,8 @@ from validation.consensus.consensus import (
     Policy,
     Vote,
     decide,
+    is_validated_error,
     is_verified,
-    validated_error,
     votes_still_needed,
 )
 
@@ -214,7 +214,7 @@ def test_verified_and_validated_error(decision, author, model, fooled, verified,
     )
     decided = Decision("decided" if winner else "undecided", winner)
     assert is_verified(decided, author) is verified
-    assert validated_error(decided, author, model, fooled=fooled) is error
+    assert is_validated_error(decided, author, model, fooled=fooled) is error
 
 
 def test_policies_from_a_configuration_and_from_words():
@@ -261,7 +261,7 @@ def vmer_and_labels(path, policy):
         decision = decide([Vote(label=vote["label"]) for vote in row["validations"]], policy)
         found[decision.label] += 1
         model = row["model_prediction"] and row["model_prediction"]["label"]
-        errors += validated_error(decision, row["author_label"], model)
+        errors += is_validated_error(decision, row["author_label"], model)
     return errors / found.total(), found
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from validation.consensus import reading
-from validation.consensus.reading import is_too_soon, reads_too_little, words_in
+from validation.consensus.reading import count_words, is_too_soon, reads_too_little
 
 SECONDS = st.floats(0, 1e6)
 
@@ -35,7 +35,7 @@ def test_a_verdict_that_was_meant_for_what_stood_there_before(seconds, items, fo
     ],
 )
 def test_the_words_that_are_read(value, words):
-    assert words_in(value) == words
+    assert count_words(value) == words
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def test_only_a_majority_of_enough_votes_is_a_sign(unread, more):
 
 @given(st.text(), st.text())
 def test_more_text_has_no_fewer_words(one, other):
-    assert words_in([one, other]) == words_in(one) + words_in(other) >= words_in(one)
+    assert count_words([one, other]) == count_words(one) + count_words(other) >= count_words(one)

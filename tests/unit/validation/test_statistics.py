@@ -23,8 +23,8 @@ from validation.rates.rates import (
     clustered_rate,
     compare,
     human_and_model,
+    iter_others_choices,
     newcombe,
-    others_say,
     rate,
     round_rates,
     share_by_author,
@@ -219,12 +219,12 @@ def test_importing_the_rules_loads_no_numpy():
     ],
 )
 def test_what_the_others_say(counts, found):
-    assert list(others_say(counts)) == found
+    assert list(iter_others_choices(counts)) == found
 
 
 @given(st.lists(st.integers(0, 4), max_size=5))
 def test_nobody_agrees_with_themselves(counts):
-    for choice, votes, others in others_say(counts):
+    for choice, votes, others in iter_others_choices(counts):
         assert votes == counts[choice]
         left = counts[others] - (choice == others)
         assert left > 0

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.campaigns.simulation import Plan, simulate
 from tasks.management.named import task_of
 from tasks.models import Round, Task
-from validation.consensus.claims import label_field
+from validation.consensus.claims import find_label_field
 from validation.consensus.consensus import Policy
 from validation.decisions.consensus_rows import policy_of
 
@@ -69,7 +69,7 @@ def build_plan(task: Task, options: dict[str, Any]) -> Plan:
     # Such a policy has no number of votes after which an item is closed.
     if policy.rule == "dawid-skene" or policy.most is None:
         raise CommandError("The round's policy asks for no number of votes. Choose one that does.")
-    field = label_field(config)
+    field = find_label_field(config)
     labels = config.component(field).values if field else ()
     pay = {f"pay_{name}": _get_pay_cents(name, options, latest) for name in DEFAULT_PAY_CENTS}
     return Plan(people, careless, ring, labels, policy, **pay)
