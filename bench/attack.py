@@ -55,7 +55,7 @@ from evaluation.jobs import evaluate_next  # noqa: E402
 from evaluation.models import EvaluationRun, OwnWorker, Submission, Team  # noqa: E402
 from evaluation.runs import execute as executing  # noqa: E402
 from evaluation.runs.services import request_runs  # noqa: E402
-from evaluation.submissions.own_workers.services import hand_in, lease_run  # noqa: E402
+from evaluation.submissions.own_workers.services import lease_run, submit_answers  # noqa: E402
 from evaluation.submissions.services import submit_model, withdraw_model  # noqa: E402
 from evaluation.submissions.teams.services import leave_team, make_team  # noqa: E402
 from evaluation.submissions.tidying import tidy_submitters  # noqa: E402
@@ -182,7 +182,7 @@ class Site:
         )
         file = add_file(user, "answers.jsonl", len(lines), io.BytesIO(lines))
         ending = {"outcome": "ok", "sentence": "", "usage": asdict(Usage(1.0))}
-        hand_in(run=leased, user=user, upload=file.pk, runner="docker", ending=ending)
+        submit_answers(run=leased, user=user, upload=file.pk, runner="docker", ending=ending)
 
     def _read(self, owner: User, submission: Submission) -> float | None:
         """The accuracy in the API. Raises RuntimeError where that tells more than is counted."""

@@ -121,7 +121,7 @@ class Site:
         from evaluation.isolation.uploads.chunked import add_file
         from evaluation.models import EvaluationRun
         from evaluation.submissions.cards import ModelCard
-        from evaluation.submissions.services import publish, submit_model
+        from evaluation.submissions.services import publish_model, submit_model
         from evaluation.test_sets.selectors import select_open_versions
 
         field = self.task.config.answer_field
@@ -144,7 +144,7 @@ class Site:
                 jobs.evaluate_next(run.pk)
             if not made.runs.filter(outcome="ok").exists():
                 raise SystemExit(f"{self.code}: {name} has no result on {of}: {made.error}")
-        publish(submission=made, actor=self.owner)
+        publish_model(submission=made, actor=self.owner)
 
     def board(self) -> dict[str, Any]:
         """The public board and the page of rounds, as the site gives them out."""

@@ -32,9 +32,9 @@ from evaluation.runs.services import (
     wake_suite_runs,
 )
 from evaluation.submissions.intake import check_arrival
-from evaluation.submissions.near_copy_services import note_near_copies
+from evaluation.submissions.near_copy_services import store_near_copies
 from evaluation.submissions.practice.serve import serve
-from evaluation.submissions.selectors import shown_inputs
+from evaluation.submissions.selectors import list_public_inputs
 from evaluation.test_sets.seen_in_training import compare_sets
 from evaluation.test_sets.source_services import make_missing_versions
 
@@ -64,7 +64,7 @@ def serve_practice(run_id: UUID) -> None:
     """Keep a submitted model in the sandbox for a person who practises with it."""
     do_claimed(
         claim_job(PracticeRun, run_id, ready_at=None),
-        lambda run: serve(run, shown_inputs(run.submission.task)[0]),
+        lambda run: serve(run, list_public_inputs(run.submission.task)[0]),
     )
 
 
@@ -97,7 +97,7 @@ def evaluate_in_turn() -> None:
     if run := do_claimed(claim_next(), execute):
         discard_handed(run)  # nobody reads the answers of its own worker again
         wake_suite_runs(run)  # perturbed runs waited for this one, with which they are compared
-        note_near_copies(run)  # last: it reads the answers of many models
+        store_near_copies(run)  # last: it reads the answers of many models
 
 
 def _do_longest_waiting(kind: type[Job], do: Callable[[Any], object]) -> None:

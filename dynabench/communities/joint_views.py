@@ -24,8 +24,8 @@ from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.permissions import can_run
 from dynabench.communities.views import find_community
 from evaluation.isolation.uploads.chunked import add_file, discard, max_upload_bytes
-from evaluation.submissions.progress import progress_of
-from evaluation.submissions.selectors import with_runs
+from evaluation.submissions.progress import describe_progress
+from evaluation.submissions.selectors import prefetch_runs
 from tasks.selectors import find_visible_tasks
 
 
@@ -90,7 +90,7 @@ def joint(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Show the state of a joint submission in each task. Its owner only."""
     community = find_community(request, slug)
     own_joint = get_object_or_404(community.joint_submissions, pk=pk, owner=request.user)
-    visible = with_runs(own_joint.submissions.filter(task__in=find_visible_tasks(request.user)))
+    visible = prefetch_runs(own_joint.submissions.filter(task__in=find_visible_tasks(request.user)))
     submissions = visible.select_related("task", "evaluation_set__evaluation_set").order_by(
         "task__name", "evaluation_set__evaluation_set__name"
     )
@@ -99,6 +99,6 @@ def joint(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "here": "submit",
         "runs": can_run(request.user, community),
         "joint": own_joint,
-        "rows": [(each, progress_of(each, each.runs.all())) for each in submissions],
+        "rows": [(each, describe_progress(each, each.runs.all())) for each in submissions],
     }
     return render(request, "communities/joint.html", values)

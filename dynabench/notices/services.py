@@ -22,7 +22,7 @@ from dynabench.notices.models import Digest, Notice
 from dynabench.notices.news import find_news
 from dynabench.notices.registry import TASKS_SWITCH, News, list_kinds_with_mails, list_switches
 from dynabench.notices.sentences import DigestItem
-from evaluation.submissions.emails import AWAY
+from evaluation.submissions.emails import MAIL_SERVER_AWAY
 from tasks.mails import build_unsubscribe_headers
 from tasks.models import TaskMember
 from tasks.permissions import REVIEWERS
@@ -113,7 +113,7 @@ def send_digests() -> int:
         try:
             with in_language_of(user):
                 _build_digest_mail(user, fresh, fresh_mentions).send()
-        except AWAY as error:
+        except MAIL_SERVER_AWAY as error:
             logger.error("The mail server is away; digests wait: %s", error)
             # Given back, so that the next call sends it.
             Digest.objects.filter(pk=digest.pk).update(told_at=digest.told_at)

@@ -14,8 +14,8 @@ from dynabench.notices.models import Notice
 from dynabench.notices.sentences import get_address
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Dataset, Submission
-from evaluation.submissions.selectors import ended
-from evaluation.submissions.visibility import viewer_of
+from evaluation.submissions.selectors import filter_ended
+from evaluation.submissions.visibility import find_viewer
 from leaderboard.models import Snapshot
 from tasks.models import Round, Task
 from tasks.permissions import can_review, can_see
@@ -61,7 +61,7 @@ def may_know_event(
     if submission is None:
         return True
     # A published model may be seen by everybody, but only insiders learn when its runs end.
-    viewer = viewer_of(user, submission)
+    viewer = find_viewer(user, submission)
     return viewer is not None and viewer.is_inside
 
 
@@ -112,7 +112,7 @@ def _find_releases(since: datetime) -> Iterator[EventRecord]:
 def _find_submissions(since: datetime) -> Iterator[EventRecord]:
     # A model that runs again, on a new set, ends again: that is another event.
     """Yield events for models that were checked or evaluated."""
-    over = ended(Submission.objects.select_related("task")).filter(ended_at__gte=since)
+    over = filter_ended(Submission.objects.select_related("task")).filter(ended_at__gte=since)
     for submission in over:
         yield EventRecord(
             event=Event.SUBMISSION_FINISHED,

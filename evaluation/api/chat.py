@@ -22,7 +22,7 @@ from evaluation.runs.chat.settings import (
 from evaluation.submissions.kinds.chat import ChatForm
 from evaluation.submissions.prompt_form import CapForm
 from evaluation.submissions.services import change_cap
-from evaluation.submissions.told_chat import told_chat
+from evaluation.submissions.told_chat import describe_chat
 from evaluation.submissions.visibility import Viewer, find_owned
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
@@ -153,4 +153,4 @@ class CapView(APIView):
         # With the cap that was stored.
         submission.refresh_from_db()
         viewer = Viewer(is_owner=True, is_task_owner=False)
-        return Response(ToldChatSerializer(told_chat(submission, viewer)).data)
+        return Response(ToldChatSerializer(describe_chat(submission, viewer)).data)

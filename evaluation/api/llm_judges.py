@@ -14,7 +14,7 @@ from core.web.api import NewestFirst
 from evaluation.judges.llm_judges.agreement import Agreement
 from evaluation.judges.llm_judges.selectors import calibration, scores_of
 from evaluation.models import LlmJudge, LlmScore
-from evaluation.submissions.visibility import seen_runs
+from evaluation.submissions.visibility import find_seen_runs
 from tasks.access import find_task
 from tasks.permissions import can_edit
 
@@ -107,7 +107,7 @@ class ModelLlmScores(APIView):
 
         Each comes with the judge's agreement with people.
         """
-        runs, viewer = seen_runs(request, pk)
+        runs, viewer = find_seen_runs(request, pk)
         # A judge's exact share of right answers would disclose more than rounded scores do.
         shown_runs = [run for run in runs if viewer.is_task_owner or not run.version.is_sealed]
         scores = [_describe_score(score, agreement) for score, agreement in scores_of(shown_runs)]

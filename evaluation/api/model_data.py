@@ -11,9 +11,14 @@ from evaluation.api.chat import ToldChatSerializer
 from evaluation.kinds import kind_choices
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions.forms import CardForm
-from evaluation.submissions.progress import Progress, progress_of, with_wait
-from evaluation.submissions.told_chat import told_chat
-from evaluation.submissions.visibility import Viewer, shown_name, shown_owner, shown_team
+from evaluation.submissions.progress import Progress, add_wait, describe_progress
+from evaluation.submissions.told_chat import describe_chat
+from evaluation.submissions.visibility import (
+    Viewer,
+    find_shown_name,
+    find_shown_owner,
+    find_shown_team,
+)
 
 CARD_FIELDS = (
     "description", "languages", "trained_on", "trained_until", "license", "parameters",
@@ -95,7 +100,7 @@ class ModelSerializer(serializers.Serializer[Any]):
 
     def progress(self, submission: Submission) -> Progress:
         """Return the submission's progress, from its prefetched runs."""
-        return progress_of(submission, submission.runs.all())
+        return describe_progress(submission, submission.runs.all())
 
 
 class WholeModelSerializer(ModelSerializer):
@@ -108,17 +113,17 @@ class WholeModelSerializer(ModelSerializer):
 
     def describe(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
         fields = super().describe(submission, viewer)
-        return {**fields, "chat": told_chat(submission, viewer)}
+        return {**fields, "chat": describe_chat(submission, viewer)}
 
     def progress(self, submission: Submission) -> Progress:
         runs: list[EvaluationRun] = self.context["runs"]
-        return with_wait(progress_of(submission, runs), runs)
+        return add_wait(describe_progress(submission, runs), runs)
 
 
 def describe_model(submission: Submission, viewer: Viewer, progress: Progress) -> dict[str, Any]:
     """Return all fields of a model that this viewer may know."""
     is_inside, is_there = viewer.is_inside, submission.withdrawn_at is None
-    owner, version = shown_owner(submission, viewer), submission.evaluation_set
+    owner, version = find_shown_owner(submission, viewer), submission.evaluation_set
     # Logs and errors may quote files and addresses of the person who submitted it.
     shows_error = is_inside and submission.state != Submission.State.DONE
     card = {name: getattr(submission, name) for name in CARD_FIELDS}
@@ -128,9 +133,9 @@ def describe_model(submission: Submission, viewer: Viewer, progress: Progress) -
         **vars(progress),
         **{name: getattr(submission, name) for name in MODEL_FIELDS},
         "task": submission.task.code,
-        "name": shown_name(submission, viewer),
+        "name": find_shown_name(submission, viewer),
         "owner": owner,
-        "team": shown_team(submission, viewer),
+        "team": find_shown_team(submission, viewer),
         "evaluation_set": version.evaluation_set.name if version else None,
         "error": submission.error if shows_error else "",
         "log": submission.log if shows_error else "",

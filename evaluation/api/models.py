@@ -34,16 +34,21 @@ from evaluation.submissions.forms import AnonymousForm, EmbargoForm, SubmitForm
 from evaluation.submissions.kinds.chat import ChatForm
 from evaluation.submissions.kinds.llm import LlmForm
 from evaluation.submissions.selectors import (
-    all_submissions,
+    are_visible_to_all,
+    find_submissions_of,
     list_runs,
-    seen_by_all,
-    submissions_of,
-    with_runs,
+    prefetch_runs,
+    select_submissions,
 )
-from evaluation.submissions.services import remaining_quota
+from evaluation.submissions.services import find_remaining_quota
 from evaluation.submissions.teams.forms import TeamForm
-from evaluation.submissions.teams.selectors import teams_of
-from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
+from evaluation.submissions.teams.selectors import find_teams
+from evaluation.submissions.visibility import (
+    Viewer,
+    find_owned,
+    find_submission,
+    make_viewer_function,
+)
 from evaluation.test_sets.selectors import select_open_versions
 from tasks.access import find_task
 from tasks.api.tasks import TaskPartView
@@ -130,11 +135,11 @@ class TaskModels(TaskPartView, Models):
     throttle = "submit"
 
     def get_queryset(self) -> QuerySet[Submission]:
-        published = all_submissions().filter(seen_by_all(), task=self.task)
-        return with_runs(published.defer("log"))
+        published = select_submissions().filter(are_visible_to_all(), task=self.task)
+        return prefetch_runs(published.defer("log"))
 
     def get_serializer_context(self) -> dict[str, Any]:
-        viewer = viewers(self.request.user, self.task)
+        viewer = make_viewer_function(self.request.user, self.task)
         return {**super().get_serializer_context(), "viewer": viewer}
 
     @write("models_create", NewModelSerializer, {201: WholeModelSerializer})
@@ -171,9 +176,9 @@ def find_team(user: User, name: str | None) -> Team | None:
     """Return the person's team with this name; None without a name. Raises ValidationError."""
     if not name:
         return None
-    team = teams_of(user).filter(name__iexact=name).first()
+    team = find_teams(user).filter(name__iexact=name).first()
     if team is None:
-        names = ", ".join(teams_of(user).values_list("name", flat=True)) or "none"
+        names = ", ".join(find_teams(user).values_list("name", flat=True)) or "none"
         message = f"You are in no team of this name. Your teams: {names}."
         raise serializers.ValidationError({"team": [message]})
     return team
@@ -207,7 +212,7 @@ class MyModels(Models):
     """List all models that you have submitted, newest first."""
 
     def get_queryset(self) -> QuerySet[Submission]:
-        return submissions_of(person(self.request)).defer("log")
+        return find_submissions_of(person(self.request)).defer("log")
 
     def get_serializer_context(self) -> dict[str, Any]:
         # All are one's own, so nobody asks the database about each.
@@ -262,13 +267,15 @@ def _make_action(name: str, service: Callable[..., Any], words: str) -> type[API
 
 ACTIONS: Mapping[str, type[APIView]] = {
     "publish": _make_action(
-        "publish", submissions.publish, "Show a model that has a score to everybody."
+        "publish", submissions.publish_model, "Show a model that has a score to everybody."
     ),
     "unpublish": _make_action(
-        "unpublish", submissions.unpublish, "Show it to you and the task's owners only."
+        "unpublish", submissions.unpublish_model, "Show it to you and the task's owners only."
     ),
     "cancel": _make_action(
-        "cancel", submissions.cancel, "End what is not over of its check and evaluations."
+        "cancel",
+        submissions.cancel_evaluations,
+        "End what is not over of its check and evaluations.",
     ),
     "withdraw": _make_action(
         "withdraw",
@@ -348,7 +355,7 @@ class QuotaView(APIView):
         task = find_task(request, code, can_submit)
         user = person(request)
         team = find_team(user, wanted(QuotaQuery, request).get("team"))
-        quota = remaining_quota(user, task, team)
+        quota = find_remaining_quota(user, task, team)
         body = {
             "left": quota.left,
             "most": max_models_a_day(task, team or user),

@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from evaluation.submissions.near_copies import near_copies_of
-from evaluation.submissions.visibility import seen_runs
+from evaluation.submissions.near_copies import find_near_copies_of
+from evaluation.submissions.visibility import find_seen_runs
 
 
 class NearCopySerializer(serializers.Serializer[Any]):
@@ -36,5 +36,5 @@ class NearCopies(APIView):
 
         For sealed sets, only the task's editors see them. The list is empty for everybody else.
         """
-        runs, viewer = seen_runs(request, pk)
-        return Response(NearCopySerializer(near_copies_of(runs, viewer), many=True).data)
+        runs, viewer = find_seen_runs(request, pk)
+        return Response(NearCopySerializer(find_near_copies_of(runs, viewer), many=True).data)

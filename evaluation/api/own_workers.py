@@ -31,7 +31,11 @@ from evaluation.kinds import kind_choices
 from evaluation.models import EvaluationRun, OwnWorker
 from evaluation.submissions.own_workers import services
 from evaluation.submissions.own_workers.forms import OwnWorkerForm
-from evaluation.submissions.own_workers.selectors import asked_of, leased_to, workers_of
+from evaluation.submissions.own_workers.selectors import (
+    choose_asked_examples,
+    find_leased_run,
+    find_workers,
+)
 from evaluation.task_shape import model_config_text
 from evaluation.test_sets.selectors import read_input_rows
 from evaluation.test_sets.services import note_taken
@@ -160,7 +164,7 @@ class LeaseSerializer(serializers.Serializer[Any]):
     seconds = serializers.SerializerMethodField()
 
     def get_examples(self, run: EvaluationRun) -> int:
-        chosen = asked_of(run)  # of a second opinion: a random tenth
+        chosen = choose_asked_examples(run)  # of a second opinion: a random tenth
         return run.version.size if chosen is None else sum(chosen)
 
     def get_config_text(self, run: EvaluationRun) -> str:
@@ -183,7 +187,7 @@ class TakeLease(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Lease the oldest run that your machine may evaluate. Returns 204 if there is none."""
         task, filters = find_task(request, code), read(WantedSerializer, request)
-        workers = workers_of(person(request), task)
+        workers = find_workers(person(request), task)
         # Whoever has no such right does not learn whether there are runs.
         if not workers:
             raise Http404
@@ -203,7 +207,7 @@ class _OfLease(APIView):
 
         Raises Http404 if this person's machine no longer has it.
         """
-        run = leased_to(person(self.request), token)
+        run = find_leased_run(person(self.request), token)
         if run is None:
             raise Http404
         # The person may have lost the task since the lease was taken.
@@ -242,7 +246,7 @@ def _inputs(run: EvaluationRun) -> Iterator[bytes]:
     """Yield the examples of a run as lines, with the ids of this lease."""
     task, config = run.submission.task, run.submission.task.config
     assert run.lease_token
-    is_chosen = asked_of(run) or repeat(True)
+    is_chosen = choose_asked_examples(run) or repeat(True)
     with scratch() as folder:
         sent = sent_examples_of(run.lease_token, folder / "examples.jsonl")
         chosen_rows = compress(read_input_rows(run.version), is_chosen)
@@ -312,5 +316,5 @@ class LeaseAnswers(_OfLease):
     def post(self, request: Request, token: UUID) -> Response:
         """Submit the model's answers, which are scored here. This ends the lease."""
         run = self.find_leased_run(token)
-        services.hand_in(run=run, user=person(request), **read(HandedSerializer, request))
+        services.submit_answers(run=run, user=person(request), **read(HandedSerializer, request))
         return Response(status=status.HTTP_204_NO_CONTENT)

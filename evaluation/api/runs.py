@@ -31,11 +31,11 @@ from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.runs.services import estimate_wait_seconds, find_queue_positions, run_again
 from evaluation.submissions.visibility import (
-    as_seen,
     find_run,
+    find_seen_runs,
     find_submission,
+    hide_model_output,
     may_see_wrong,
-    seen_runs,
 )
 from evaluation.test_sets.seen_in_training import compute_seen_share, find_training_sources
 from evaluation.test_sets.shown_scores import (
@@ -157,12 +157,14 @@ class Runs(generics.ListAPIView[EvaluationRun]):
     queryset = EvaluationRun.objects.none()
 
     def get_queryset(self) -> QuerySet[EvaluationRun]:
-        runs, self.viewer = seen_runs(self.request, self.kwargs["pk"])
+        runs, self.viewer = find_seen_runs(self.request, self.kwargs["pk"])
         return runs.defer("log")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
         """Return a page of runs, each as this person may see it."""
-        return [as_seen(run, self.viewer) for run in super().paginate_queryset(queryset) or ()]
+        return [
+            hide_model_output(run, self.viewer) for run in super().paginate_queryset(queryset) or ()
+        ]
 
 
 class RunView(APIView):
@@ -232,16 +234,19 @@ class WrongView(APIView):
         Available to everybody if a release has published texts and labels, otherwise to the task's
         editors. Only for plain runs with stored predictions.
         """
-        from evaluation.submissions.mistakes import SHOWN, wrong_between  # it loads numpy
+        from evaluation.submissions.mistakes import (  # it loads numpy
+            EXAMPLES_A_PAGE,
+            find_wrong_answers,
+        )
 
         evaluation, _ = find_run(request, pk, run, may_see_wrong)
         page = wanted(WrongQuery, request)["page"]
-        start = (page - 1) * SHOWN
+        start = (page - 1) * EXAMPLES_A_PAGE
         # One more than the page shows tells whether there is a next one.
-        rows = wrong_between(evaluation, start, start + SHOWN + 1)
+        rows = find_wrong_answers(evaluation, start, start + EXAMPLES_A_PAGE + 1)
         answers = {
-            "examples": rows[:SHOWN],
-            "next_page": page + 1 if len(rows) > SHOWN else None,
+            "examples": rows[:EXAMPLES_A_PAGE],
+            "next_page": page + 1 if len(rows) > EXAMPLES_A_PAGE else None,
         }
         return Response(WrongPageSerializer(answers).data)
 
@@ -284,7 +289,7 @@ class Scores(generics.ListAPIView[Score]):
     queryset = Score.objects.none()
 
     def get_queryset(self) -> QuerySet[Score]:
-        runs, viewer = seen_runs(self.request, self.kwargs["pk"])
+        runs, viewer = find_seen_runs(self.request, self.kwargs["pk"])
         task = find_submission(self.request, self.kwargs["pk"])[0].task
         self.sealed = set() if viewer.is_task_owner else find_sealed_versions(task)
         counting_runs = filter_counting_runs(runs).values("pk")
@@ -316,11 +321,11 @@ class Predictions(APIView):
         answers are those on the newest version on which the model ran. Available for sets with
         downloadable inputs; for other sets to the task's editors only.
         """
-        seen, viewer = seen_runs(request, pk)
+        seen, viewer = find_seen_runs(request, pk)
         runs = filter_counting_runs(seen).exclude(predictions="")
         # Perturbed answers are about other texts.
         plain = runs.filter(version__evaluation_set__name=name, suite=EvaluationRun.Suite.PLAIN)
-        # Hidden sets are in `seen_runs` for editors only.
+        # Hidden sets are in `find_seen_runs` for editors only.
         run = plain.order_by("-version__version").first()
         if run is None or not (viewer.is_task_owner or run.version.evaluation_set.may_leave):
             raise Http404

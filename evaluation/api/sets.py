@@ -28,7 +28,7 @@ from evaluation.isolation.inference.precheck import EXAMPLE_COUNT
 from evaluation.isolation.sandbox.limits import CHECK_SECONDS
 from evaluation.isolation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.submissions.selectors import shown_inputs
+from evaluation.submissions.selectors import list_public_inputs
 from evaluation.task_shape import describe_model_shape, model_config_text
 from evaluation.test_sets.forms import MAX_FILE_BYTES, AboutForm, NewSetForm
 from evaluation.test_sets.parsing import InvalidLines, SetFile
@@ -311,7 +311,7 @@ class CheckInputs(APIView):
         # These five are inputs of open sets, so their first leaving is noted.
         note_shown(task, EXAMPLE_COUNT)
         body = {
-            "inputs": shown_inputs(task),
+            "inputs": list_public_inputs(task),
             "model": describe_model_shape(task.config),
             "config_text": model_config_text(task.config),
             "memory_gib": settings.EVALUATION_MEMORY_GIB,

@@ -19,11 +19,11 @@ from core.web.api import read
 from core.web.form_fields import request_field
 from evaluation.api.models import Models
 from evaluation.models import Submission, Team, TeamMember
-from evaluation.submissions.selectors import submissions_for
+from evaluation.submissions.selectors import find_team_submissions
 from evaluation.submissions.teams import services
 from evaluation.submissions.teams.access import find_team
 from evaluation.submissions.teams.forms import TeamForm
-from evaluation.submissions.teams.selectors import invitations_of, teams_of
+from evaluation.submissions.teams.selectors import find_invitations, find_teams
 from evaluation.submissions.visibility import Viewer
 
 PK = OpenApiParameter("id", OpenApiTypes.INT, "path", description="The team's.")
@@ -107,7 +107,7 @@ class Teams(_OfTeams, generics.ListAPIView[Team]):
     queryset = Team.objects.none()
 
     def get_queryset(self) -> QuerySet[Team]:
-        return teams_of(person(self.request))
+        return find_teams(person(self.request))
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "reader": self.request.user}
@@ -121,7 +121,7 @@ class Teams(_OfTeams, generics.ListAPIView[Team]):
 
 
 def _describe_team(user: User, team: Team) -> Any:
-    return TeamSerializer(teams_of(user).get(pk=team.pk), context={"reader": user}).data
+    return TeamSerializer(find_teams(user).get(pk=team.pk), context={"reader": user}).data
 
 
 class TeamView(_OfTeams):
@@ -150,7 +150,7 @@ class TeamModels(Models):
 
     def get_queryset(self) -> QuerySet[Submission]:
         team, _, user = find_team(self.request, self.kwargs["pk"])
-        return submissions_for(team, user).defer("log")
+        return find_team_submissions(team, user).defer("log")
 
     def get_serializer_context(self) -> dict[str, Any]:
         # All are the team's, so nobody asks the database about each.
@@ -197,7 +197,7 @@ class TeamInvitations(generics.ListAPIView[TeamMember]):
     queryset = TeamMember.objects.none()
 
     def get_queryset(self) -> QuerySet[TeamMember]:
-        return invitations_of(person(self.request))
+        return find_invitations(person(self.request))
 
 
 class TeamInvitationAnswer(_OfTeams):
@@ -207,7 +207,7 @@ class TeamInvitationAnswer(_OfTeams):
         """Accept or decline the invitation. Raises Http404 if it is not yours."""
         user = person(request)
         # Only invitations to addresses that the person has confirmed.
-        invitation = get_object_or_404(invitations_of(user), pk=pk)
+        invitation = get_object_or_404(find_invitations(user), pk=pk)
         service = services.accept_invitation if self.accepts else services.decline_invitation
         service(invitation=invitation, user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -17,13 +17,13 @@ from evaluation.submissions.kinds import find_submission_kind
 from evaluation.submissions.requirements import (
     PINNED_HUB_ID,
     Sources,
-    gpu_problem,
+    find_gpu_problem,
 )
 from evaluation.test_sets.selectors import select_open_versions
 from tasks.models import Task
 
 
-def settled_chat(
+def make_stored_chat(
     task: Task, kind: str, source: str, secret: str, chat: ChatSettings | None
 ) -> dict[str, Any]:
     """Return the chat settings to store for a model with a prompt; empty for other models.
@@ -99,5 +99,5 @@ def _check_base(submission: Submission) -> None:
 
 def _check_gpus(submission: Submission) -> None:
     may_use = KINDS[submission.kind].may_use_gpu
-    if problem := gpu_problem(may_use, submission.gpus, settings.EVALUATION_GPUS):
+    if problem := find_gpu_problem(may_use, submission.gpus, settings.EVALUATION_GPUS):
         raise Invalid(_(problem), field="gpus")

@@ -13,12 +13,12 @@ from django.utils import timezone
 from core.accounts.languages import write_in_language_of
 from core.periodic import each_sweep
 from evaluation.models import Submission
-from evaluation.submissions.progress import progress_of
-from evaluation.submissions.selectors import ended, list_runs
+from evaluation.submissions.progress import describe_progress
+from evaluation.submissions.selectors import filter_ended, list_runs
 
 logger = logging.getLogger(__name__)
 State = Submission.State
-AWAY = (ConnectionError, TimeoutError, SMTPConnectError, SMTPServerDisconnected)
+MAIL_SERVER_AWAY = (ConnectionError, TimeoutError, SMTPConnectError, SMTPServerDisconnected)
 
 
 @each_sweep(why="Owners hear when their model is scored or refused.")
@@ -30,15 +30,15 @@ def tell_ends() -> int:
     next sweep tries again.
     """
     sent = 0
-    over = ended(_untold()).exclude(state=State.CANCELLED)
+    over = filter_ended(_find_unnotified()).exclude(state=State.CANCELLED)
     for submission in over.select_related("owner", "task"):
         row = Submission.objects.filter(pk=submission.pk)
         # Of several sweeps only one finds `told_at` empty, and only that one sends the email.
-        if not (_untold() & row).update(told_at=timezone.now()):
+        if not (_find_unnotified() & row).update(told_at=timezone.now()):
             continue
         try:
-            send(*_mail(submission))
-        except AWAY as error:
+            send_email(*_write_email(submission))
+        except MAIL_SERVER_AWAY as error:
             logger.error("The mail server is away; mails to owners of models wait: %s", error)
             row.update(told_at=None)
             break
@@ -46,17 +46,17 @@ def tell_ends() -> int:
     return sent
 
 
-def _untold() -> QuerySet[Submission]:
+def _find_unnotified() -> QuerySet[Submission]:
     return Submission.objects.filter(told_at=None, withdrawn_at=None, owner__isnull=False)
 
 
-def _mail(submission: Submission) -> tuple[str, str, str]:
+def _write_email(submission: Submission) -> tuple[str, str, str]:
     """Return the subject, text and address of the email."""
     assert submission.owner
     path = reverse("evaluation:model", args=[submission.pk])
 
     def write() -> tuple[str, str]:
-        progress = progress_of(submission, list_runs(submission))
+        progress = describe_progress(submission, list_runs(submission))
         values = {"submission": submission, "progress": progress, "url": settings.SITE_URL + path}
         text = render_to_string("evaluation/mail.txt", values)
         return f"{submission.name}: {progress.sentence}", text
@@ -64,14 +64,14 @@ def _mail(submission: Submission) -> tuple[str, str, str]:
     return *write_in_language_of(submission.owner, write), submission.owner.email
 
 
-def send(subject: str, text: str, address: str) -> None:
+def send_email(subject: str, text: str, address: str) -> None:
     """Send an email. Raises an exception of AWAY if the mail server is away.
 
     Any other failure is logged, because it affects only this email.
     """
     try:
         send_mail(" ".join(subject.split()), text, None, [address])
-    except AWAY:
+    except MAIL_SERVER_AWAY:
         raise
     except Exception:  # mail servers fail in many ways, and what it tells stands
         logger.exception("A mail could not be sent")

@@ -29,17 +29,17 @@ from evaluation.runs.endpoints import CannotFetch, make_submission_endpoint
 from evaluation.submissions.practice import services as practice
 from evaluation.submissions.practice.selectors import (
     can_run,
-    last_error,
-    run_of,
-    start_seconds,
+    find_active_run,
+    find_last_error,
+    find_start_seconds,
 )
-from evaluation.submissions.visibility import Viewer, find_submission, shown_name
+from evaluation.submissions.visibility import Viewer, find_shown_name, find_submission
 from tasks.targets.endpoints.answers import expect_object, read_output, read_prob, strict_json
 from tasks.targets.endpoints.base import EndpointError, Prediction
 from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.spending_services import Payer
 
-IMPORTED = "imported"
+IMPORTED_ADAPTER = "imported"
 """The adapter of models that answered before they came here; nobody can ask them."""
 
 
@@ -50,7 +50,7 @@ def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
     """
     target = submission.target
     if target:
-        answers = target.adapter != IMPORTED
+        answers = target.adapter != IMPORTED_ADAPTER
     else:
         answers = not KINDS[submission.kind].is_file_of_answers
     is_accepted = submission.state == Submission.State.DONE and not submission.withdrawn_at
@@ -69,7 +69,7 @@ def _may_try(submission: Submission, viewer: Viewer) -> bool:
     return submission.task.allow_try_out or viewer.is_inside
 
 
-def fooling_values(submission: Submission, viewer: Viewer) -> Mapping[str, bool]:
+def make_fooling_values(submission: Submission, viewer: Viewer) -> Mapping[str, bool]:
     """Return the template values that decide which button or notice the model's page shows."""
     can_fool = can_be_asked(submission, viewer)
     in_sandbox = can_fool and KINDS[submission.kind].runs_in_sandbox
@@ -92,14 +92,18 @@ def fool(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show the writing page for a single model, to people who may see it and try the task."""
     submission, viewer = _find(request, pk)
     if KINDS[submission.kind].runs_in_sandbox:
-        run = run_of(submission)
+        run = find_active_run(submission)
         if request.method == "GET" and not (run and run.is_ready):
-            return _not_ready(request, submission, viewer)
+            return _show_start(request, submission, viewer)
         if "starting" in request.GET:  # asks the page that waited: now it is another one
             return redirect("evaluation:model-fool", pk)
-        return practise(request, _opponent(submission, viewer, _asks_sandbox(submission)))
+        return practise(
+            request, _make_opponent(submission, viewer, _make_sandbox_answerer(submission))
+        )
     try:
-        return practise(request, _opponent(submission, viewer, _asks(submission, viewer)))
+        return practise(
+            request, _make_opponent(submission, viewer, _make_answerer(submission, viewer))
+        )
     except (CannotFetch, EndpointError) as error:
         gone = _("This model cannot be asked now: %(why)s") % {"why": error}
         return refusal(request, NotAllowed(gone), submission.task)
@@ -113,23 +117,23 @@ def start(request: HttpRequest, pk: UUID) -> HttpResponse:
     if not KINDS[submission.kind].runs_in_sandbox:
         raise Http404
     with as_message(request):
-        if run_of(submission) is None:
+        if find_active_run(submission) is None:
             check_tries(request)
-        practice.start(submission)
+        practice.start_run(submission)
         return redirect("evaluation:model-fool", pk)
     return redirect("evaluation:model", pk)
 
 
-def _not_ready(request: HttpRequest, submission: Submission, viewer: Viewer) -> HttpResponse:
+def _show_start(request: HttpRequest, submission: Submission, viewer: Viewer) -> HttpResponse:
     """Show the progress of the model's start, or the button that starts it."""
-    run, seconds = run_of(submission), start_seconds(submission)
+    run, seconds = find_active_run(submission), find_start_seconds(submission)
     error = ""
     if run is None:
-        error = last_error(submission)
+        error = find_last_error(submission)
     values = {
         "submission": submission,
         "task": submission.task,
-        "name": shown_name(submission, viewer),
+        "name": find_shown_name(submission, viewer),
         "run": run,
         "seconds": seconds and ceil(seconds),
         "error": error,
@@ -138,17 +142,17 @@ def _not_ready(request: HttpRequest, submission: Submission, viewer: Viewer) -> 
     return render_page(request, "evaluation/model_start.html", values, part="start")
 
 
-def _opponent(submission: Submission, viewer: Viewer, answers: Answers) -> Opponent:
+def _make_opponent(submission: Submission, viewer: Viewer, answers: Answers) -> Opponent:
     url = reverse("evaluation:model-fool", args=[submission.pk])
-    return Opponent.alone(submission.task, shown_name(submission, viewer), url, answers)
+    return Opponent.alone(submission.task, find_shown_name(submission, viewer), url, answers)
 
 
-def _asks(submission: Submission, viewer: Viewer) -> Answers:
+def _make_answerer(submission: Submission, viewer: Viewer) -> Answers:
     """Return a function that gets the answers of a target or an endpoint.
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
-    name, endpoint = shown_name(submission, viewer), make_submission_endpoint(submission)
+    name, endpoint = find_shown_name(submission, viewer), make_submission_endpoint(submission)
     if submission.target:
         payer = Payer(submission.target)
         return lambda inputs: answers_in_time([affordable(payer)], inputs, [payer])
@@ -158,7 +162,7 @@ def _asks(submission: Submission, viewer: Viewer) -> Answers:
     return lambda inputs: answers_in_time([model], inputs, [], practice.PATIENCE_SECONDS)
 
 
-def _asks_sandbox(submission: Submission) -> Answers:
+def _make_sandbox_answerer(submission: Submission) -> Answers:
     """Return a function that gets the model's answers from the sandbox.
 
     The function starts the model again if it has ended.
@@ -168,7 +172,7 @@ def _asks_sandbox(submission: Submission) -> Answers:
     def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
         began, item = time.monotonic(), endpoint_config.select(inputs)
         try:
-            line = practice.ask_question(practice.start(submission), item)
+            line = practice.ask_question(practice.start_run(submission), item)
             answer = expect_object(strict_json(line.encode()), "")
             if answer.get("output") is None:
                 raise EndpointError("The model does not answer this.", reason="refused")

@@ -17,13 +17,13 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Task
 
 
-def answer_line(config: TaskConfig, **more: Any) -> str:
+def make_answer_line(config: TaskConfig, **more: Any) -> str:
     """Return an example line of a predictions file."""
     answer = {"id": "…", "output": {config.answer_field: "…"}, **more}
     return json.dumps(answer, ensure_ascii=False)
 
 
-def revision_field(*, required: bool) -> forms.CharField:
+def make_revision_field(*, required: bool) -> forms.CharField:
     """Return the field for a commit on the hub. Its page offers to read the hub's model card."""
     return forms.CharField(
         label=_("Commit"),

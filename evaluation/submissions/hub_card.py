@@ -19,9 +19,9 @@ from tasks.targets.endpoints.client import SHARED_TRANSPORT
 from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT
 
 SECONDS, MOST_BYTES = 5.0, 4 * MIB
-UNTIL = ("trained_until", "training_cutoff", "knowledge_cutoff")  # no key is agreed upon
-ARXIV = "arxiv:"
-HANGS = "it answers none of those who wait for it"
+CUTOFF_KEYS = ("trained_until", "training_cutoff", "knowledge_cutoff")  # no key is agreed upon
+ARXIV_TAG = "arxiv:"
+HUB_HANGS = "it answers none of those who wait for it"
 _places = Places()  # of threads that wait for the hub
 
 
@@ -48,45 +48,45 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
             raise EndpointError(f"it answers {reply.status}", "down")
         if reply.status != httpx.codes.OK:
             raise Invalid(_("The hub has no such model that everybody may read."), field="source")
-        return card_fields(expect_object(strict_json(reply.body), "The answer"))
+        return read_card_fields(expect_object(strict_json(reply.body), "The answer"))
     except (EndpointError, Hanging) as error:
         message = _("The hub cannot be asked now (%(why)s). Fill the card in yourself.")
         raise Invalid(
-            message % {"why": str(error).removeprefix("The target ") or HANGS}, field="source"
+            message % {"why": str(error).removeprefix("The target ") or HUB_HANGS}, field="source"
         ) from None
 
 
-def card_fields(answer: Mapping[str, Any]) -> dict[str, str]:
+def read_card_fields(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the values by form field from any answer of the hub, shortened to fit the fields."""
-    card = _mapping(answer.get("cardData"))
+    card = _as_mapping(answer.get("cardData"))
     values = {
         "name": str(answer.get("id", "")).rpartition("/")[2][:100],
-        "languages": ", ".join(_texts(card.get("language")))[:200],
-        "trained_on": ", ".join(_texts(card.get("datasets")))[:200],
-        "trained_until": next(filter(None, (_day(card.get(key)) for key in UNTIL)), ""),
-        "license": ", ".join(_texts(card.get("license_name") or card.get("license")))[:100],
+        "languages": ", ".join(_list_texts(card.get("language")))[:200],
+        "trained_on": ", ".join(_list_texts(card.get("datasets")))[:200],
+        "trained_until": next(filter(None, (_parse_day(card.get(key)) for key in CUTOFF_KEYS)), ""),
+        "license": ", ".join(_list_texts(card.get("license_name") or card.get("license")))[:100],
     }
     commit = answer.get("sha")
     if isinstance(commit, str) and COMMIT.fullmatch(commit):
         values["revision"] = commit
-    if bases := _texts(card.get("base_model")):
+    if bases := _list_texts(card.get("base_model")):
         values["description"] = f"Base model: {', '.join(bases)}."[:1000]
-    papers = [tag for tag in _texts(answer.get("tags")) if tag.startswith(ARXIV)]
+    papers = [tag for tag in _list_texts(answer.get("tags")) if tag.startswith(ARXIV_TAG)]
     if papers:
-        values["paper_url"] = f"https://arxiv.org/abs/{papers[0].removeprefix(ARXIV)}"[:200]
-    total = _mapping(answer.get("safetensors")).get("total")
+        values["paper_url"] = f"https://arxiv.org/abs/{papers[0].removeprefix(ARXIV_TAG)}"[:200]
+    total = _as_mapping(answer.get("safetensors")).get("total")
     if type(total) is int and 0 < total < 10**15:  # True is an int, too
         values["parameters"] = str(total)
     return {name: value for name, value in values.items() if value}
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     return {}
 
 
-def _texts(value: Any) -> list[str]:
+def _list_texts(value: Any) -> list[str]:
     """Return the texts in a value that is a text or a list; an empty list for other values."""
     values = value
     if not isinstance(value, list):
@@ -94,7 +94,7 @@ def _texts(value: Any) -> list[str]:
     return [text for text in values if isinstance(text, str)]
 
 
-def _day(value: Any) -> str:
+def _parse_day(value: Any) -> str:
     try:
         return date.fromisoformat(str(value)).isoformat()
     except ValueError:

@@ -46,13 +46,13 @@ from evaluation.runs.selectors import is_remote
 from evaluation.runs.services import request_runs
 from evaluation.submissions.kinds import KINDS, find_submission_kind
 from evaluation.submissions.receiving import ReceivedModel
-from evaluation.submissions.selectors import shown_inputs
+from evaluation.submissions.selectors import list_public_inputs
 from evaluation.test_sets.services import note_shown
 from serving.errors import MisconfiguredError
 from serving.hub import HubAwayError
 from tasks.targets.endpoints.base import EndpointError
 
-REFUSALS = (
+REFUSAL_ERRORS = (
     SubmissionRefused,
     OutOfBounds,
     UploadRefused,
@@ -62,7 +62,7 @@ REFUSALS = (
     CannotFetch,
 )
 """What is wrong with the submission; the message tells its owner."""
-STOPPED = (leases.LeaseLost, WorkStopped, Unavailable, HubAwayError)
+STOP_ERRORS = (leases.LeaseLost, WorkStopped, Unavailable, HubAwayError)
 """What ends an attempt by a rule of its own: `evaluation.isolation.queue.lifecycle`."""
 
 
@@ -88,11 +88,11 @@ def _check(submission: Submission, heartbeat: Heartbeat) -> None:
                 received = replace(received, warnings=warnings)
             heartbeat.begin(0.9, gettext_noop("storing it"))
             _accept(submission, received, heartbeat)
-    except REFUSALS as refusal:
+    except REFUSAL_ERRORS as refusal:
         _refuse(submission, refusal)
     except EndpointError as error:
         _refuse(submission, SubmissionRefused(str(error)))
-    except STOPPED:
+    except STOP_ERRORS:
         raise
     except Exception as error:
         if KINDS[submission.kind].is_image and not has_engine():  # it went while it was asked
@@ -165,7 +165,7 @@ def _answer_five(
         submission.task.config,
         model,
         _choose_runner(submission, model),
-        shown_inputs(submission.task),
+        list_public_inputs(submission.task),
         machine_limits().for_check(),
         folder,
         heartbeat.beat,

@@ -5,7 +5,7 @@ from django.db.models import Q
 from core.days import today
 from core.text.taken_names import check_free, lock_names
 from evaluation.models import Submission
-from evaluation.submissions.selectors import seen_by_all
+from evaluation.submissions.selectors import are_visible_to_all
 
 
 def check_looks(submission: Submission) -> None:
@@ -21,5 +21,5 @@ def check_looks(submission: Submission) -> None:
         own |= Q(team=submission.team_id)
     # An anonymous model's name is a secret, which a refusal would tell.
     is_named = Q(anonymous_until=None) | Q(anonymous_until__lte=today())
-    others = Submission.objects.filter(seen_by_all(), is_named, task=submission.task_id)
+    others = Submission.objects.filter(are_visible_to_all(), is_named, task=submission.task_id)
     check_free(submission.name, others.exclude(own).order_by().values_list("name", flat=True))

@@ -17,7 +17,7 @@ from evaluation.test_sets.selectors import read_set_rows
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
 
-SHOWN = 20
+EXAMPLES_A_PAGE = 20
 """On a page."""
 
 
@@ -53,7 +53,7 @@ class WrongAnswer:
         return [config.display(config.answer_field, gold) for gold in self.row.gold]
 
 
-def wrong_between(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]:
+def find_wrong_answers(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]:
     """Return the examples that the model did not get wholly right, from index `start` up to `end`.
 
     Judged by the task's main metric; empty if it cannot be computed on this site. Reads no further
@@ -66,10 +66,12 @@ def wrong_between(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]
         )
     except Unavailable:
         return []
-    return list(islice(_wrong(run, config, metric), start, end))
+    return list(islice(_iterate_wrong_answers(run, config, metric), start, end))
 
 
-def _wrong(run: EvaluationRun, config: TaskConfig, metric: Metric) -> Iterator[WrongAnswer]:
+def _iterate_wrong_answers(
+    run: EvaluationRun, config: TaskConfig, metric: Metric
+) -> Iterator[WrongAnswer]:
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         for row, answer in zip(read_set_rows(run.version), read_predictions(lines), strict=True):
             value = answer and answer.value

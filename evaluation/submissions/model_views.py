@@ -26,30 +26,30 @@ from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again
 from evaluation.submissions import services as submissions
-from evaluation.submissions.fooling import fooling_values
+from evaluation.submissions.fooling import make_fooling_values
 from evaluation.submissions.forms import AnonymousForm, CardForm, EmbargoForm
-from evaluation.submissions.near_copies import near_copies_of
-from evaluation.submissions.progress import progress_of, progress_steps, with_wait
+from evaluation.submissions.near_copies import find_near_copies_of
+from evaluation.submissions.progress import add_wait, describe_progress, list_progress_steps
 from evaluation.submissions.prompt_form import CapForm
-from evaluation.submissions.results import results_by_set, rounds_in_the_loop
+from evaluation.submissions.results import find_loop_figures, group_results_by_set
 from evaluation.submissions.selectors import list_runs
-from evaluation.submissions.told_chat import told_chat
+from evaluation.submissions.told_chat import describe_chat
 from evaluation.submissions.visibility import (
     Viewer,
-    as_seen,
     find_owned,
     find_run,
+    find_shown_name,
+    find_shown_owner,
+    find_shown_team,
     find_submission,
+    hide_model_output,
     may_see_scores,
     may_see_wrong,
-    shown_name,
-    shown_owner,
-    shown_team,
 )
 from evaluation.test_sets.seen_in_training import find_training_sources
 
 LOG_LINES = 200
-FAILURES = 3
+SHOWN_FAILURES = 3
 """Examples that a model got wrong, on its page."""
 
 
@@ -59,66 +59,66 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show a model's progress, results and card, and the actions of its owner."""
     submission, viewer = find_submission(request, pk)
     runs = list_runs(submission)
-    progress = with_wait(progress_of(submission, runs), runs)
+    progress = add_wait(describe_progress(submission, runs), runs)
     values = {
         "submission": submission,
         "task": submission.task,
         "viewer": viewer,
-        "name": shown_name(submission, viewer),
-        "owner": shown_owner(submission, viewer),
-        "team": shown_team(submission, viewer),
+        "name": find_shown_name(submission, viewer),
+        "owner": find_shown_owner(submission, viewer),
+        "team": find_shown_team(submission, viewer),
         "progress": progress,
-        "steps": progress_steps(progress),
+        "steps": list_progress_steps(progress),
         "is_news": request.GET.get("seen") != progress.key,  # read aloud only if it has changed
         "description": render_markdown(submission.description),
         "embargo_form": EmbargoForm(initial=vars(submission)),
         "anonymous_form": AnonymousForm(initial=vars(submission)),
-        "others": _other_files(submission, viewer),
-        "in_the_loop": partial(rounds_in_the_loop, submission),  # counted where it is shown
+        "others": _find_other_files(submission, viewer),
+        "in_the_loop": partial(find_loop_figures, submission),  # counted where it is shown
         "site_url": settings.SITE_URL,
-        "chat": told_chat(submission, viewer),
+        "chat": describe_chat(submission, viewer),
         "cap_form": CapForm(initial=submission.chat),
-        **fooling_values(submission, viewer),
-        **_results(submission, viewer, runs),
+        **make_fooling_values(submission, viewer),
+        **_make_result_values(submission, viewer, runs),
     }
     return render_page(request, "evaluation/model.html", values, part="job")
 
 
-def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
+def _find_other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
     """Return the model's predictions for other sets that the viewer may see."""
     if not KINDS[submission.kind].is_file_of_answers or submission.withdrawn_at:
         return []
-    files = submissions.files_of(submission).exclude(pk=submission.pk)
+    files = submissions.find_files(submission).exclude(pk=submission.pk)
     if not viewer.is_inside:
         files = files.filter(is_published=True)
     return list(files.select_related("evaluation_set__evaluation_set"))
 
 
-def _results(
+def _make_result_values(
     submission: Submission, viewer: Viewer, runs: list[EvaluationRun]
 ) -> Mapping[str, Any]:
     """Return the template values for the scores and runs that the viewer may see."""
     if submission.withdrawn_at:
         return {"results": []}
-    visible_runs = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
+    visible_runs = [hide_model_output(run, viewer) for run in runs if may_see_scores(run, viewer)]
     main, exact = submission.task.config.metrics.main, viewer.is_task_owner
     wrong = {run.pk for run in visible_runs if may_see_wrong(run, viewer)}
     all_versions = {run.version_id for run in runs}
     visible_versions = {run.version_id for run in visible_runs}
     return {
-        "results": results_by_set(
+        "results": group_results_by_set(
             visible_runs, main, exact=exact, learned=find_training_sources(submission)
         ),
         "hidden": len(all_versions - visible_versions),
         "wrong": wrong,
-        "near_copies": near_copies_of(visible_runs, viewer),
-        "llm_scores": _llm_scores(submission, visible_runs, exact),
-        "failures": partial(_failures, [run for run in visible_runs if run.pk in wrong]),
+        "near_copies": find_near_copies_of(visible_runs, viewer),
+        "llm_scores": _find_llm_scores(submission, visible_runs, exact),
+        "failures": partial(_make_failure_values, [run for run in visible_runs if run.pk in wrong]),
         "can_publish": any(run.outcome == "ok" for run in runs),
     }
 
 
-def _llm_scores(submission: Submission, runs: list[EvaluationRun], exact: bool) -> list[Any]:
+def _find_llm_scores(submission: Submission, runs: list[EvaluationRun], exact: bool) -> list[Any]:
     """Return the language models' judgements of free-text answers.
 
     For sealed sets only if `exact`.
@@ -128,12 +128,12 @@ def _llm_scores(submission: Submission, runs: list[EvaluationRun], exact: bool) 
     return scores_of([run for run in runs if exact or not run.version.is_sealed])
 
 
-def _failures(runs: list[EvaluationRun]) -> Mapping[str, Any]:
+def _make_failure_values(runs: list[EvaluationRun]) -> Mapping[str, Any]:
     """Return the first examples that the model got wrong on a set, read only when displayed."""
-    from evaluation.submissions.mistakes import wrong_between  # loads numpy
+    from evaluation.submissions.mistakes import find_wrong_answers  # loads numpy
 
     for run in runs:
-        if examples := wrong_between(run, 0, FAILURES):
+        if examples := find_wrong_answers(run, 0, SHOWN_FAILURES):
             return {"run": run, "examples": examples}
     return {}
 
@@ -157,24 +157,26 @@ def card(request: HttpRequest, pk: UUID) -> HttpResponse:
 def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Set or clear the day until which names are hidden."""
     texts = _("Anonymous until: enter a day."), _("The day is saved.")
-    return _set(request, pk, AnonymousForm, submissions.set_anonymous_until, "until", texts)
+    return _store_single_value(
+        request, pk, AnonymousForm, submissions.set_anonymous_until, "until", texts
+    )
 
 
 @require_POST
 def embargo(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Set or clear the day on which the model is published automatically."""
     texts = _("Publish on: enter a day."), _("The day is saved.")
-    return _set(request, pk, EmbargoForm, submissions.set_publish_on, "day", texts)
+    return _store_single_value(request, pk, EmbargoForm, submissions.set_publish_on, "day", texts)
 
 
 @require_POST
 def cap(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Change the maximum cost of all evaluations of a chat model together."""
     texts = _("Cap on the cost: enter a number."), _("The cap is saved.")
-    return _set(request, pk, CapForm, submissions.change_cap, "most_cost", texts)
+    return _store_single_value(request, pk, CapForm, submissions.change_cap, "most_cost", texts)
 
 
-def _set(
+def _store_single_value(
     request: HttpRequest,
     pk: UUID,
     form_class: type[Form],
@@ -193,10 +195,12 @@ def _set(
         return redirect("evaluation:model", pk)
     (value,) = form.cleaned_data.values()
     change = partial(service, submission=submission, actor=user, **{name: value})
-    return _done(request, pk, change, texts[1])
+    return _change_and_redirect(request, pk, change, texts[1])
 
 
-def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], text: str) -> HttpResponse:
+def _change_and_redirect(
+    request: HttpRequest, pk: UUID, change: Callable[[], Any], text: str
+) -> HttpResponse:
     """Make the change and redirect to the model's page with `text`, or with the refusal."""
     with as_message(request):
         change()
@@ -208,9 +212,9 @@ _try = submissions.let_others_try
 ACTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "open": (partial(_try, is_open=True), gettext_noop("Others may try to fool it now.")),
     "close": (partial(_try, is_open=False), gettext_noop("Only you and your team may try it now.")),
-    "publish": (submissions.publish, gettext_noop("The model is published.")),
-    "unpublish": (submissions.unpublish, gettext_noop("The model is no longer public.")),
-    "cancel": (submissions.cancel, gettext_noop("Pending work is cancelled.")),
+    "publish": (submissions.publish_model, gettext_noop("The model is published.")),
+    "unpublish": (submissions.unpublish_model, gettext_noop("The model is no longer public.")),
+    "cancel": (submissions.cancel_evaluations, gettext_noop("Pending work is cancelled.")),
 }
 
 
@@ -219,7 +223,9 @@ def act(request: HttpRequest, pk: UUID, action: str) -> HttpResponse:
     """Publish, unpublish or cancel the model. Owners only."""
     submission, user = find_owned(request, pk)
     service, text = ACTIONS[action]
-    return _done(request, pk, partial(service, submission=submission, actor=user), _(text))
+    return _change_and_redirect(
+        request, pk, partial(service, submission=submission, actor=user), _(text)
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -229,7 +235,7 @@ def withdraw_page(request: HttpRequest, pk: UUID) -> HttpResponse:
     if request.method == "POST":
         withdrawing = partial(submissions.withdraw_model, submission=submission, actor=user)
         text = _("The model is withdrawn and its files are deleted.")
-        return _done(request, pk, withdrawing, text)
+        return _change_and_redirect(request, pk, withdrawing, text)
     values = {"submission": submission, "task": submission.task}
     return render(request, "evaluation/model_withdraw.html", values)
 
@@ -239,7 +245,7 @@ def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Repeat one evaluation."""
     run = find_run(request, pk, run_id, lambda _, viewer: viewer.may_repeat)[0]
     repeat = partial(run_again, run=run, actor=person(request))
-    return _done(request, pk, repeat, _("It is queued again."))
+    return _change_and_redirect(request, pk, repeat, _("It is queued again."))
 
 
 @require_safe
@@ -253,7 +259,7 @@ def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
         "run": run,
         "submission": run.submission,
         "task": run.submission.task,
-        "name": shown_name(run.submission, viewer),
+        "name": find_shown_name(run.submission, viewer),
         "lines": "\n".join(lines[-LOG_LINES:]),
         "left_out": max(0, len(lines) - LOG_LINES),
     }
@@ -264,16 +270,16 @@ def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
 @require_safe
 def wrong(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Show a page of examples that a model got wrong, to people who may see the correct answers."""
-    from evaluation.submissions.mistakes import SHOWN, wrong_between  # loads numpy
+    from evaluation.submissions.mistakes import EXAMPLES_A_PAGE, find_wrong_answers  # loads numpy
 
     run, viewer = find_run(request, pk, run_id, may_see_wrong)
     # Nobody knows how many there are without reading all answers.
-    examples = RowStream(partial(wrong_between, run))
+    examples = RowStream(partial(find_wrong_answers, run))
     values = {
         "run": run,
         "submission": run.submission,
         "task": run.submission.task,
-        "name": shown_name(run.submission, viewer),
-        "page": list_page(request, examples, size=SHOWN),
+        "name": find_shown_name(run.submission, viewer),
+        "page": list_page(request, examples, size=EXAMPLES_A_PAGE),
     }
     return render(request, "evaluation/wrong.html", values)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from evaluation.models import EvaluationRun, NearCopy
-from evaluation.submissions.selectors import all_submissions, seen_by_all
-from evaluation.submissions.visibility import Viewer, shown_name
+from evaluation.submissions.selectors import are_visible_to_all, select_submissions
+from evaluation.submissions.visibility import Viewer, find_shown_name
 from tasks.models import Task
 
 
@@ -24,7 +24,7 @@ class ShownNearCopy:
     other: str
 
 
-def near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[ShownNearCopy]:
+def find_near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[ShownNearCopy]:
     """Return the near-copies of one model among published models; empty for outsiders. One query.
 
     runs: the runs of the model.
@@ -32,24 +32,24 @@ def near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[ShownN
     if not viewer.is_inside:
         return []
     visible = [run.pk for run in runs if viewer.is_task_owner or not run.version.is_sealed]
-    return _with_names(NearCopy.objects.filter(run__in=visible), viewer.is_task_owner)
+    return _add_names(NearCopy.objects.filter(run__in=visible), viewer.is_task_owner)
 
 
-def near_copies_in(task: Task) -> list[ShownNearCopy]:
+def find_near_copies_in(task: Task) -> list[ShownNearCopy]:
     """Return the near-copies in a task for its editors to review, newest first; one query."""
     pairs = NearCopy.objects.filter(run__submission__task=task, run__submission__withdrawn_at=None)
-    return _with_names(pairs.order_by("-run__finished_at", "pk"), is_editor=True)
+    return _add_names(pairs.order_by("-run__finished_at", "pk"), is_editor=True)
 
 
-def _with_names(pairs: QuerySet[NearCopy], is_editor: bool) -> list[ShownNearCopy]:
+def _add_names(pairs: QuerySet[NearCopy], is_editor: bool) -> list[ShownNearCopy]:
     """Return the pairs whose other model is public, with the names that the reader may see."""
-    public = all_submissions().filter(seen_by_all()).values("pk")
+    public = select_submissions().filter(are_visible_to_all()).values("pk")
     pairs = pairs.filter(other__submission__in=public).select_related(
         "run__submission", "run__version__evaluation_set", "other__submission"
     )
     outsider = Viewer(is_owner=False, is_task_owner=is_editor)
     shown_pairs = []
     for pair in pairs:
-        other_name = shown_name(pair.other.submission, outsider)  # it may be anonymous
+        other_name = find_shown_name(pair.other.submission, outsider)  # it may be anonymous
         shown_pairs.append(ShownNearCopy(pair, pair.run.submission.name, other_name))
     return shown_pairs

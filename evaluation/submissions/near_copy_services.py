@@ -20,14 +20,14 @@ from evaluation.task_shape import labels_of
 from evaluation.test_sets.selectors import read_set_rows
 
 logger = logging.getLogger(__name__)
-MOST = 100_000
+MOST_EXAMPLES = 100_000
 """Examples of a set whose answers are compared."""
 MOST_ANSWERS = 1_000_000
 """Answers that are read after one run, those of the newest models first: minutes at most."""
 COLUMNS = ("n", "equal", "expected", "both_wrong", "equal_wrong")
 
 
-def note_near_copies(run: EvaluationRun) -> int:
+def store_near_copies(run: EvaluationRun) -> int:
     """Compare a finished run with the models of other owners; store near-copies, return how many.
 
     Unpublished models are compared too, because they may be published later. A run whose files are
@@ -36,10 +36,10 @@ def note_near_copies(run: EvaluationRun) -> int:
     # `execute` has stored these by an update, so the row in memory does not have them.
     run.refresh_from_db(fields=["outcome", "predictions"])
     good = run.suite == EvaluationRun.Suite.PLAIN and run.outcome == Outcome.OK
-    if not good or run.version.size > MOST:
+    if not good or run.version.size > MOST_EXAMPLES:
         return 0
     try:
-        reader = _Reader(run)
+        reader = _AnswerReader(run)
     except Unavailable:
         return 0
     except (OSError, EOFError, ValueError):
@@ -50,7 +50,7 @@ def note_near_copies(run: EvaluationRun) -> int:
         return 0
     most_models = max(1, MOST_ANSWERS // max(1, run.version.size))
     near_copies = []
-    for other in _others(run)[:most_models]:
+    for other in _find_other_runs(run)[:most_models]:
         other_answers = reader.answers(other)
         if other_answers is None:
             continue
@@ -63,7 +63,7 @@ def note_near_copies(run: EvaluationRun) -> int:
     return len(near_copies)
 
 
-def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
+def _find_other_runs(run: EvaluationRun) -> QuerySet[EvaluationRun]:
     """Return the counting runs of other people's and teams' models on the same set version.
 
     Newest first.
@@ -83,7 +83,7 @@ def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
     return runs.defer("log").order_by("-finished_at", "pk")
 
 
-class _Reader:
+class _AnswerReader:
     """A reader that turns answers into numbers, the same number for equal answers.
 
     In later models, all answers that the first model never gave share one number, which limits

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop, ngettext
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import estimate_wait_seconds, find_queue_positions
-from evaluation.submissions.selectors import latest
+from evaluation.submissions.selectors import keep_latest_runs
 
 State = EvaluationRun.State
 
@@ -32,7 +32,7 @@ class Progress:
         return f"{self.phase}: {self.sentence}"
 
 
-def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progress:
+def describe_progress(submission: Submission, runs: Iterable[EvaluationRun]) -> Progress:
     """Return the progress of a submission, from its check to the last of its runs."""
     if submission.withdrawn_at:
         return Progress("withdrawn", _("This model was withdrawn."), is_over=True)
@@ -44,11 +44,11 @@ def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progre
             "checking", _("It is being checked."), False, submission.progress, submission.message
         )
     if submission.state != State.DONE:
-        return _of_check(submission)
-    return _of_runs(submission, list(latest(runs)))
+        return _describe_failed_check(submission)
+    return _describe_runs(submission, list(keep_latest_runs(runs)))
 
 
-def _of_check(submission: Submission) -> Progress:
+def _describe_failed_check(submission: Submission) -> Progress:
     """Return the progress after a check that did not succeed; not every failure is a refusal."""
     if submission.state == State.FAILED and submission.outcome in OTHERS_FAILED:
         return Progress("failed", _(OTHERS_FAILED[submission.outcome]), is_over=True)
@@ -87,11 +87,11 @@ CHECK_ENDS: Mapping[str, str] = {
 }
 
 
-def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+def _describe_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     """Return the progress of an accepted submission's runs."""
     over = [run for run in runs if run.is_over]
     if len(over) == len(runs):
-        return _ended(submission, runs)
+        return _describe_ended_runs(submission, runs)
     running = [run for run in runs if run.state == State.RUNNING]
     if running:
         share = (len(over) + sum(run.progress for run in running)) / len(runs)
@@ -102,13 +102,13 @@ def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     return Progress("queued", _("In the queue."), False, len(over) / len(runs), first.message)
 
 
-def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
+def add_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
     """Add the queue position, or the runs that a check waits for; a few queries."""
     if progress.phase == "received":
-        return _with_busy_workers(progress)
+        return _add_busy_workers(progress)
     if progress.phase != "queued":
         return progress
-    first = next(run for run in latest(runs) if run.state == State.QUEUED)
+    first = next(run for run in keep_latest_runs(runs) if run.state == State.QUEUED)
     position = find_queue_positions().get(first.pk)  # only here: the order is two queries
     seconds = estimate_wait_seconds(position)
     if position is None:  # taken meanwhile
@@ -116,12 +116,12 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
     if seconds is None:
         sentence = _("Number %(position)d in the queue.") % {"position": position}
     else:
-        values = {"position": position, "time": duration_in_words(seconds)}
+        values = {"position": position, "time": format_duration(seconds)}
         sentence = _("Number %(position)d in the queue, %(time)s to wait.") % values
     return replace(progress, sentence=sentence, position=position, wait_seconds=seconds)
 
 
-def _with_busy_workers(progress: Progress) -> Progress:
+def _add_busy_workers(progress: Progress) -> Progress:
     """Add how many evaluations are running, because a check waits until a worker is free."""
     running = EvaluationRun.objects.filter(state=State.RUNNING).count()
     if not running:
@@ -134,7 +134,7 @@ def _with_busy_workers(progress: Progress) -> Progress:
     return replace(progress, sentence=sentence % {"number": running})
 
 
-def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+def _describe_ended_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     """Return the progress of a submission all of whose runs are over."""
     good = sum(run.outcome == Outcome.OK for run in runs)
     if not runs:
@@ -145,13 +145,13 @@ def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
         values = {"good": good, "total": len(runs)}
         sentence = _("%(good)d of %(total)d evaluations gave scores.") % values
     else:
-        return Progress("failed", _without_score(runs), is_over=True)
+        return Progress("failed", _explain_missing_score(runs), is_over=True)
     if submission.is_published:
         return Progress("published", sentence + " " + _("Published."), True)
     return Progress("scored", sentence, True)
 
 
-def _without_score(runs: Iterable[EvaluationRun]) -> str:
+def _explain_missing_score(runs: Iterable[EvaluationRun]) -> str:
     """Return a sentence that says why none of the runs gave a score.
 
     The site or another server is blamed only if it caused every failure.
@@ -191,7 +191,7 @@ OTHER_STEPS: Mapping[str, str] = {
 }
 
 
-def progress_steps(progress: Progress) -> list[tuple[str, str]]:
+def list_progress_steps(progress: Progress) -> list[tuple[str, str]]:
     """Return (step, state) for each step of a submission; state is `done`, `now` or ""."""
     names = list(STEPS)
     if progress.phase not in STEPS:
@@ -208,10 +208,10 @@ def progress_steps(progress: Progress) -> list[tuple[str, str]]:
     return steps
 
 
-def duration_in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration in words.
 
-    >>> duration_in_words(40), duration_in_words(600), duration_in_words(9000)
+    >>> format_duration(40), format_duration(600), format_duration(9000)
     ('less than a minute', 'about 10 minutes', 'about 2.5 hours')
     """
     if seconds < 60:

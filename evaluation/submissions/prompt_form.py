@@ -23,14 +23,14 @@ from evaluation.runs.chat.settings import (
 from evaluation.submissions.forms import SubmitForm
 from tasks.models import Task
 
-PROMPTS = [
+PROMPT_CHOICES = [
     ("task", gettext_lazy("The task's name and labels, in its own words")),
     ("bare", gettext_lazy("None: only what an answer looks like")),
     ("own", gettext_lazy("My own, below")),
 ]
 
 
-def number_field(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
+def make_number_field(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
     """Return a field for a number of the chat settings; an empty field means the default."""
     low, high = RANGES[name]
     kind = more.pop("kind", forms.IntegerField)
@@ -44,7 +44,10 @@ class PromptForm(SubmitForm):
 
     settings: tuple[str, ...] = ("template", "shots", "shots_seed", "max_tokens", "perturbed")
     prompt = forms.ChoiceField(
-        label=gettext_lazy("Prompt"), choices=PROMPTS, widget=forms.RadioSelect, initial="task"
+        label=gettext_lazy("Prompt"),
+        choices=PROMPT_CHOICES,
+        widget=forms.RadioSelect,
+        initial="task",
     )
     instructions = forms.CharField(
         label=gettext_lazy("My own prompt"),
@@ -61,13 +64,13 @@ class PromptForm(SubmitForm):
         max_length=MOST_TEXT_CHARS,
         widget=forms.Textarea({"rows": 4}),
     )
-    shots = number_field(
+    shots = make_number_field(
         "shots",
         gettext_lazy("Examples in the prompt"),
         gettext_lazy("Drawn from the train split alone; at most %(n)d.") % {"n": MOST_SHOTS},
     )
-    shots_seed = number_field("shots_seed", gettext_lazy("Seed of the draw"), "")
-    max_tokens = number_field(
+    shots_seed = make_number_field("shots_seed", gettext_lazy("Seed of the draw"), "")
+    max_tokens = make_number_field(
         "max_tokens", gettext_lazy("Most tokens of an answer"), gettext_lazy("256 if empty.")
     )
     stop = forms.CharField(

@@ -8,7 +8,7 @@ from enum import StrEnum
 from evaluation.contract import UNMEASURED_OUTCOMES, Outcome
 
 WINDOW = timedelta(days=1)
-OTHERS_FAILED = ("lost",) + UNMEASURED_OUTCOMES
+NOT_THE_MODELS_FAULT = ("lost",) + UNMEASURED_OUTCOMES
 """The state or outcome of what failed through the platform's fault, or another server's."""
 
 
@@ -22,7 +22,7 @@ class Charge(StrEnum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class QuotaEntry:
     """A submission in a quota, with the time at which it was submitted."""
 
     at: datetime
@@ -51,7 +51,7 @@ class Quota:
     free_at: datetime | None = None
 
 
-def charge_of(
+def choose_charge(
     state: str, outcome: str, was_started: bool, run_states: Collection[tuple[str, str]]
 ) -> Charge:
     """Return how a submission counts, by state and outcome of its check and of each run.
@@ -60,7 +60,7 @@ def charge_of(
     """
     if state in ("queued", "running"):
         return Charge.PENDING
-    if state in OTHERS_FAILED or outcome in OTHERS_FAILED:
+    if state in NOT_THE_MODELS_FAULT or outcome in NOT_THE_MODELS_FAULT:
         return Charge.FREE
     if state == "failed":
         return Charge.REFUSED
@@ -68,28 +68,30 @@ def charge_of(
         if was_started:
             return Charge.ACCEPTED
         return Charge.FREE
-    others_failed = any(state in OTHERS_FAILED or out in OTHERS_FAILED for state, out in run_states)
+    others_failed = any(
+        state in NOT_THE_MODELS_FAULT or out in NOT_THE_MODELS_FAULT for state, out in run_states
+    )
     measured = any(state in ("queued", "running") or out == Outcome.OK for state, out in run_states)
     if others_failed and not measured:
         return Charge.FREE
     return Charge.ACCEPTED
 
 
-def quota_of(entries: Iterable[Entry], caps: Caps, now: datetime) -> Quota:
+def compute_quota(entries: Iterable[QuotaEntry], caps: Caps, now: datetime) -> Quota:
     """Return how many more models a person may submit to a task at the time `now`.
 
     Pending submissions count towards both caps, so that neither can be exceeded.
     """
     costly = [entry for entry in entries if entry.charge != Charge.FREE]
-    left = _left(costly, caps, now)
+    left = _count_left(costly, caps, now)
     if left:
         return Quota(left)
     # Room can only come when an entry leaves the window, so only these moments are tried.
     ends = sorted(entry.at + WINDOW for entry in costly if entry.at + WINDOW > now)
-    return Quota(0, next((end for end in ends if _left(costly, caps, end)), None))
+    return Quota(0, next((end for end in ends if _count_left(costly, caps, end)), None))
 
 
-def _left(entries: Iterable[Entry], caps: Caps, now: datetime) -> int:
+def _count_left(entries: Iterable[QuotaEntry], caps: Caps, now: datetime) -> int:
     """Return how many more models may be submitted at the time `now`."""
     charges = [entry.charge for entry in entries if now - WINDOW < entry.at]
     pending = charges.count(Charge.PENDING)

@@ -33,9 +33,9 @@ from evaluation.task_shape import make_runnable
 from serving.spec import ModelSpec
 
 # Strangers' files are read in a separate process that is bound to these.
-UNPACKING = Bounds(seconds=3600, memory_bytes=512 * MIB)
-READING = Bounds(seconds=600, memory_bytes=GIB)
-ANSWERS = Bounds(seconds=3600, memory_bytes=4 * GIB)  # ten million, most of it their ids
+UNPACKING_BOUNDS = Bounds(seconds=3600, memory_bytes=512 * MIB)
+READING_BOUNDS = Bounds(seconds=600, memory_bytes=GIB)
+ANSWERS_BOUNDS = Bounds(seconds=3600, memory_bytes=4 * GIB)  # ten million, most of it their ids
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ReceivedModel:
     warnings: Sequence[str] = ()
 
 
-def uploaded_file_of(submission: Submission) -> Upload:
+def find_uploaded_file(submission: Submission) -> Upload:
     """Return the uploaded file. Raises SubmissionRefused if it was discarded."""
     if submission.upload is None:
         raise SubmissionRefused(gettext_noop("The file is gone. Submit it again."))
@@ -63,8 +63,8 @@ def uploaded_file_of(submission: Submission) -> Upload:
 def receive_archive(submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
     """Unpack an uploaded folder of weights and check it."""
     model = folder / "model"
-    with assemble(uploaded_file_of(submission), heartbeat.beat) as path:
-        bounded(partial(unpack_archive, path, model), UNPACKING, heartbeat.beat)
+    with assemble(find_uploaded_file(submission), heartbeat.beat) as path:
+        bounded(partial(unpack_archive, path, model), UNPACKING_BOUNDS, heartbeat.beat)
     remove_macos_files(model)
     return receive_weights(submission, model, folder, heartbeat)
 
@@ -90,7 +90,7 @@ def receive_weights(
         check = partial(check_whole, model)
     else:
         check = partial(check_folder, model, config)
-    model = bounded(check, READING, heartbeat.beat)
+    model = bounded(check, READING_BOUNDS, heartbeat.beat)
     archive = folder / "model.tar"
     with archive.open("wb") as file:
         pack_folder(model, file, heartbeat.beat)

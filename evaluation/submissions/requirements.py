@@ -31,7 +31,7 @@ class Sources(NamedTuple):
     private_hosts: Collection[str] = ()
 
 
-def gpu_problem(may_use: bool, gpus: int, site_has: int) -> str:
+def find_gpu_problem(may_use: bool, gpus: int, site_has: int) -> str:
     """Return why a model gets no GPUs; empty if it may have `gpus` or requests none.
 
     may_use: whether its kind can use a GPU. site_has: the number of GPUs of the site.
@@ -43,7 +43,7 @@ def gpu_problem(may_use: bool, gpus: int, site_has: int) -> str:
     return find_gpus_problem(gpus, site_has)
 
 
-def hub_problem(source: str, revision: str) -> Problem | None:
+def find_hub_problem(source: str, revision: str) -> Problem | None:
     """Return the problem with a hub id and its commit; None if they are valid."""
     if not HUB_ID.fullmatch(source):
         return "source", gettext_noop(
@@ -56,7 +56,7 @@ def hub_problem(source: str, revision: str) -> Problem | None:
     return None
 
 
-def address_problem(source: str, private_hosts: Collection[str]) -> Problem | None:
+def find_address_problem(source: str, private_hosts: Collection[str]) -> Problem | None:
     """Return the problem with a server's address; None if the site may call it."""
     try:
         parts = urlsplit(source)
@@ -75,7 +75,7 @@ def address_problem(source: str, private_hosts: Collection[str]) -> Problem | No
     return None
 
 
-def adapter_problem(adapter: str) -> Problem | None:
+def find_adapter_problem(adapter: str) -> Problem | None:
     """Return the problem with an endpoint's protocol; None if it is known."""
     if adapter not in ENDPOINT_ADAPTERS:
         return "adapter", gettext_noop(

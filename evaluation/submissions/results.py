@@ -13,13 +13,13 @@ from evaluation.models import (
     Score,
     Submission,
 )
-from evaluation.submissions.selectors import latest
+from evaluation.submissions.selectors import keep_latest_runs
 from evaluation.submissions.visibility import (
+    find_shown_name,
+    find_shown_owner,
+    find_shown_team,
+    make_viewer_function,
     may_see_scores,
-    shown_name,
-    shown_owner,
-    shown_team,
-    viewers,
 )
 from evaluation.test_sets.sealing import Disclosure
 from evaluation.test_sets.seen_in_training import SEEN_WARNING, compute_seen_share
@@ -33,7 +33,7 @@ SUITES = EvaluationRun.Suite.values  # in the order in which they are shown
 
 
 @dataclass(frozen=True)
-class InTheLoop:
+class LoopFigures:
     """The figures of the examples that people wrote against a target in a round."""
 
     round: int
@@ -41,7 +41,7 @@ class InTheLoop:
     vmer: Number
 
 
-def rounds_in_the_loop(submission: Submission) -> list[InTheLoop]:
+def find_loop_figures(submission: Submission) -> list[LoopFigures]:
     """Return the rounds in which people wrote against a target; two queries."""
     target = submission.target
     if target is None:
@@ -54,7 +54,7 @@ def rounds_in_the_loop(submission: Submission) -> list[InTheLoop]:
     for round in rounds:
         if counts := cells.parts.get((round.pk, target.name)):
             numbers = headline_numbers(counts)
-            in_the_loop.append(InTheLoop(round.number, numbers["collected"], numbers["vmer"]))
+            in_the_loop.append(LoopFigures(round.number, numbers["collected"], numbers["vmer"]))
     return in_the_loop
 
 
@@ -74,7 +74,7 @@ def list_with_scores(submissions: Iterable[Submission], task: Task, user: Person
 
     Contains only sets that the user may see.
     """
-    viewer_of, main = viewers(user, task), task.config.metrics.main
+    viewer_of, main = make_viewer_function(user, task), task.config.metrics.main
     models = [(submission, viewer_of(submission)) for submission in submissions]
     newest: dict[Any, dict[EvaluationSet, EvaluationRun]] = {}
     for submission, viewer in models:
@@ -104,9 +104,9 @@ def list_with_scores(submissions: Iterable[Submission], task: Task, user: Person
             scores.append((evaluation_set, main_score))
         row = ListedSubmission(
             submission,
-            shown_name(submission, viewer),
-            shown_owner(submission, viewer),
-            shown_team(submission, viewer),
+            find_shown_name(submission, viewer),
+            find_shown_owner(submission, viewer),
+            find_shown_team(submission, viewer),
             scores,
         )
         rows.append(row)
@@ -160,7 +160,7 @@ class SuiteResults:
     rows: list[tuple[str, int, list[Score | None]]]  # kind, examples, a score for each metric
 
 
-def results_by_set(
+def group_results_by_set(
     runs: Iterable[EvaluationRun],
     main_metric: str,
     *,
@@ -182,10 +182,10 @@ def results_by_set(
     for score in list_scores(counting.values(), exact=exact):
         scores[score.run_id].append(score)
     by_version: dict[int, list[EvaluationRun]] = defaultdict(list)
-    for run in sorted(latest(runs), key=lambda run: SUITES.index(run.suite)):
+    for run in sorted(keep_latest_runs(runs), key=lambda run: SUITES.index(run.suite)):
         by_version[run.version_id].append(run)
     results = []
-    for runs_of_version in sorted(by_version.values(), key=lambda runs: _place(runs[0])):
+    for runs_of_version in sorted(by_version.values(), key=lambda runs: _sort_key(runs[0])):
         version = runs_of_version[0].version
         plain = counting.get((version.pk, EvaluationRun.Suite.PLAIN))
         numbers: list[Score] = []
@@ -194,7 +194,7 @@ def results_by_set(
         suites = []
         for suite in SUITES[1:]:
             if suite_run := counting.get((version.pk, suite)):
-                suites.append(_suite(suite_run, scores[suite_run.pk]))
+                suites.append(_make_suite_results(suite_run, scores[suite_run.pk]))
         sealed = None
         if version.is_sealed:
             sealed = describe_disclosure(version)
@@ -215,12 +215,12 @@ def results_by_set(
     return results
 
 
-def _place(run: EvaluationRun) -> tuple[str, int]:
+def _sort_key(run: EvaluationRun) -> tuple[str, int]:
     """Return the sort key of a run: by set name, then the newest version first."""
     return run.version.evaluation_set.name, -run.version.version
 
 
-def _suite(run: EvaluationRun, scores: Sequence[Score]) -> SuiteResults:
+def _make_suite_results(run: EvaluationRun, scores: Sequence[Score]) -> SuiteResults:
     """Return a suite's scores as a table of perturbation kinds by metrics."""
     metrics = list(dict.fromkeys(score.metric for score in scores if not score.slice))
     examples = {score.kind: score.n for score in scores}

@@ -40,11 +40,11 @@ def empty_old_models(most: int) -> int:
     emptied = 0
     for submission in idle.order_by("finished_at")[:most]:
         if str(submission.pk) not in base_ids:
-            emptied += _empty(submission)
+            emptied += _delete_file(submission)
     return emptied
 
 
-def _empty(submission: Submission) -> int:
+def _delete_file(submission: Submission) -> int:
     """Delete a model's file; return 1, or 0 if the file has changed in the meantime."""
     name = str(submission.file.name)
     with transaction.atomic():

@@ -21,7 +21,7 @@ from tasks.selectors import PLANNED_STATES, find_visible_tasks
 State = EvaluationRun.State
 
 
-def seen_by_all() -> Q:
+def are_visible_to_all() -> Q:
     """Return the condition for models that everybody may see.
 
     These are published models, and working targets that people have already met. A target gets its
@@ -38,42 +38,42 @@ def seen_by_all() -> Q:
     return Q(is_published=True, withdrawn_at=None) & in_use
 
 
-def all_submissions() -> QuerySet[Submission]:
+def select_submissions() -> QuerySet[Submission]:
     """Return submissions with the related rows that their pages show."""
     return Submission.objects.select_related(
         "task", "owner__annotator", "team", "target", "evaluation_set__evaluation_set"
     )
 
 
-def with_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+def prefetch_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     """Prefetch all runs of the submissions."""
-    return submissions.prefetch_related(Prefetch("runs", _runs()))
+    return submissions.prefetch_related(Prefetch("runs", _select_runs()))
 
 
-def published(task: Task) -> QuerySet[Submission]:
+def find_public_models(task: Task) -> QuerySet[Submission]:
     """Return a task's models that everybody may see, newest first, with their good plain runs."""
-    public = all_submissions().filter(seen_by_all(), task=task)
-    good = _runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
+    public = select_submissions().filter(are_visible_to_all(), task=task)
+    good = _select_runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
     return public.prefetch_related(Prefetch("runs", good))
 
 
 def count_models(tasks: Collection[Task]) -> Mapping[int, int]:
     """Return the number of models that everybody may see, by task id; one query."""
-    public = Submission.objects.filter(seen_by_all(), task__in=tasks)
+    public = Submission.objects.filter(are_visible_to_all(), task__in=tasks)
     return dict(public.order_by().values_list("task").annotate(Count("pk")))
 
 
-def submissions_of(user: User) -> QuerySet[Submission]:
+def find_submissions_of(user: User) -> QuerySet[Submission]:
     """Return a person's submissions, newest first, with their runs."""
-    return with_runs(all_submissions().filter(owner=user))
+    return prefetch_runs(select_submissions().filter(owner=user))
 
 
-def submissions_for(team: Team, user: User) -> QuerySet[Submission]:
+def find_team_submissions(team: Team, user: User) -> QuerySet[Submission]:
     """Return a team's submissions to tasks that this member may see, newest first."""
-    return with_runs(all_submissions().filter(team=team, task__in=find_visible_tasks(user)))
+    return prefetch_runs(select_submissions().filter(team=team, task__in=find_visible_tasks(user)))
 
 
-def _runs() -> QuerySet[EvaluationRun]:
+def _select_runs() -> QuerySet[EvaluationRun]:
     """Return all runs with their sets, in the order in which pages show them."""
     runs = EvaluationRun.objects.select_related("version__evaluation_set__task", "version__dataset")
     # A log has up to 64 KiB and a dataset's numbers more; no list shows either.
@@ -81,7 +81,7 @@ def _runs() -> QuerySet[EvaluationRun]:
     return runs.order_by("version__evaluation_set__name", "version__version", "suite", "number")
 
 
-def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
+def keep_latest_runs(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
     """Return the last repetition of each evaluation."""
     # Runs come in the order of their numbers, so the last one of each key stays.
     return {(run.version_id, run.suite): run for run in runs}.values()
@@ -89,10 +89,10 @@ def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
 
 def list_runs(submission: Submission) -> list[EvaluationRun]:
     """Return all runs of a submission, grouped by set, repetitions in order; one query."""
-    return list(_runs().filter(submission=submission))
+    return list(_select_runs().filter(submission=submission))
 
 
-def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
+def filter_ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
     """Filter submissions to those with no check or run under way, and annotate `ended_at`.
 
     Later runs change `ended_at`. An accepted submission that waits for its first run has not ended.
@@ -105,10 +105,12 @@ def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
     return ended_ones.annotate(ended_at=Greatest(check, Coalesce(runs, check)))
 
 
-def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
+def list_public_inputs(task: Task) -> list[Mapping[str, Any]]:
     """Return five examples that everybody may see. The last one is repeated if there are fewer."""
-    # `_of_contexts` always has one, so there is at least one example.
-    sources = chain(_of_sets(task), _of_config(task), _of_contexts(task))
+    # `_iterate_context_inputs` always has one, so there is at least one example.
+    sources = chain(
+        _iterate_set_inputs(task), _iterate_config_inputs(task), _iterate_context_inputs(task)
+    )
     examples: list[Mapping[str, Any]] = []
     for values in islice(sources, EXAMPLE_COUNT):
         examples.append(prepare_for_models(task.config, task, values))
@@ -117,26 +119,26 @@ def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
     return examples
 
 
-def _of_sets(task: Task) -> Iterator[Mapping[str, Any]]:
+def _iterate_set_inputs(task: Task) -> Iterator[Mapping[str, Any]]:
     for version in select_open_versions(task):
         yield from (row["inputs"] for row in read_input_rows(version))
 
 
-def _of_config(task: Task) -> Iterator[Mapping[str, Any]]:
+def _iterate_config_inputs(task: Task) -> Iterator[Mapping[str, Any]]:
     for case in chain(task.config.examples.good, task.config.examples.bad):
         values = {**case.context, **case.input}
         if all(name in values for name in task.config.model_fields):
             yield values
 
 
-WHITE = (
+WHITE_PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N"
     "70a4AAAAAElFTkSuQmCC"
 )
 """A picture of one pixel."""
 
 
-def _of_contexts(task: Task) -> Iterator[Mapping[str, Any]]:
+def _iterate_context_inputs(task: Task) -> Iterator[Mapping[str, Any]]:
     """Yield contexts that writers were shown, with placeholders for the texts that they wrote.
 
     Those texts are not public.
@@ -146,6 +148,6 @@ def _of_contexts(task: Task) -> Iterator[Mapping[str, Any]]:
     placeholders = dict.fromkeys(task.config.model_fields, "An example.")
     for name, kind in task.config.media_fields.items():
         if kind == "image":
-            placeholders[name] = WHITE
+            placeholders[name] = WHITE_PIXEL
     for context in chain(fields, [{}]):  # at the end one that has only placeholders
         yield {name: context.get(name, placeholders[name]) for name in task.config.model_fields}

@@ -40,17 +40,25 @@ from evaluation.models import (
 from evaluation.models.jobs import UNFINISHED
 from evaluation.runs.chat.settings import MOST_COST, ChatSettings
 from evaluation.submissions.cards import NO_CARD, ModelCard
-from evaluation.submissions.checks import check_sources, settled_chat
+from evaluation.submissions.checks import check_sources, make_stored_chat
 from evaluation.submissions.looks import check_looks
 from evaluation.submissions.practice import services as practice
-from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
-from evaluation.submissions.teams.selectors import place_of
+from evaluation.submissions.quota import (
+    WINDOW,
+    Caps,
+    Charge,
+    Quota,
+    QuotaEntry,
+    choose_charge,
+    compute_quota,
+)
+from evaluation.submissions.teams.selectors import find_membership
 from evaluation.test_sets.submitters import build_person_filter
 from tasks.models import Task
 
 State = Submission.State
-WITHDRAWN = "withdrawn"
-MOST_AHEAD = timedelta(days=366)
+WITHDRAWN_NAME = "withdrawn"
+MOST_TIME_AHEAD = timedelta(days=366)
 
 
 @transaction.atomic
@@ -75,17 +83,17 @@ def submit_model(
     """Submit a model and queue its check; return the submission.
 
     If the upload was submitted before, returns that submission. Predictions for another set become
-    a file of the model with that name (see `files_of`).
+    a file of the model with that name (see `find_files`).
     Locks the owner, their person, then the team, for the quotas. Raises Refused.
     """
     name = checked_name(name)
-    settled = settled_chat(task, kind, source, secret, chat)
+    settled = make_stored_chat(task, kind, source, secret, chat)
     # Locked before anything is counted: of two tabs, the second one counts the first's model.
     person = _lock(owner, team)
     if task.config.kind == "arena":
         raise Refused(_("Nobody submits a model to an arena."), code="arena")
     # A form that is sent twice, or a client that did not get the answer, gets its model again.
-    if upload and (earlier := _of_upload(upload, task, owner)):
+    if upload and (earlier := _find_earlier_submission(upload, task, owner)):
         return earlier
     submission = Submission(
         task=task, owner=owner, person=person, team=team, requested_by=owner, kind=kind, name=name,
@@ -93,7 +101,7 @@ def submit_model(
         chat=settled, evaluation_set=evaluation_set, secret=encrypt(secret), **vars(card),
     )  # fmt: skip
     _check(submission, owner)
-    files = files_of(submission)  # of the same model
+    files = find_files(submission)  # of the same model
     # A further file of an anonymous model must not reveal its name.
     submission.anonymous_until = files.aggregate(until=Max("anonymous_until"))["until"]
     submission.save(force_insert=True)
@@ -112,7 +120,7 @@ def _lock(owner: User, team: Team | None) -> CountedPerson:
     if team is None:
         return person
     Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
-    if not place_of(owner, team):
+    if not find_membership(owner, team):
         raise Invalid(_("You are not in this team."), field="team")
     return person
 
@@ -124,7 +132,7 @@ def _check(submission: Submission, owner: User) -> None:
     check_quota(submission.task, owner, submission.team)
 
 
-def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
+def _find_earlier_submission(upload: Upload, task: Task, owner: User) -> Submission | None:
     """Return the earlier submission of the same upload, or None.
 
     Raises Invalid if the owner may not use the file, and UploadRefused if it is incomplete.
@@ -166,7 +174,7 @@ def let_others_try(*, submission: Submission, actor: User, is_open: bool) -> Non
     _change(submission, actor, "practice", chat={**submission.chat, "is_open": is_open})
 
 
-def files_of(submission: Submission) -> QuerySet[Submission]:
+def find_files(submission: Submission) -> QuerySet[Submission]:
     """Return the submissions that make up one model, without withdrawn ones.
 
     For predictions: the files with the model's name, one for each set. Otherwise the submission.
@@ -210,14 +218,14 @@ def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
         "You have reached today's %(most)d models for this task, or %(refused)d that were refused."
     )
     most = {"most": max_models_a_day(task, owner), "refused": refused}
-    quotas = [(remaining_quota(owner, task), sentence % most)]
+    quotas = [(find_remaining_quota(owner, task), sentence % most)]
     if team:
         sentence = _(
             "Your team has reached today's %(most)d models for this task, or %(refused)d that were "
             "refused."
         )
         most = {"most": max_models_a_day(task, team), "refused": refused}
-        quotas.append((_quota_of(team, task), sentence % most))
+        quotas.append((_find_quota(team, task), sentence % most))
     for quota, message in quotas:
         if quota.left:
             continue
@@ -227,25 +235,25 @@ def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
         raise Refused(message, code="quota")
 
 
-def remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
+def find_remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
     """Return how many models the person may still submit to a task, or when the next one.
 
     With a team, return the tighter of the person's and the team's quota.
     """
-    quota = _quota_of(owner, task)
+    quota = _find_quota(owner, task)
     if team:
-        quota = min(quota, _quota_of(team, task), key=_scarcity)
+        quota = min(quota, _find_quota(team, task), key=_quota_sort_key)
     return quota
 
 
-def _scarcity(quota: Quota) -> tuple[int, float]:
+def _quota_sort_key(quota: Quota) -> tuple[int, float]:
     """Return a sort key that puts the tighter quota first; of equal ones, the later one."""
     if quota.free_at is None:  # full, with no end in sight
         return quota.left, -inf
     return quota.left, -quota.free_at.timestamp()
 
 
-def _quota_of(whose: User | Team, task: Task) -> Quota:
+def _find_quota(whose: User | Team, task: Task) -> Quota:
     """Return the remaining quota of a team, or of a person with all their accounts."""
     now = timezone.now()
     if isinstance(whose, Team):
@@ -254,28 +262,28 @@ def _quota_of(whose: User | Team, task: Task) -> Quota:
         submitters = build_person_filter(whose)
     rows = Submission.objects.filter(submitters, task=task, queued_at__gt=now - WINDOW)
     caps = Caps(max_models_a_day(task, whose), settings.REFUSED_SUBMISSIONS_PER_DAY)
-    return quota_of(_entries(rows.prefetch_related("runs")), caps, now)
+    return compute_quota(_iterate_quota_entries(rows.prefetch_related("runs")), caps, now)
 
 
-def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
+def _iterate_quota_entries(rows: Iterable[Submission]) -> Iterable[QuotaEntry]:
     """Yield the quota entry of each submission. More files of a model are free unless refused."""
     models = set()
     for row in rows:
         # A perturbed run also fails for lack of a plain one, which may be the model's own doing.
         plain = (run for run in row.runs.all() if run.suite == EvaluationRun.Suite.PLAIN)
         runs = [(run.state, run.outcome) for run in plain]
-        charge = charge_of(row.state, row.outcome, row.attempts > 0, runs)
+        charge = choose_charge(row.state, row.outcome, row.attempts > 0, runs)
         is_file = KINDS[row.kind].is_file_of_answers and row.withdrawn_at is None
         if is_file and charge in (Charge.ACCEPTED, Charge.PENDING):
             # The first file has paid for the model.
             if (name := (row.owner_id, row.team_id, row.name)) in models:
                 continue
             models.add(name)
-        yield Entry(row.queued_at, charge)
+        yield QuotaEntry(row.queued_at, charge)
 
 
 @transaction.atomic
-def publish(*, submission: Submission, actor: User, is_due: bool = False) -> None:
+def publish_model(*, submission: Submission, actor: User, is_due: bool = False) -> None:
     """Publish the model, with each of its files that has a score.
 
     Locks the names of the task's models, so that the second of two similar names is refused. The
@@ -283,7 +291,7 @@ def publish(*, submission: Submission, actor: User, is_due: bool = False) -> Non
     is_due: whether that day has come. Raises Refused.
     """
     good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
-    scored = files_of(submission).filter(Exists(good), state=State.DONE)
+    scored = find_files(submission).filter(Exists(good), state=State.DONE)
     if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
         raise Refused(_("A model can be published once it has a score."))
     # What was promised a day had its name checked then, and cannot choose another one now.
@@ -293,7 +301,7 @@ def publish(*, submission: Submission, actor: User, is_due: bool = False) -> Non
 
 
 @transaction.atomic
-def unpublish(*, submission: Submission, actor: User) -> None:
+def unpublish_model(*, submission: Submission, actor: User) -> None:
     """Hide a published model from everybody but its owner, its team and the task's owners.
 
     Takes no lock.
@@ -319,15 +327,15 @@ def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> 
 def publish_due() -> int:
     """Publish the models whose day has come and that have a score; return how many.
 
-    Called by the sweep, which tries models without a score again later. Takes no lock: `publish`
-    only changes models that are not withdrawn.
+    Called by the sweep, which tries models without a score again later. Takes no lock:
+    `publish_model` only changes models that are not withdrawn.
     """
     due = Submission.objects.filter(publish_on__lte=today(), is_published=False, withdrawn_at=None)
     published = 0
     for submission in due.exclude(owner=None).select_related("owner"):
         assert submission.owner
         with suppress(Refused):  # it has no score yet, or was withdrawn at this moment
-            publish(submission=submission, actor=submission.owner, is_due=True)
+            publish_model(submission=submission, actor=submission.owner, is_due=True)
             published += 1
     return published
 
@@ -345,7 +353,7 @@ def set_anonymous_until(*, submission: Submission, actor: User, until: date | No
 def _check_ahead(day: date | None, field: str) -> None:
     """Raise Invalid if a day is not in the future, or more than a year ahead."""
     now = today()
-    if day and not now < day <= now + MOST_AHEAD:
+    if day and not now < day <= now + MOST_TIME_AHEAD:
         message = _("Choose a day after today, at most a year ahead, or none.")
         raise Invalid(message, field=field)
 
@@ -369,7 +377,7 @@ def _change(
     if not standing.update(**changes):
         raise Refused(_("This model was withdrawn."))
     if files is None:
-        files = files_of(submission)
+        files = find_files(submission)
     files.update(**changes)
     for name, value in changes.items():
         setattr(submission, name, value)
@@ -377,7 +385,7 @@ def _change(
 
 
 @transaction.atomic
-def cancel(*, submission: Submission, actor: User) -> int:
+def cancel_evaluations(*, submission: Submission, actor: User) -> int:
     """Cancel the check and all unfinished evaluations; return how many ended.
 
     Takes no lock: their workers notice that the lease is gone, and store nothing.
@@ -413,7 +421,7 @@ def withdraw_model(*, submission: Submission, actor: User | None) -> None:
     files += [run.predictions for run in gone.runs.exclude(predictions="")]
     names = [str(file.name) for file in files if file]
     Submission.objects.filter(pk=submission.pk).update(
-        name=WITHDRAWN, file="", source="", revision="", secret="", chat={}, error="", log="",
+        name=WITHDRAWN_NAME, file="", source="", revision="", secret="", chat={}, error="", log="",
         upload=None, anonymous_until=None, publish_on=None, **vars(ModelCard()),
     )  # fmt: skip
     gone.runs.update(predictions="", log="")
@@ -431,7 +439,7 @@ def _delete(names: Iterable[str], upload: Upload | None) -> None:
         discard(upload)
 
 
-def pass_on(*, owner: User | None) -> int:
+def transfer_team_models(*, owner: User | None) -> int:
     """Transfer a departed person's accepted team models within their teams; return how many.
 
     The new owner is an owner of the team, otherwise its longest-standing member. The model's stored
@@ -454,11 +462,11 @@ def pass_on(*, owner: User | None) -> int:
     return passed
 
 
-def withdraw_all(*, owner: User | None) -> int:
+def withdraw_all_models(*, owner: User | None) -> int:
     """Withdraw every model of a departing person and delete their uploads; return how many models.
 
     owner: None for the models of accounts that are already deleted. One transaction per model.
-    Call `pass_on` first, which transfers team models.
+    Call `transfer_team_models` first, which transfers team models.
     """
     standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=TARGET)
     left = list(standing)

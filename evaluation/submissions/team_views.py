@@ -13,35 +13,35 @@ from django.views.decorators.http import require_http_methods, require_POST
 from core.accounts.people import person
 from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
-from evaluation.submissions.progress import progress_of
-from evaluation.submissions.selectors import submissions_for
+from evaluation.submissions.progress import describe_progress
+from evaluation.submissions.selectors import find_team_submissions
 from evaluation.submissions.teams import services
 from evaluation.submissions.teams.access import find_team
 from evaluation.submissions.teams.forms import InvitationForm, TeamForm
-from evaluation.submissions.teams.selectors import invitations_of, teams_of
+from evaluation.submissions.teams.selectors import find_invitations, find_teams
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def teams(request: HttpRequest) -> HttpResponse:
     """Show the person's teams and invitations; create a team on POST."""
     user = person(request)
-    form = TeamForm(_posted(request))
+    form = TeamForm(_read_posted(request))
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
             new_team = services.make_team(actor=user, name=form.cleaned_data["name"])
             return redirect("evaluation:team", new_team.pk)
-    values = {"teams": teams_of(user), "invitations": invitations_of(user), "form": form}
-    return render(request, "evaluation/teams.html", values, status=_status_of(form))
+    values = {"teams": find_teams(user), "invitations": find_invitations(user), "form": form}
+    return render(request, "evaluation/teams.html", values, status=_choose_status(form))
 
 
-def _posted(request: HttpRequest) -> QueryDict | None:
+def _read_posted(request: HttpRequest) -> QueryDict | None:
     """Return the posted data; None for a GET request."""
     if request.method == "POST":
         return request.POST
     return None
 
 
-def _status_of(form: Form) -> int:
+def _choose_status(form: Form) -> int:
     if form.errors:
         return 422
     return 200
@@ -51,17 +51,17 @@ def _status_of(form: Form) -> int:
 def team(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a team's members and models, and the invitation form to its owners."""
     own_team, place, user = find_team(request, pk)
-    form = InvitationForm(_posted(request))
+    form = InvitationForm(_read_posted(request))
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
             services.invite_member(team=own_team, actor=user, email=form.cleaned_data["email"])
             messages.success(request, _("The address is invited."))
             return redirect("evaluation:team", pk)
     members = own_team.members.select_related("user__annotator")
-    page = list_page(request, submissions_for(own_team, user))
+    page = list_page(request, find_team_submissions(own_team, user))
     rows = []
     for submission in page:
-        rows.append((submission, progress_of(submission, submission.runs.all())))
+        rows.append((submission, describe_progress(submission, submission.runs.all())))
     values = {
         "team": own_team,
         "place": place,
@@ -70,7 +70,7 @@ def team(request: HttpRequest, pk: int) -> HttpResponse:
         "rows": rows,
         "form": form,
     }
-    return render(request, "evaluation/team.html", values, status=_status_of(form))
+    return render(request, "evaluation/team.html", values, status=_choose_status(form))
 
 
 @require_POST
@@ -104,7 +104,7 @@ def leave_own_team(request: HttpRequest, pk: int) -> HttpResponse:
 def answer_invitation(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     """Accept or decline an invitation."""
     user = person(request)
-    invitation = get_object_or_404(invitations_of(user), pk=pk)
+    invitation = get_object_or_404(find_invitations(user), pk=pk)
     if action == "accept":
         service, text = services.accept_invitation, _("You are in the team now.")
     else:

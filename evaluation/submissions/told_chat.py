@@ -9,7 +9,7 @@ from evaluation.submissions.visibility import Viewer
 from tasks.targets.endpoints.answer_reader import READER
 
 
-def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
+def describe_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
     """Return a chat model's prompt and settings; None for other models and for withdrawn ones.
 
     Outsiders do not get the cap and the spending, nor an anonymous model's name on its server.

@@ -22,10 +22,10 @@ from serving.spec import FIELDS, LOOKS
 from tasks.config.schema import TaskConfig
 from tasks.models import Media, Task
 
-SHOWN = 10  # wrong lines that a refusal names
+SHOWN_PROBLEMS = 10  # wrong lines that a refusal names
 
 
-def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
+def read_training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     """Return the rows of a submission: its own rows, and released rows that it names by uid.
 
     Picture rows contain the stored file. At least two labels are needed.
@@ -33,7 +33,7 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     """
     shape = runnable_shape_of(task.config)
     uids = [str(row["uid"]) for _, row in numbered if not isinstance(row, str) and "uid" in row]
-    released = _released(task, shape, uids)
+    released = _find_released_rows(task, shape, uids)
     rows: list[TrainingRow] = []
     problems: list[str] = []
     for line, row in numbered:
@@ -42,8 +42,8 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
             problems.append(f"Line {line}: {problem}.")
         else:
             rows.append(learned_row)
-    if len(problems) > SHOWN:
-        problems[SHOWN:] = [f"Wrong lines in all: {len(problems)}."]
+    if len(problems) > SHOWN_PROBLEMS:
+        problems[SHOWN_PROBLEMS:] = [f"Wrong lines in all: {len(problems)}."]
     if problems:
         raise SubmissionRefused("\n".join(problems))
     if len({row["label"] for row in rows}) < 2:
@@ -62,17 +62,17 @@ def _read_line(
         return None, row
     if "uid" in row:
         # Popped: a row that is chosen twice would count double.
-        return _chosen(shape, row, released.pop(str(row["uid"]), None))
-    return _own(shape, row)
+        return _read_released_row(shape, row, released.pop(str(row["uid"]), None))
+    return _read_own_row(shape, row)
 
 
-def facts_of(numbered: NumberedRows, rows: Sequence[TrainingRow]) -> dict[str, Any]:
+def count_rows(numbered: NumberedRows, rows: Sequence[TrainingRow]) -> dict[str, Any]:
     """Return the facts for data boards: the number of rows in all, by uid, and for each label."""
     chosen = sum(not isinstance(row, str) and "uid" in row for _, row in numbered)
     return {"rows": len(rows), "chosen": chosen, "labels": Counter(row["label"] for row in rows)}
 
 
-def digests_of(task: Task, rows: Sequence[TrainingRow]) -> bytes:
+def compute_digests(task: Task, rows: Sequence[TrainingRow]) -> bytes:
     """Return digests by which the rows are found in evaluation sets; empty for pictures."""
     shape = runnable_shape_of(task.config)
     if shape.kind == LOOKS:
@@ -80,7 +80,7 @@ def digests_of(task: Task, rows: Sequence[TrainingRow]) -> bytes:
     return pack_digests(compute_digest(row, FIELDS[shape.kind]) for row in rows)
 
 
-def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:
+def _read_own_row(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:
     """Return a row that the submitter wrote, or None and the problem with it."""
     if shape.kind == LOOKS:
         return None, "a row names a picture by its uid in a release"
@@ -89,10 +89,10 @@ def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]
     if row.keys() != set(names):
         return None, f"a row has {', '.join(names)} and nothing else, or only a uid"
     own_row = training_row(shape, row, row[shape.answer])
-    return own_row, f"each text must hold words, and {_one_label(shape)}"
+    return own_row, f"each text must hold words, and {_name_labels(shape)}"
 
 
-def _chosen(
+def _read_released_row(
     shape: Shape, row: Mapping[str, Any], released: TrainingRow | None
 ) -> tuple[TrainingRow | None, str]:
     """Return a released row, with another label if the submission gives one.
@@ -105,15 +105,15 @@ def _chosen(
         return None, f"beside the uid a row has {shape.answer} or nothing"
     label = row.get(shape.answer, released["label"])
     if label not in (shape.labels or ()):
-        return None, _one_label(shape)
+        return None, _name_labels(shape)
     return {**released, "label": label}, ""
 
 
-def _one_label(shape: Shape) -> str:
+def _name_labels(shape: Shape) -> str:
     return f"{shape.answer} must be one of {', '.join(shape.labels or ())}"
 
 
-def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, TrainingRow]:
+def _find_released_rows(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, TrainingRow]:
     """Return the rows with these uids from the train splits of the newest releases, by uid."""
     newest = find_latest_datasets(task.rounds.all())
     items = DatasetItem.objects.filter(
@@ -128,11 +128,11 @@ def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, Traini
         if row := released_row(shape, line):
             rows[str(line["uid"])] = row
     if shape.kind == LOOKS:
-        rows = _with_files(task, rows)
+        rows = _add_files(task, rows)
     return rows
 
 
-def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, TrainingRow]:
+def _add_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, TrainingRow]:
     """Replace the pictures of rows by their stored files; leave out rows whose file is gone."""
     media = Media.objects.filter(task=task, digest__in={row["image"] for row in rows.values()})
     file_of = {picture.digest: picture.file for picture in media}
@@ -143,7 +143,9 @@ def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, Traini
     return with_files
 
 
-def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path, trainer: Trainer) -> None:
+def train_on_rows(
+    config: TaskConfig, rows: Sequence[TrainingRow], folder: Path, trainer: Trainer
+) -> None:
     """Train a model on the rows and write its folder. Equal rows in equal order give equal weights.
 
     The order decides which rows are held out for early stopping. Raises the trainer's exceptions.

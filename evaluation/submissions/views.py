@@ -23,20 +23,20 @@ from evaluation.isolation.uploads.allowances import max_models_a_day
 from evaluation.isolation.uploads.chunked import add_file, discard, max_upload_bytes
 from evaluation.kinds import kinds_of
 from evaluation.models import Upload
-from evaluation.submissions.forms import SubmitForm, answer_line
+from evaluation.submissions.forms import SubmitForm, make_answer_line
 from evaluation.submissions.hub_card import read_card
 from evaluation.submissions.kinds import find_submission_kind
-from evaluation.submissions.near_copies import near_copies_in
-from evaluation.submissions.progress import progress_of
+from evaluation.submissions.near_copies import find_near_copies_in
+from evaluation.submissions.progress import describe_progress
 from evaluation.submissions.prompt_form import PromptForm
 from evaluation.submissions.results import list_with_scores
-from evaluation.submissions.selectors import published, submissions_of
+from evaluation.submissions.selectors import find_public_models, find_submissions_of
 from evaluation.submissions.services import (
     check_quota,
-    remaining_quota,
+    find_remaining_quota,
     submit_model,
 )
-from evaluation.submissions.teams.selectors import teams_of
+from evaluation.submissions.teams.selectors import find_teams
 from evaluation.test_sets.selectors import select_open_versions
 from tasks.access import find_task
 from tasks.models import Task
@@ -46,31 +46,31 @@ if TYPE_CHECKING:
     from evaluation.runs.chat.estimate import Estimate
 
 
-def _room(user: User) -> int:
+def _find_body_limit(user: User) -> int:
     """Return the maximum size of a form with a whole file, in bytes."""
     return max_upload_bytes(user) + FORM_BYTES  # the file, and what a form sends around it
 
 
-@takes(_room)
+@takes(_find_body_limit)
 @require_http_methods(["GET", "POST"])
 def submit_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show the choice of kinds, then the form of the chosen kind; submit the model on POST."""
     task = find_task(request, code, can_submit)
     user = person(request)
     kind = find_submission_kind(request.POST.get("kind") or request.GET.get("kind", ""))
-    form, rules = None, _rules(user, task)
+    form, rules = None, _make_rule_values(user, task)
     if kind and kind.fits(task.config):
         asks_hub = "read_card" in request.POST
         data: QueryDict | None = request.POST or None
         if asks_hub:
-            data = _with_card(request)
+            data = _add_hub_card(request)
         files = request.FILES or None
-        form = kind.form(task, kind, data, files, teams_of(user))
+        form = kind.form(task, kind, data, files, find_teams(user))
         is_sent = request.method == "POST" and not asks_hub and form.is_valid()
         wants_estimate = "estimate" in request.POST and form.has_estimate
         if is_sent and wants_estimate and isinstance(form, PromptForm):
             rules["estimate"] = _estimate(task, form)
-        elif is_sent and (pk := _submitted(user, task, form)):
+        elif is_sent and (pk := _submit(user, task, form)):
             messages.success(request, _("Received. This page says how far it is."))
             return redirect("evaluation:model", pk)
     values = {"task": task, "form": form, **rules}
@@ -80,7 +80,7 @@ def submit_page(request: HttpRequest, code: str) -> HttpResponse:
     return render_page(request, "evaluation/submit.html", values, part="estimate", status=status)
 
 
-def _with_card(request: HttpRequest) -> QueryDict:
+def _add_hub_card(request: HttpRequest) -> QueryDict:
     """Return the form data, completed from the model card on the hub."""
     data = request.POST.copy()
     with as_message(request):
@@ -100,13 +100,13 @@ def _estimate(task: Task, form: PromptForm) -> "Estimate | None":
     return None
 
 
-def _rules(user: User, task: Task) -> dict[str, Any]:
+def _make_rule_values(user: User, task: Task) -> dict[str, Any]:
     """Return the template values of the rules: allowed kinds, quotas and resource limits."""
     return {
         "kinds": [find_submission_kind(name) for name in kinds_of(task.config)],
         "open_versions": select_open_versions(task),
-        "answer_line": answer_line(task.config),
-        "quota": remaining_quota(user, task),
+        "make_answer_line": make_answer_line(task.config),
+        "quota": find_remaining_quota(user, task),
         "most": max_models_a_day(task, user),
         "minutes": settings.EVALUATION_SECONDS // 60,
         "memory_gib": settings.EVALUATION_MEMORY_GIB,
@@ -115,20 +115,20 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
     }
 
 
-def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
+def _submit(user: User, task: Task, form: SubmitForm) -> UUID | None:
     """Submit the model and return its id; None with an error in the form if refused."""
     annotator_of(user)  # the public name of who submits
     upload = None
     with as_form_error(form):
         check_quota(task, user, form.cleaned_data.get("team"))  # before gigabytes are copied
-        upload = _upload(user, form)
+        upload = _find_upload(user, form)
         return submit_model(task=task, owner=user, upload=upload, **form.wanted).pk
     if upload and form.cleaned_data.get("upload"):  # one that came in pieces may be used again
         discard(upload)
     return None
 
 
-def _upload(user: User, form: SubmitForm) -> Upload | None:
+def _find_upload(user: User, form: SubmitForm) -> Upload | None:
     """Return the upload from the form's file, or the upload made in pieces before it."""
     if file := form.cleaned_data.get("upload"):
         return add_file(user, file.name, file.size, file)
@@ -142,18 +142,18 @@ def _upload(user: User, form: SubmitForm) -> Upload | None:
 def models(request: HttpRequest, code: str) -> HttpResponse:
     """Show the models of a task that everybody may see, with their main score on each set."""
     task = find_task(request, code)
-    page = list_page(request, published(task))
+    page = list_page(request, find_public_models(task))
     values = {"task": task, "page": page, **list_with_scores(page, task, request.user)}
     if can_edit(request.user, task):
-        values["near_copies"] = list_page(request, near_copies_in(task), name="near-copies")
+        values["near_copies"] = list_page(request, find_near_copies_in(task), name="near-copies")
     return render(request, "evaluation/models.html", values)
 
 
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
     """Show all submissions of the user, newest first."""
-    page = list_page(request, submissions_of(person(request)))
+    page = list_page(request, find_submissions_of(person(request)))
     rows = []
     for submission in page:
-        rows.append((submission, progress_of(submission, submission.runs.all())))
+        rows.append((submission, describe_progress(submission, submission.runs.all())))
     return render(request, "evaluation/my_models.html", {"page": page, "rows": rows})

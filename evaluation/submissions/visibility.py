@@ -20,16 +20,16 @@ from core.accounts.people import public_name
 from core.text.names import visible
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSet, Submission
-from evaluation.submissions.selectors import all_submissions
-from evaluation.submissions.teams.selectors import team_ids
+from evaluation.submissions.selectors import select_submissions
+from evaluation.submissions.teams.selectors import select_team_ids
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_see, can_take
 
-ANONYMOUS = gettext_noop("An anonymous model")
-KEPT_BACK = gettext_noop(
+ANONYMOUS_NAME = gettext_noop("An anonymous model")
+HIDDEN_LOG = gettext_noop(
     "[The log is for the task's owners: it may hold examples, which are not to leave.]"
 )
-MOST_READ = 100_000
+MOST_EXAMPLES = 100_000
 """Examples of a set that is read for a page."""
 
 
@@ -56,16 +56,16 @@ class Viewer:
         return self.is_owner or self.is_task_owner
 
 
-def viewer_of(user: Person, submission: Submission) -> Viewer | None:
+def find_viewer(user: Person, submission: Submission) -> Viewer | None:
     """Return the user's relation to the submission; None if they may not know that it exists."""
-    viewer = viewers(user, submission.task)(submission)
+    viewer = make_viewer_function(user, submission.task)(submission)
     knows = viewer.is_inside or submission.is_published
     if not knows or not can_see(user, submission.task):
         return None
     return viewer
 
 
-def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
+def make_viewer_function(user: Person, task: Task) -> Callable[[Submission], Viewer]:
     """Return a function that gives the user's relation to any submission of the task.
 
     Teams are queried only when needed.
@@ -76,7 +76,7 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
     def teams() -> frozenset[int]:
         if not isinstance(user, User):
             return frozenset()
-        return frozenset(team_ids(user).values_list("team", flat=True))
+        return frozenset(select_team_ids(user).values_list("team", flat=True))
 
     def viewer(submission: Submission) -> Viewer:
         is_owner = isinstance(user, User) and submission.owner_id == user.pk
@@ -86,14 +86,14 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
     return viewer
 
 
-def shown_name(submission: Submission, viewer: Viewer) -> str:
+def find_shown_name(submission: Submission, viewer: Viewer) -> str:
     """Return the model's name, or a placeholder if the name is hidden from the viewer."""
     if submission.is_anonymous and not viewer.is_inside:
-        return _(ANONYMOUS)
+        return _(ANONYMOUS_NAME)
     return visible(submission.name)
 
 
-def shown_owner(submission: Submission, viewer: Viewer) -> str:
+def find_shown_owner(submission: Submission, viewer: Viewer) -> str:
     """Return the owner's public name; empty if there is none or it is hidden from the viewer.
 
     A withdrawn model names nobody, because it may have been anonymous.
@@ -103,7 +103,7 @@ def shown_owner(submission: Submission, viewer: Viewer) -> str:
     return public_name(submission.owner)
 
 
-def shown_team(submission: Submission, viewer: Viewer) -> str:
+def find_shown_team(submission: Submission, viewer: Viewer) -> str:
     """Return the team's name; empty without a team or if the owner is hidden from the viewer."""
     if submission.team is None or _hides_people(submission, viewer):
         return ""
@@ -121,7 +121,7 @@ def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
     return viewer.is_task_owner or not hidden
 
 
-def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
+def hide_model_output(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
     """Remove the model's own output from a run if it could reveal examples. Do not save the run.
 
     A model reads all inputs, and perturbed inputs hint at correct answers. So its log is shown only
@@ -134,7 +134,7 @@ def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
     if run.suite != EvaluationRun.Suite.PLAIN and version.is_sealed:
         may_leave = False
     if not (viewer.is_task_owner or may_leave):
-        run.log = KEPT_BACK
+        run.log = HIDDEN_LOG
         if run.outcome == Outcome.INVALID_OUTPUT:  # quotes an answer
             run.error = run.limit = run.measured = ""
     return run
@@ -155,7 +155,7 @@ def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
         and version.evaluation_set.may_leave
     )
     return (
-        version.size <= MOST_READ
+        version.size <= MOST_EXAMPLES
         and may_see_scores(run, viewer)
         and (viewer.is_task_owner or (is_public and viewer.may_take))
     )
@@ -166,8 +166,8 @@ def find_submission(request: HttpRequest | Request, pk: UUID) -> tuple[Submissio
 
     Raises Http404 if the user may not know that it exists.
     """
-    submission = get_object_or_404(all_submissions(), pk=pk)
-    viewer = viewer_of(request.user, submission)
+    submission = get_object_or_404(select_submissions(), pk=pk)
+    viewer = find_viewer(request.user, submission)
     if viewer is None:
         raise Http404  # not 403, which would tell that it exists
     return submission, viewer
@@ -181,7 +181,9 @@ def find_owned(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, Us
     return submission, request.user
 
 
-def seen_runs(request: HttpRequest | Request, pk: UUID) -> tuple[QuerySet[EvaluationRun], Viewer]:
+def find_seen_runs(
+    request: HttpRequest | Request, pk: UUID
+) -> tuple[QuerySet[EvaluationRun], Viewer]:
     """Return the runs of a submission that the user may know of; none once it is withdrawn."""
     submission, viewer = find_submission(request, pk)
     if submission.withdrawn_at:
@@ -203,8 +205,8 @@ def find_run(
 
     may: by default, allows everybody inside (see `Viewer.is_inside`).
     """
-    runs, viewer = seen_runs(request, pk)
+    runs, viewer = find_seen_runs(request, pk)
     run = get_object_or_404(runs, pk=run_id)
     if not may(run, viewer):
         raise Http404
-    return as_seen(run, viewer), viewer
+    return hide_model_output(run, viewer), viewer

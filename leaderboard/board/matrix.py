@@ -29,8 +29,8 @@ from evaluation.judges.llm_judges.selectors import MetricJudge, metric_judge
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score
 from evaluation.runs.selectors import filter_counting_runs, find_accepted_models
-from evaluation.submissions.selectors import seen_by_all
-from evaluation.submissions.teams.selectors import team_ids
+from evaluation.submissions.selectors import are_visible_to_all
+from evaluation.submissions.teams.selectors import select_team_ids
 from evaluation.test_sets.shown_scores import round_number
 from leaderboard.board.columns import (
     COLUMN_BY_SUITE,
@@ -186,9 +186,9 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
 
     is_frozen: use the board's frozen exchange rates and pool, if any.
 
-    Accepted models are public as `seen_by_all` defines. With a user, the unpublished models of the
-    user and their teams are added; for an editor of the task, all models are added by name. Hidden
-    sets are never included. The caller checks whether the task itself may be seen.
+    Accepted models are public as `are_visible_to_all` defines. With a user, the unpublished models
+    of the user and their teams are added; for an editor of the task, all models are added by name.
+    Hidden sets are never included. The caller checks whether the task itself may be seen.
 
     Eight queries, or four if no run has ended since the last call in this process. A user adds one,
     custom metrics one, a judge three.
@@ -270,9 +270,9 @@ def _read_models(task: Task, user: Person | None) -> tuple[Model, ...]:
     is_editor = user is not None and can_edit(user, task)
     mine = Q(pk__in=())  # nobody's
     if isinstance(user, User):
-        mine = Q(owner=user) | Q(team__in=team_ids(user))
+        mine = Q(owner=user) | Q(team__in=select_team_ids(user))
     submissions = find_accepted_models(task).annotate(
-        is_public=ExpressionWrapper(seen_by_all(), BooleanField()),
+        is_public=ExpressionWrapper(are_visible_to_all(), BooleanField()),
         is_mine=ExpressionWrapper(mine, BooleanField()),
     )
     if not is_editor:

@@ -10,9 +10,14 @@ from typing import Any, NamedTuple
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.selectors import filter_counting_runs
-from evaluation.submissions.progress import Progress, progress_of, with_wait
-from evaluation.submissions.selectors import latest, list_runs
-from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
+from evaluation.submissions.progress import Progress, add_wait, describe_progress
+from evaluation.submissions.selectors import keep_latest_runs, list_runs
+from evaluation.submissions.visibility import (
+    Viewer,
+    find_shown_name,
+    hide_model_output,
+    may_see_scores,
+)
 from evaluation.test_sets.shown_scores import list_scores
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.columns import COLUMN_BY_SUITE as COLUMNS
@@ -57,12 +62,12 @@ def build_model_results(submission: Submission, viewer: Viewer, user: Person) ->
     found = _look_up(submission, user)
     matrix, row = found.matrix, found.row
     # The evaluation may be over before a worker has renewed the board.
-    progress = _await_board(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
+    progress = _await_board(add_wait(describe_progress(submission, runs), runs), runs, matrix, row)
     rounds = _build_round_results(matrix, row, find_opened_rounds([task]))
     score = row.dynascore if row else BoardScore(None)
     return {
         "model": str(submission.pk),
-        "name": shown_name(submission, viewer),
+        "name": find_shown_name(submission, viewer),
         "task": task.code,
         "phase": progress.phase,
         "sentence": progress.sentence,
@@ -289,10 +294,12 @@ def _build_error(
     if submission.state != Submission.State.DONE:
         return _build_job_body(submission, submission.outcome, limit="", measured="")
     # The sort is stable, so within each group the order of the runs stays.
-    plain_first = sorted(latest(runs), key=lambda run: run.suite != EvaluationRun.Suite.PLAIN)
+    plain_first = sorted(
+        keep_latest_runs(runs), key=lambda run: run.suite != EvaluationRun.Suite.PLAIN
+    )
     for run in plain_first:
         if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer):
-            seen = as_seen(run, viewer)
+            seen = hide_model_output(run, viewer)
             return _build_job_body(seen, seen.outcome, limit=seen.limit, measured=seen.measured)
     return None
 

@@ -28,7 +28,7 @@ from evaluation.judges.custom_metrics.selectors import Column as Custom
 from evaluation.judges.llm_judges.selectors import MetricJudge
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import filter_counting_runs
-from evaluation.submissions.results import SetResults, results_by_set
+from evaluation.submissions.results import SetResults, group_results_by_set
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.cells import BoardScore, Cell, MetricColumn, ScoreColumn
 from leaderboard.board.columns import COSTS, DETAIL_METRICS
@@ -450,7 +450,7 @@ def read_opened_results(matrix: Matrix, model_id: str) -> list[SetResults]:
     runs = runs.select_related("version__evaluation_set__task", "version__dataset")
     # A log may have megabytes, and a dataset's numbers are large; neither is shown.
     lean_runs = runs.defer("log", "version__dataset__numbers")
-    return results_by_set(lean_runs, matrix.main, exact=False)
+    return group_results_by_set(lean_runs, matrix.main, exact=False)
 
 
 class PlanePlace(NamedTuple):

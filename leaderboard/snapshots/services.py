@@ -13,7 +13,7 @@ from core.errors import Refused
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import find_accepted_models
-from evaluation.submissions.selectors import seen_by_all
+from evaluation.submissions.selectors import are_visible_to_all
 from leaderboard.arena.board import build_report_body, read_cached_table
 from leaderboard.board.query import Mode
 from leaderboard.board.services import freeze_rates
@@ -90,7 +90,7 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     from leaderboard.board.tables import build_public_table
 
     # A worker asks each minute, so a board without scores must not cost a table each time.
-    public = find_accepted_models(task).filter(seen_by_all())
+    public = find_accepted_models(task).filter(are_visible_to_all())
     if not EvaluationRun.objects.filter(submission__in=public, outcome=Outcome.OK).exists():
         return None
     # By conditional update: of several workers only one goes on.

@@ -17,7 +17,7 @@ from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.middleware import policy
-from evaluation.submissions.selectors import count_models, seen_by_all
+from evaluation.submissions.selectors import are_visible_to_all, count_models
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.arena.board import count_sizes
 from leaderboard.arena.views import FILES as ARENA_FILES
@@ -167,7 +167,7 @@ def _build_lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
         lines.append((row, score, cells))
     # Of models that were withdrawn since, only the name is shown.
     ids = [row["id"] for row in table["rows"]]
-    public = task.submissions.filter(seen_by_all(), pk__in=ids).values_list("pk", flat=True)
+    public = task.submissions.filter(are_visible_to_all(), pk__in=ids).values_list("pk", flat=True)
     return {"lines": lines, "heads": heads, "listed": {str(pk) for pk in public}}
 
 

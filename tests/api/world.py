@@ -23,7 +23,7 @@ from evaluation.dataset_releases.services import request_release
 from evaluation.isolation.uploads.chunked import begin_upload
 from evaluation.jobs import build_dataset
 from evaluation.models import OwnWorker, TrainingRun
-from evaluation.submissions.own_workers.selectors import host_of
+from evaluation.submissions.own_workers.selectors import make_host_name
 from evaluation.submissions.teams.services import invite_member, make_team
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
@@ -211,7 +211,7 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
     worker = OwnWorker.objects.create(task=task, user=owner, takes_sealed=True)
     mine.file.save("model.tar", ContentFile(b"weights"))
     lease = {"state": "running", "lease_token": uuid4(), "lease_until": now, "attempts": 1}
-    held = mine.runs.create(version=version, number=9, host=host_of(owner, ""), **lease)
+    held = mine.runs.create(version=version, number=9, host=make_host_name(owner, ""), **lease)
     token, _ = create_token(user=owner, name="spare", scopes=["read"], days=9)
     return {
         "models": [mine.pk, first.pk],

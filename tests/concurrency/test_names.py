@@ -4,7 +4,7 @@ import pytest
 
 from core.errors import Invalid
 from evaluation.models import Submission, Team
-from evaluation.submissions.services import publish
+from evaluation.submissions.services import publish_model
 from evaluation.submissions.teams.services import make_team
 from tests.support.boards import measured
 from tests.support.evaluations import accepted_model, set_version
@@ -40,7 +40,7 @@ def test_of_two_models_that_look_alike_one_is_published(at_once):
 
     def show(model):
         try:
-            publish(submission=model, actor=model.owner)
+            publish_model(submission=model, actor=model.owner)
         except Invalid:
             return 0
         return 1

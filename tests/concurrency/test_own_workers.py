@@ -8,8 +8,8 @@ from django.core.files.base import ContentFile
 from core.errors import Refused
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, HandedAnswers, OwnWorker
-from evaluation.submissions.own_workers.selectors import leased_to
-from evaluation.submissions.own_workers.services import add_worker, hand_in, lease_run
+from evaluation.submissions.own_workers.selectors import find_leased_run
+from evaluation.submissions.own_workers.services import add_worker, lease_run, submit_answers
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import TaskFactory, UserFactory
 
@@ -39,11 +39,11 @@ def test_a_run_is_leased_and_handed_in_once(at_once, settings, tmp_path):
     ending = {"outcome": "ok", "sentence": "", "usage": {}}
 
     def end(file):
-        mine = leased_to(user, held.lease_token)
+        mine = find_leased_run(user, held.lease_token)
         if mine is None:
             return "gone"
         try:
-            hand_in(run=mine, user=user, upload=file.pk, runner="docker", ending=ending)
+            submit_answers(run=mine, user=user, upload=file.pk, runner="docker", ending=ending)
         except Refused as refused:
             return refused.code
         return "taken"

@@ -7,7 +7,7 @@ import pytest
 from core.errors import Refused
 from evaluation.models import PracticeRun
 from evaluation.submissions.practice import services
-from evaluation.submissions.practice.services import ask_question, note_host, start
+from evaluation.submissions.practice.services import ask_question, note_host, start_run
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.evaluations import accepted_model
 from tests.support.factories import TaskFactory
@@ -26,7 +26,7 @@ def models(settings):
 
 def started(model):
     try:
-        return start(model).pk
+        return start_run(model).pk
     except Refused as refused:
         return refused.code
 
@@ -47,7 +47,7 @@ def test_many_people_start_one_model_once(models, at_once):
 
 
 def test_one_question_is_answered_at_a_time(models, at_once, monkeypatch):
-    run = start(models[0])
+    run = start_run(models[0])
     PracticeRun.objects.update(state="running", lease_token=run.pk, ready_at=run.deadline_at)
     others = threading.Semaphore(0)
 
@@ -62,6 +62,6 @@ def test_one_question_is_answered_at_a_time(models, at_once, monkeypatch):
             others.release()
             return error.reason
 
-    monkeypatch.setattr(services, "_awaited", awaited)
+    monkeypatch.setattr(services, "_wait_for_answer", awaited)
     assert sorted(at_once(asked, range(8))) == ["answer", *["busy"] * 7]
     assert PracticeRun.objects.get().question_id is None

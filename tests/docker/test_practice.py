@@ -87,7 +87,7 @@ def try_it(model, texts) -> list[str]:
             said.append(ok(client.post(url, sent)).context["answers"][0].words)
         return said
     finally:
-        serve.IDLE = timedelta(0)
+        serve.IDLE_TIMEOUT = timedelta(0)
         connections.close_all()
 
 
@@ -114,7 +114,7 @@ def test_a_model_is_tried_in_the_sandbox(
 ):
     subprocess.run(["scripts/runtime_image.sh"], check=True)
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
-    monkeypatch.setattr(serve, "IDLE", serve.IDLE)
+    monkeypatch.setattr(serve, "IDLE_TIMEOUT", serve.IDLE_TIMEOUT)
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
     note_host("here")

@@ -42,7 +42,7 @@ from dynabench.people.deletion.services import delete_person
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
-from evaluation.submissions.services import check_quota, remaining_quota, submit_model
+from evaluation.submissions.services import check_quota, find_remaining_quota, submit_model
 from evaluation.submissions.teams.services import make_team
 from evaluation.submissions.tidying import tidy_submitters
 from evaluation.test_sets.shown_scores import describe_disclosure
@@ -214,10 +214,10 @@ def test_the_days_models_are_counted_by_person(version, settings):
     Submission.objects.update(state="done")
     delete_person(user=first)
     second = sign_up()
-    assert remaining_quota(second, task).left == 0
+    assert find_remaining_quota(second, task).left == 0
     with pytest.raises(Refused, match="2 models"):
         check_quota(task, second)
-    assert remaining_quota(sign_up("other@example.com"), task).left == 2
+    assert find_remaining_quota(sign_up("other@example.com"), task).left == 2
 
 
 def test_tries_and_passes_of_today_are_counted_by_person(nli):

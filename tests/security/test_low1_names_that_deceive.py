@@ -44,7 +44,7 @@ def published(task, alice):
 def _publish(task, owner, name, **fields):
     model = accepted_model(task, owner, name=name, **fields)
     measured(model, set_version(task, f"of-{model.pk.hex[:8]}"), 0.6)
-    services.publish(submission=model, actor=owner)
+    services.publish_model(submission=model, actor=owner)
     return model
 
 

@@ -10,7 +10,7 @@ from evaluation.models import EvaluationRun, TrainedRows
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
 from evaluation.submissions.services import withdraw_model
-from evaluation.submissions.training_data import digests_of, training_rows
+from evaluation.submissions.training_data import compute_digests, read_training_rows
 from evaluation.test_sets.seen_in_training import SEEN_WARNING
 from tests.support.evaluations import (
     LABELS,
@@ -56,8 +56,8 @@ def evaluated(task, monkeypatch):
         model = accepted_model(
             task, owner or UserFactory(), name=name, kind="rows", is_published=True
         )
-        learned = training_rows(task, list(enumerate(rows(number), 1)))
-        TrainedRows.objects.create(submission=model, digests=digests_of(task, learned))
+        learned = read_training_rows(task, list(enumerate(rows(number), 1)))
+        TrainedRows.objects.create(submission=model, digests=compute_digests(task, learned))
         queued_run(model, version)
         execute(claim_next())
         return model

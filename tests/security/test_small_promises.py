@@ -23,7 +23,7 @@ from evaluation.isolation.sandbox.limits import Limits
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
 from evaluation.submissions.practice import serve
-from evaluation.submissions.practice.services import note_host, start
+from evaluation.submissions.practice.services import note_host, start_run
 from tests.support.evaluations import accepted_model
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import write
@@ -154,10 +154,10 @@ def test_what_people_try_ends_after_half_an_hour(nli, monkeypatch):
 
     def run(self, model, inputs, limits, **calls):
         given.append(limits.seconds)
-        raise serve.Over
+        raise serve.RunOver
 
     monkeypatch.setattr("tests.support.practice.Engine.run", run)
-    begun = start(accepted_model(nli.task, is_published=True))
+    begun = start_run(accepted_model(nli.task, is_published=True))
     assert begun.deadline_at <= timezone.now() + HALF_AN_HOUR
     serve_practice(begun.pk)
     assert PracticeRun.objects.get().state == "done"

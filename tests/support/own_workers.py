@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun, OwnWorker
-from evaluation.submissions.own_workers.selectors import host_of
+from evaluation.submissions.own_workers.selectors import make_host_name
 from tests.support.evaluations import accepted_model, queued_run
 from tests.support.factories import UserFactory
 
@@ -18,7 +18,7 @@ def fill_own_workers(task, version, number):
     now = timezone.now()
     lease = {"state": "running", "lease_token": model.pk, "lease_until": now, "started_at": now}
     EvaluationRun.objects.filter(pk=queued_run(model, version).pk).update(
-        host=host_of(user, "dyna_held"), **lease
+        host=make_host_name(user, "dyna_held"), **lease
     )
     done = queued_run(model, version, number=2, outcome="invalid_output", state="failed")
     done.handed.create(

@@ -27,9 +27,9 @@ from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.runs.endpoints import CannotFetch, make_submission_endpoint
 from evaluation.runs.runners import open_model
 from evaluation.submissions import intake
-from evaluation.submissions.quota import Charge, charge_of
-from evaluation.submissions.selectors import shown_inputs
-from evaluation.submissions.services import cancel, submit_model, withdraw_model
+from evaluation.submissions.quota import Charge, choose_charge
+from evaluation.submissions.selectors import list_public_inputs
+from evaluation.submissions.services import cancel_evaluations, submit_model, withdraw_model
 from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.services import make_version
 from serving import spec
@@ -161,12 +161,12 @@ def test_what_a_check_cannot_bear_is_refused_and_counts(
     bounds, written, said, task, alice, folder, monkeypatch
 ):
     monkeypatch.setattr(bounded, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr("evaluation.submissions.receiving.READING", bounds)
+    monkeypatch.setattr("evaluation.submissions.receiving.READING_BOUNDS", bounds)
     data = zipped(folder, **{"dynabench.json": written})
     submission = checked(hand_in(task, alice, data=data))
     assert (submission.state, submission.outcome) == (State.FAILED, "rejected")
     assert said in submission.error
-    assert charge_of(submission.state, submission.outcome, True, ()) == Charge.REFUSED
+    assert choose_charge(submission.state, submission.outcome, True, ()) == Charge.REFUSED
     assert not Upload.objects.exists()
 
 
@@ -285,7 +285,7 @@ def test_cancelled_while_it_is_checked_nothing_is_kept(task, alice, folder, monk
     submission = hand_in(task, alice, data=zipped(folder))
 
     def cancelled(id, number):
-        cancel(submission=submission, actor=alice)
+        cancel_evaluations(submission=submission, actor=alice)
         return right(id, number)
 
     answering(monkeypatch, cancelled)
@@ -412,13 +412,15 @@ def test_a_file_of_rubbish_ends_after_some_lines(task, alice, version):
 def test_examples_that_may_be_shown_come_from_open_sets_first(task):
     make_set(task, "hidden", access="hidden", may_leave=True)
     make_set(task, "closed")
-    assert not any("Premise" in row["premise"] for row in shown_inputs(task))
+    assert not any("Premise" in row["premise"] for row in list_public_inputs(task))
     make_set(task, "open", may_leave=True)
-    assert {row["premise"] for row in shown_inputs(task)} == {f"Premise {n}." for n in range(5)}
+    assert {row["premise"] for row in list_public_inputs(task)} == {
+        f"Premise {n}." for n in range(5)
+    }
 
 
 def test_a_task_without_sets_shows_its_own_examples(task):
-    (first, *others) = shown_inputs(task)
+    (first, *others) = list_public_inputs(task)
     assert len(others) == 4
     assert set(task.config.model_fields) <= set(first)
 
@@ -430,9 +432,9 @@ def test_a_task_without_anything_still_asks_five(task):
     end = next(n for n, line in enumerate(rest[1:], 1) if line and not line.startswith(" "))
     task.config_text = text[:start] + "\n".join(rest[end:])
     task.save(update_fields=["config_text"])
-    assert len(shown_inputs(task)) == 5
+    assert len(list_public_inputs(task)) == 5
     ContextFactory(round=RoundFactory(task=task), fields={"premise": "A context."})
-    assert shown_inputs(task)[0] == {"premise": "A context.", "hypothesis": "An example."}
+    assert list_public_inputs(task)[0] == {"premise": "A context.", "hypothesis": "An example."}
 
 
 def test_what_another_evaluator_wrote_is_scored_and_comes_back_as_it_was_taken(task, alice):

@@ -11,7 +11,7 @@ from core.errors import Invalid
 from evaluation.models import Submission
 from evaluation.submissions import hub_card
 from evaluation.submissions.forms import CardForm
-from evaluation.submissions.hub_card import card_fields, read_card
+from evaluation.submissions.hub_card import read_card, read_card_fields
 from tests.support.factories import TaskFactory
 from tests.support.outside import held
 
@@ -107,7 +107,7 @@ def test_nothing_is_lost_where_the_hub_does_not_answer(task, as_alice, settings)
     ],
 )
 def test_whatever_a_hub_says_fits_the_form(told):
-    found = card_fields(told)
+    found = read_card_fields(told)
     card = {name: value for name, value in found.items() if name in CardForm.base_fields}
     assert CardForm(card).is_valid()
     assert "revision" not in found

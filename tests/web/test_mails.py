@@ -8,7 +8,7 @@ from django.core import mail
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions import emails
 from evaluation.submissions.emails import tell_ends
-from evaluation.submissions.progress import progress_of
+from evaluation.submissions.progress import describe_progress
 from evaluation.submissions.selectors import list_runs
 from tests.support.factories import TaskFactory
 from tests.support.submissions import make_set, submission_of
@@ -45,7 +45,8 @@ def test_a_scored_model_is_told_once(task, alice, django_capture_on_commit_callb
     (sent,) = mail.outbox
     assert sent.to == ["alice@example.com"]
     assert (
-        sent.subject == f"MiniLM seed 1: {progress_of(submission, list_runs(submission)).sentence}"
+        sent.subject
+        == f"MiniLM seed 1: {describe_progress(submission, list_runs(submission)).sentence}"
     )
     assert f"https://site.example/m/{submission.pk}/" in sent.body
 

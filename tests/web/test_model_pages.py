@@ -209,7 +209,7 @@ def test_what_was_wrong_is_for_who_may_know_what_is_right(client, model, role, r
 
 
 def test_what_was_wrong_comes_in_pages(as_alice, model, monkeypatch):
-    monkeypatch.setattr("evaluation.submissions.mistakes.SHOWN", 2)
+    monkeypatch.setattr("evaluation.submissions.mistakes.EXAMPLES_A_PAGE", 2)
     run = model.runs.get(version__evaluation_set__name="open")
     release_of(run.version, private_test=False)
     answered(run, "entailment", "neutral", "neutral", "neutral", "entailment", "entailment")

@@ -5,7 +5,7 @@ import pytest
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, NearCopy, Team
 from evaluation.submissions import near_copy_services
-from evaluation.submissions.near_copy_services import note_near_copies
+from evaluation.submissions.near_copy_services import store_near_copies
 from evaluation.test_sets.services import create_set, make_version
 from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
@@ -60,9 +60,9 @@ def model(task, version, answers, owner=None, **columns):
 
 def test_a_near_copy_is_found_and_another_model_is_not(task, version):
     first, other = model(task, version, MINE), model(task, version, ANOTHER)
-    assert [note_near_copies(run) for run in (first, other)] == [0, 0]
+    assert [store_near_copies(run) for run in (first, other)] == [0, 0]
     copy = model(task, version, COPY)
-    assert note_near_copies(copy) == note_near_copies(copy) == 1
+    assert store_near_copies(copy) == store_near_copies(copy) == 1
     found = NearCopy.objects.get()
     assert (found.run, found.other) == (copy, first)
     assert (found.n, found.equal, found.both_wrong, found.equal_wrong) == (60, 59, 20, 20)
@@ -81,23 +81,23 @@ def test_what_is_not_compared(task, version, monkeypatch):
     EvaluationRun.objects.filter(pk=failed.pk).update(outcome="timeout")
     for run in (suite, failed):
         run.refresh_from_db()
-    assert [note_near_copies(run) for run in (mine, suite, failed)] == [0, 0, 0]
+    assert [store_near_copies(run) for run in (mine, suite, failed)] == [0, 0, 0]
     other = model(task, version, MINE)
     monkeypatch.setattr(near_copy_services, "MOST_ANSWERS", 2 * SIZE)
-    assert note_near_copies(other) == 2  # the newest
-    monkeypatch.setattr(near_copy_services, "MOST", SIZE - 1)
-    assert note_near_copies(model(task, version, MINE)) == 0
+    assert store_near_copies(other) == 2  # the newest
+    monkeypatch.setattr(near_copy_services, "MOST_EXAMPLES", SIZE - 1)
+    assert store_near_copies(model(task, version, MINE)) == 0
 
 
 def test_files_that_are_gone_or_damaged_are_passed_by(task, version):
     gone, kept = model(task, version, MINE), model(task, version, MINE)
     gone.predictions.storage.delete(gone.predictions.name)
-    assert note_near_copies(model(task, version, COPY)) == 1
+    assert store_near_copies(model(task, version, COPY)) == 1
     assert NearCopy.objects.get().other == kept
     short = model(task, version, MINE[:-1])
-    assert note_near_copies(short) == 0
+    assert store_near_copies(short) == 0
     version.gold.storage.delete(version.gold.name)
-    assert note_near_copies(model(task, version, COPY)) == 0
+    assert store_near_copies(model(task, version, COPY)) == 0
 
 
 def test_free_answers_are_compared_by_their_words(version, task, monkeypatch):
@@ -105,14 +105,14 @@ def test_free_answers_are_compared_by_their_words(version, task, monkeypatch):
     monkeypatch.setattr(near_copy_services, "labels_of", lambda config: None)
     pairs = zip(MINE, GOLD, strict=True)
     model(task, version, [said if said == gold else f"The {said.upper()}." for said, gold in pairs])
-    assert note_near_copies(model(task, version, MINE)) == 1
+    assert store_near_copies(model(task, version, MINE)) == 1
 
 
 @pytest.fixture
 def pair(task, version):
     first = model(task, version, MINE)
     copy = model(task, version, COPY, UserFactory(email="copy@example.com"), is_published=False)
-    note_near_copies(copy)
+    store_near_copies(copy)
     return copy.submission, first.submission
 
 
@@ -166,7 +166,7 @@ def test_a_sealed_set_is_for_the_tasks_editors_alone(task, client):
     sealed = make_set(task, "test", answers_public=False)
     model(task, sealed, MINE)
     copy = model(task, sealed, COPY)
-    assert note_near_copies(copy) == 1
+    assert store_near_copies(copy) == 1
     client.force_login(copy.submission.owner)
     assert told(client, copy.submission) == []
     TaskMember.objects.create(task=task, user=copy.submission.owner, role="editor")

@@ -30,8 +30,8 @@ from evaluation.runs.services import claim_next
 from evaluation.submissions import intake
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.kinds import image as image_kind
-from evaluation.submissions.progress import progress_of
-from evaluation.submissions.services import cancel, remaining_quota, submit_model
+from evaluation.submissions.progress import describe_progress
+from evaluation.submissions.services import cancel_evaluations, find_remaining_quota, submit_model
 from serving import hub as hub_rules
 from serving.errors import MisconfiguredError
 from serving.hub import HubAwayError
@@ -129,7 +129,7 @@ def test_a_hub_that_is_away_is_waited_for(task, alice, monkeypatch, answer):
     assert (submission.state, submission.outcome) == (State.QUEUED, "")
     assert submission.not_before > timezone.now()
     assert "hub" in submission.message
-    assert submission.message in progress_of(submission, []).message
+    assert submission.message in describe_progress(submission, []).message
 
 
 def test_a_hub_where_nobody_listens_is_away(task, alice, monkeypatch):
@@ -178,23 +178,23 @@ def test_who_waits_for_others_waits_longer_each_time_and_a_day_at_most(task, ali
     Submission.objects.update(not_before=None, away_since=timezone.now() - timedelta(days=1))
     submission = checked(submission)
     assert (submission.state, submission.outcome) == (State.FAILED, Outcome.AWAY)
-    assert progress_of(submission, []).phase == "failed"
+    assert describe_progress(submission, []).phase == "failed"
 
 
 @pytest.mark.parametrize("outcome", [Outcome.AWAY, Outcome.INFRASTRUCTURE])
 def test_what_others_failed_costs_nothing_and_the_mail_says_so(task, alice, settings, outcome):
     settings.SUBMISSIONS_PER_DAY = settings.REFUSED_SUBMISSIONS_PER_DAY = 1
     submission = hub_model(task, alice)
-    assert remaining_quota(alice, task).left == 0
+    assert find_remaining_quota(alice, task).left == 0
     ended = {"state": State.FAILED, "error": "The hub is away.", "finished_at": timezone.now()}
     Submission.objects.filter(pk=submission.pk).update(outcome=outcome, **ended)
-    assert remaining_quota(alice, task).left == 1
+    assert find_remaining_quota(alice, task).left == 1
     assert tell_ends() == 1
     told = mail.outbox[0].body
     assert "The hub is away." in told
 
     Submission.objects.filter(pk=submission.pk).update(outcome=Outcome.REJECTED, told_at=None)
-    assert remaining_quota(alice, task).left == 0
+    assert find_remaining_quota(alice, task).left == 0
     tell_ends()
     refused = mail.outbox[1].body
     assert told.splitlines()[0] != refused.splitlines()[0]
@@ -205,8 +205,8 @@ def test_who_cancels_while_others_are_away_pays_nothing(task, alice, settings, m
     settings.SUBMISSIONS_PER_DAY = settings.REFUSED_SUBMISSIONS_PER_DAY = 1
     asks(monkeypatch, "http://127.0.0.1:9")
     submission = checked(hub_model(task, alice))
-    cancel(submission=submission, actor=alice)
-    assert remaining_quota(alice, task).left == 1
+    cancel_evaluations(submission=submission, actor=alice)
+    assert find_remaining_quota(alice, task).left == 1
 
 
 class Runner:
@@ -273,7 +273,7 @@ def test_a_run_that_others_failed_for_a_day_costs_nothing_and_may_be_repeated(ru
     run = worked(run, monkeypatch)
     assert (run.state, run.outcome) == (State.FAILED, Outcome.AWAY)
     assert run.may_repeat
-    alone, ours = progress_of(run.submission, [run]), progress_of(run.submission, [])
+    alone, ours = describe_progress(run.submission, [run]), describe_progress(run.submission, [])
     assert alone.phase == "failed"
     assert alone.sentence != ours.sentence
 

@@ -20,7 +20,7 @@ from dynabench.notices.tokens import remind_of_tokens
 from dynabench.webhooks.models import Webhook
 from evaluation.isolation.uploads.chunked import remaining_bytes
 from evaluation.models import Team
-from evaluation.submissions.services import remaining_quota
+from evaluation.submissions.services import find_remaining_quota
 from tasks.models import TaskMember
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.factories import PASSWORD, UserFactory
@@ -160,14 +160,14 @@ def test_a_person_a_task_and_a_team_may_have_quotas_of_their_own(nli, alice, bob
     assert quota() == ""
     quota("--task", "nli", "--models-a-day", "7")
     quota("--person", alice.email, "--models-a-day", "0", "--gib", "5")
-    assert [remaining_quota(who, task).left for who in (alice, bob)] == [0, 7]
-    assert remaining_quota(bob, task, team).left == 7
+    assert [find_remaining_quota(who, task).left for who in (alice, bob)] == [0, 7]
+    assert find_remaining_quota(bob, task, team).left == 7
     assert "5" in quota("--team", "fools", "--models-a-day", "2")
-    assert remaining_quota(bob, task, team).left == 2
+    assert find_remaining_quota(bob, task, team).left == 2
     assert remaining_bytes(alice) == 5 * 2**30
     assert remaining_bytes(bob) != 5 * 2**30
     quota("--task", "nli", "--clear")
-    assert remaining_quota(bob, task).left == site
+    assert find_remaining_quota(bob, task).left == site
     assert LogEntry.objects.filter(action="allowance.changed").count() == 4
     for wrong in (["--team", "gone"], ["--gib", "3"], ["--task", "nli", "--models-a-day", "-1"]):
         with pytest.raises(CommandError):

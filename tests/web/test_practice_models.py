@@ -17,7 +17,7 @@ from evaluation.isolation.queue.leases import claim_job, sweep
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeHost, PracticeRun, Submission
 from evaluation.submissions.practice import serve, services
-from evaluation.submissions.practice.services import note_host, start
+from evaluation.submissions.practice.services import note_host, start_run
 from evaluation.submissions.services import withdraw_model
 from tasks.models import TargetFailure
 from tests.support.evaluations import accepted_model
@@ -38,16 +38,16 @@ def model(nli):
 @pytest.fixture
 def engine(monkeypatch):
     """Serves a claimed run until nobody asks; then its time is over at once."""
-    monkeypatch.setattr(serve, "IDLE", timedelta(0))
+    monkeypatch.setattr(serve, "IDLE_TIMEOUT", timedelta(0))
     return scripted_engine(monkeypatch)
 
 
 @pytest.fixture
 def running(model, monkeypatch):
     """A run that answers: while a page waits for an answer, the model gives it."""
-    start(model)
+    start_run(model)
     run = claim_job(PracticeRun, PracticeRun.objects.get().pk)
-    talk = serve.Talk(run, {})
+    talk = serve.Exchange(run, {})
     talk.says = NEUTRAL
     talk.take(answer_to(talk.next(), NEUTRAL))
 
@@ -174,12 +174,12 @@ def test_starts_are_tries_and_slots_are_few(model, settings):
     settings.PRACTICE_MODELS = 2
     others = [accepted_model(model.task, name=f"m{n}", is_published=True) for n in range(3)]
     for one in others[:2]:
-        start(one)
+        start_run(one)
     with pytest.raises(Refused) as refused:
-        start(model)
+        start_run(model)
     assert refused.value.code == "no_slot"
     PracticeRun.objects.filter(slot=0).update(deadline_at=timezone.now())
-    assert start(model).slot == 0  # the overdue one is ended
+    assert start_run(model).slot == 0  # the overdue one is ended
     assert PracticeRun.objects.filter(state="cancelled").count() == 1
     client = Client()
     for _ in range(AN_HOUR["try-out"] + 1):
@@ -188,7 +188,7 @@ def test_starts_are_tries_and_slots_are_few(model, settings):
 
 
 def test_a_run_lasts_until_nobody_asks(model, engine):
-    run = start(model)
+    run = start_run(model)
     serve_practice(run.pk)
     run.refresh_from_db()
     assert (run.state, run.error, len(engine.lines)) == ("done", "", 1)
@@ -200,17 +200,17 @@ def test_a_run_lasts_until_nobody_asks(model, engine):
 def test_an_image_is_asked_in_a_container_for_each_question(model, engine, monkeypatch):
     image = Runnable(image="sha256:1")
     monkeypatch.setattr(serve, "fetch_model", lambda *_: nullcontext(image))
-    serve_practice(start(model).pk)
+    serve_practice(start_run(model).pk)
     assert PracticeRun.objects.get().state == "done"
     assert engine.more is None
     engine.run = lambda *_, **__: Ending(Outcome.OK)
-    serve_practice(start(model).pk)
+    serve_practice(start_run(model).pk)
     assert PracticeRun.objects.get().state == "failed"
 
 
 def test_why_a_model_ended_is_on_its_page(model, engine):
     engine.ending = Ending(Outcome.MODEL_ERROR, sentence="The weights are broken.")
-    serve_practice(start(model).pk)
+    serve_practice(start_run(model).pk)
     page = ok(Client().get(url_of(model, "try/"))).text
     assert 'id="broke-off"' in page
     assert "The weights are broken." in page
@@ -225,7 +225,7 @@ def test_what_cannot_be_run_says_why(model, engine, monkeypatch, trouble):
     monkeypatch.setattr(serve, "fetch_model", broken)
     if trouble == "engine":
         monkeypatch.setattr(serve, "has_engine", lambda: False)
-    serve_practice(start(model).pk)
+    serve_practice(start_run(model).pk)
     run = PracticeRun.objects.get()
     assert run.state == "failed"
     assert run.error
@@ -233,7 +233,7 @@ def test_what_cannot_be_run_says_why(model, engine, monkeypatch, trouble):
 
 
 def test_a_withdrawn_model_ends_and_its_container_is_not_needed(model, engine, monkeypatch):
-    run = start(model)
+    run = start_run(model)
 
     class Withdrawn(Engine):
         def run(self, *_, beat, **__):
@@ -263,7 +263,7 @@ def test_the_run_of_a_worker_that_died_begins_again_as_not_ready(model, running)
 def test_a_machine_says_that_it_is_there_where_an_engine_answers(db, monkeypatch):
     for has, count in ((False, 0), (True, 1)):
         monkeypatch.setattr(serve, "has_engine", lambda has=has: has)
-        monkeypatch.setattr(serve, "_noted_at", -serve.EACH_SECONDS)
-        serve.tell_host()
-        serve.tell_host()
+        monkeypatch.setattr(serve, "_noted_at", -serve.HOST_NOTE_SECONDS)
+        serve.note_this_host()
+        serve.note_this_host()
         assert PracticeHost.objects.count() == count

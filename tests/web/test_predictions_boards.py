@@ -16,7 +16,7 @@ from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions import services as submissions
-from evaluation.submissions.services import remaining_quota, submit_model
+from evaluation.submissions.services import find_remaining_quota, submit_model
 from evaluation.test_sets.services import create_set, make_version
 from leaderboard.board.matrix import score_matrix
 from leaderboard.jobs import renew_boards
@@ -132,7 +132,7 @@ def test_a_mean_over_sub_tasks_ranks_models_of_several_files(client, babylm):
             hand_in(babylm, owner, name, one, right(share))
             for one, share in zip(SUBTASKS, of_sets, strict=False)
         ]
-        submissions.publish(submission=files[0], actor=owner)
+        submissions.publish_model(submission=files[0], actor=owner)
     renew_boards()
     rows = rows_of(client, "babylm")
     assert {name: row["rank"] for name, row in rows.items()} == {
@@ -161,7 +161,7 @@ def test_pairs_of_languages_are_scored_by_pieces_and_letters(client, flores):
     for name, answer in said.items():
         owner = UserFactory()
         files = [hand_in(flores, owner, name, pair, answer(pair)) for pair in PAIRS]
-        submissions.publish(submission=files[-1], actor=owner)
+        submissions.publish_model(submission=files[-1], actor=owner)
     renew_boards()
     rows = rows_of(client, "flores")
     assert rows["Good"]["rank"] == "1"
@@ -175,14 +175,14 @@ def test_pairs_of_languages_are_scored_by_pieces_and_letters(client, flores):
 def test_a_new_version_of_a_set_takes_a_new_file_of_the_model(client, babylm, alice):
     owner = alice
     first = hand_in(babylm, owner, "Baby", "blimp", right(0.5))
-    submissions.publish(submission=first, actor=owner)
+    submissions.publish_model(submission=first, actor=owner)
     rows = [SetRow(f"new-{n}", {"sentences": f"new {n}"}, ("first",)) for n in range(20)]
     make_version(babylm.evaluation_sets.get(name="blimp"), rows, None)
     old = rows_of(client, "babylm", "&d_ewok=0&d_glue=0")["Baby"]
     (missing,) = old["missing"]
     assert missing.startswith("blimp (")
     again = hand_in(babylm, owner, "Baby", "blimp", right(0.75))
-    submissions.publish(submission=again, actor=owner)
+    submissions.publish_model(submission=again, actor=owner)
     row = rows_of(client, "babylm", "&d_ewok=0&d_glue=0")["Baby"]
     assert row["dynascore"]["value"] == pytest.approx(50)
 
@@ -202,11 +202,11 @@ def test_the_same_set_takes_one_file_of_a_name(babylm, alice):
 def test_further_files_of_a_model_cost_no_quota(settings, babylm, alice):
     settings.SUBMISSIONS_PER_DAY = 2
     first = [hand_in(babylm, alice, "Baby", name, right(1)) for name in SUBTASKS]
-    assert remaining_quota(alice, babylm).left == 1
+    assert find_remaining_quota(alice, babylm).left == 1
     hand_in(babylm, alice, "Other", "blimp", right(1))
-    assert remaining_quota(alice, babylm).left == 0
+    assert find_remaining_quota(alice, babylm).left == 0
     submissions.withdraw_model(submission=first[0], actor=alice)
-    assert remaining_quota(alice, babylm).left == 0  # what was withdrawn counts for itself
+    assert find_remaining_quota(alice, babylm).left == 0  # what was withdrawn counts for itself
 
 
 def test_a_name_of_somebody_else_is_another_model(babylm, alice, bob):
@@ -219,7 +219,7 @@ def test_a_name_of_somebody_else_is_another_model(babylm, alice, bob):
 def test_actions_are_of_all_files(babylm, alice):
     files = [hand_in(babylm, alice, "Baby", name, right(1)) for name in SUBTASKS]
     EvaluationRun.objects.filter(submission=files[2]).update(state="failed", outcome="timeout")
-    submissions.publish(submission=files[0], actor=alice)
+    submissions.publish_model(submission=files[0], actor=alice)
     until = timezone.now().date() + timedelta(days=3)
     submissions.set_anonymous_until(submission=files[1], actor=alice, until=until)
     told = Submission.objects.order_by("queued_at").values_list("is_published", "anonymous_until")
@@ -231,7 +231,7 @@ def test_actions_are_of_all_files(babylm, alice):
     submissions.withdraw_model(submission=files[1], actor=alice)
     later = hand_in(babylm, alice, "Baby", "ewok", right(1))
     assert later.anonymous_until == until
-    submissions.unpublish(submission=later, actor=alice)
+    submissions.unpublish_model(submission=later, actor=alice)
     assert not Submission.objects.filter(is_published=True, withdrawn_at=None).exists()
 
 
@@ -257,7 +257,7 @@ def test_two_models_of_files_are_compared(client, babylm, alice, bob):
     pair = []
     for owner, model, share in ((alice, "Baby", 1), (bob, "Child", 0.5)):
         pair += [hand_in(babylm, owner, model, name, right(share)) for name in SUBTASKS][:1]
-        submissions.publish(submission=pair[-1], actor=owner)
+        submissions.publish_model(submission=pair[-1], actor=owner)
     address = "/api/v1/tasks/babylm/leaderboard/compare/"
     found = client.get(address, {"a": pair[0].pk, "b": pair[1].pk}).json()
     assert {row["set"] for row in found["rows"]} == set(SUBTASKS)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.services import ensure_targets
-from evaluation.submissions.selectors import published
+from evaluation.submissions.selectors import find_public_models
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.opening import choose_opening_weights
 from leaderboard.board.ranked import rank_board
@@ -114,7 +114,7 @@ def test_a_target_is_on_the_public_board_once_people_met_it_and_it_works(task, p
     assert [model.name for model in score_matrix(task, people["alice"]).models] == ["met"]
     seen = {model.name: model.is_published for model in score_matrix(task, people["editor"]).models}
     assert seen == {"unused": False, "planned": False, "broken": False, "met": True}
-    assert [model.name for model in published(task)] == ["met"]
+    assert [model.name for model in find_public_models(task)] == ["met"]
 
 
 def test_tables_for_everybody_have_no_hidden_name(task, board, alice):

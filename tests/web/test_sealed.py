@@ -16,8 +16,8 @@ from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
 from evaluation.submissions.quota import Charge
-from evaluation.submissions.services import _entries
-from evaluation.submissions.visibility import Viewer, as_seen
+from evaluation.submissions.services import _iterate_quota_entries
+from evaluation.submissions.visibility import Viewer, hide_model_output
 from evaluation.test_sets.sealing import Disclosure, round_to_step
 from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.services import change_set
@@ -305,10 +305,10 @@ def test_a_log_leaves_only_where_the_examples_may(task, may_leave, is_sealed, su
         accepted_model(task), set_version(task, **fields), suite, state=State.FAILED,
         outcome=Outcome.INVALID_OUTPUT, log="in a code", error="Line 3: no label 'a code'.",
     )  # fmt: skip
-    mine = as_seen(run, Viewer(is_owner=True, is_task_owner=False))
+    mine = hide_model_output(run, Viewer(is_owner=True, is_task_owner=False))
     assert ("code" in mine.log, "code" in mine.error) == (is_read, is_read)
     run.refresh_from_db()
-    theirs = as_seen(run, Viewer(is_owner=False, is_task_owner=True))
+    theirs = hide_model_output(run, Viewer(is_owner=False, is_task_owner=True))
     assert theirs.log == "in a code"
 
 
@@ -337,7 +337,7 @@ def test_a_model_that_fails_by_itself_costs_quota_though_its_suites_lack_a_base(
     model = accepted_model(task, UserFactory(), attempts=1)
     queued_run(model, version, state=State.FAILED, outcome=Outcome.MODEL_ERROR)
     queued_run(model, version, "fairness", state=State.FAILED, outcome=Outcome.INFRASTRUCTURE)
-    (entry,) = _entries([model])
+    (entry,) = _iterate_quota_entries([model])
     assert entry.charge == Charge.ACCEPTED
 
 

@@ -24,7 +24,7 @@ from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
 from evaluation.submissions import services as submissions
 from evaluation.submissions.cards import ModelCard
-from evaluation.submissions.services import remaining_quota, submit_model
+from evaluation.submissions.services import find_remaining_quota, submit_model
 from evaluation.test_sets.services import create_set, make_version
 from tasks.models import TargetModel
 from tests.support.factories import TaskFactory, UserFactory
@@ -155,26 +155,26 @@ def test_the_quota_is_of_a_task_a_person_and_a_day(task, alice, bob):
     hand_in(TaskFactory(code="qa"), alice)
     yesterday = timezone.now() - timedelta(hours=25)
     Submission.objects.filter(name="Model 0", owner=alice).update(queued_at=yesterday)
-    assert remaining_quota(alice, task).left == 1
+    assert find_remaining_quota(alice, task).left == 1
 
 
 def test_what_the_platform_failed_and_what_never_began_cost_nothing(task, alice):
     first, second, third = (hand_in(task, alice, number) for number in range(3))
-    assert remaining_quota(alice, task).left == 0
+    assert find_remaining_quota(alice, task).left == 0
     put(first, State.FAILED, "infrastructure", attempts=3)
     put(second, State.LOST, "infrastructure", attempts=3)
-    submissions.cancel(submission=third, actor=alice)
-    assert remaining_quota(alice, task).left == 3
+    submissions.cancel_evaluations(submission=third, actor=alice)
+    assert find_remaining_quota(alice, task).left == 3
     again = hand_in(task, alice, 4)
     leases.claim_job(Submission, again.pk)
-    submissions.cancel(submission=again, actor=alice)
-    assert remaining_quota(alice, task).left == 2
+    submissions.cancel_evaluations(submission=again, actor=alice)
+    assert find_remaining_quota(alice, task).left == 2
 
 
 def test_refused_ones_have_a_cap_of_their_own(task, alice):
     for number in range(10):
         put(hand_in(task, alice, number), State.FAILED, "model_error", attempts=1)
-    assert remaining_quota(alice, task).left == 0
+    assert find_remaining_quota(alice, task).left == 0
     with pytest.raises(Refused, match=r"\b10\b") as refused:
         hand_in(task, alice, 11)
     assert refused.value.code == "quota"
@@ -184,9 +184,9 @@ def test_an_evaluation_that_was_lost_gives_the_quota_back(task, alice, version):
     submission = hand_in(task, alice)
     put(submission, attempts=1)
     run = EvaluationRun.objects.create(submission=submission, version=version)
-    assert remaining_quota(alice, task).left == 2
+    assert find_remaining_quota(alice, task).left == 2
     EvaluationRun.objects.filter(pk=run.pk).update(state=State.LOST, outcome="infrastructure")
-    assert remaining_quota(alice, task).left == 3
+    assert find_remaining_quota(alice, task).left == 3
 
 
 def scored(task, alice, version):
@@ -201,16 +201,16 @@ def scored(task, alice, version):
 def test_only_a_scored_model_is_published(task, alice, version):
     submission = hand_in(task, alice)
     with pytest.raises(Refused):
-        submissions.publish(submission=submission, actor=alice)
+        submissions.publish_model(submission=submission, actor=alice)
     assert not Submission.objects.get().is_published
     put(submission)
     EvaluationRun.objects.create(
         submission=submission, version=version, state=State.DONE, outcome="ok"
     )
-    submissions.publish(submission=submission, actor=alice)
+    submissions.publish_model(submission=submission, actor=alice)
     submission.refresh_from_db()
     assert submission.is_published
-    submissions.unpublish(submission=submission, actor=alice)
+    submissions.unpublish_model(submission=submission, actor=alice)
     submission.refresh_from_db()
     assert not submission.is_published
 
@@ -253,8 +253,8 @@ def test_cancelling_ends_the_check_and_every_run(task, alice, version):
     worker = leases.claim_job(Submission, submission.pk)
     run = EvaluationRun.objects.create(submission=submission, version=version)
     mine = leases.claim_job(EvaluationRun, run.pk)
-    assert submissions.cancel(submission=submission, actor=alice) == 2
-    assert submissions.cancel(submission=submission, actor=alice) == 0
+    assert submissions.cancel_evaluations(submission=submission, actor=alice) == 2
+    assert submissions.cancel_evaluations(submission=submission, actor=alice) == 0
     for job in (worker, mine):
         with pytest.raises(leases.LeaseLost):
             leases.finish_job(job)

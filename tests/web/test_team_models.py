@@ -12,9 +12,9 @@ from dynabench.webhooks.events import may_know_event
 from dynabench.webhooks.models import Webhook
 from evaluation.contract import Outcome
 from evaluation.models import Submission
-from evaluation.submissions.services import files_of, remaining_quota
+from evaluation.submissions.services import find_files, find_remaining_quota
 from evaluation.submissions.teams import services
-from evaluation.submissions.teams.selectors import place_of
+from evaluation.submissions.teams.selectors import find_membership
 from evaluation.test_sets.shown_scores import decide_if_shown
 from leaderboard.board.matrix import score_matrix
 from tests.support.submissions import (
@@ -204,8 +204,11 @@ def test_quotas_count_by_team_as_well_as_by_person(task, owner, mate, team, clie
     hand_in(task, owner, "One", team=team)
     hand_in(task, owner, "Two", team=team)
     hand_in(task, mate, "Three", team=team)
-    assert (remaining_quota(mate, task).left, remaining_quota(mate, task, team).left) == (2, 0)
-    assert remaining_quota(owner, task, team).free_at
+    assert (find_remaining_quota(mate, task).left, find_remaining_quota(mate, task, team).left) == (
+        2,
+        0,
+    )
+    assert find_remaining_quota(owner, task, team).free_at
     with pytest.raises(Refused) as refused:
         hand_in(task, mate, "Four", team=team)
     assert refused.value.code == "quota"
@@ -233,7 +236,7 @@ def test_predictions_of_a_team_are_another_model_than_ones_own(task, owner, team
     columns |= {"evaluation_set": version, "state": "done"}
     alone = Submission.objects.create(**columns)
     of_team = Submission.objects.create(**columns, team=team)
-    assert [[*files_of(one)] for one in (alone, of_team)] == [[alone], [of_team]]
+    assert [[*find_files(one)] for one in (alone, of_team)] == [[alone], [of_team]]
     assert len(score_matrix(task, owner).models) == 2
 
 
@@ -258,7 +261,7 @@ def test_results_on_sealed_sets_are_counted_by_team(task, owner, mate, team):
 def test_a_stranger_opens_no_door_of_a_team(owner, mate, team, task, client):
     stranger = person("stranger@example.com")
     own = team_of(stranger, name="Mine")
-    place = place_of(mate, team).pk
+    place = find_membership(mate, team).pk
     client.force_login(stranger)
     for address in (
         f"/me/teams/{team.pk}/",

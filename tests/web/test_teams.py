@@ -11,7 +11,7 @@ from core.errors import Invalid, Refused
 from dynabench.people.deletion.services import delete_person, purge_deleted
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.submissions.teams import services
-from evaluation.submissions.teams.selectors import invitations_of, place_of
+from evaluation.submissions.teams.selectors import find_invitations, find_membership
 from tests.support.factories import UserFactory
 from tests.support.submissions import submission_of
 from tests.support.teams import (  # noqa: F401
@@ -38,14 +38,14 @@ def test_an_invitation_counts_once_who_owns_the_address_accepts_it(owner, client
     team = services.make_team(actor=owner, name="  Lab   one ")
     services.invite_member(team=team, actor=owner, email=" Later@Example.com ")
     stranger = UserFactory(email="later@example.com")  # has not confirmed the address
-    assert not invitations_of(stranger)
+    assert not find_invitations(stranger)
     confirm_address(stranger)
-    [invitation] = invitations_of(stranger)
+    [invitation] = find_invitations(stranger)
     client.force_login(stranger)
     assert client.get(f"/me/teams/{team.pk}/").status_code == 404
     assert client.post(f"/me/teams/invitations/{invitation.pk}/accept/").status_code == 302
     assert client.get(f"/me/teams/{team.pk}/").status_code == 200
-    assert (team.name, place_of(stranger, team).is_owner) == ("Lab one", False)
+    assert (team.name, find_membership(stranger, team).is_owner) == ("Lab one", False)
 
 
 def test_another_persons_invitation_is_not_there(owner, mate, client):
@@ -89,7 +89,7 @@ def test_names_of_teams(mate, team, name):
 
 
 def test_only_owners_invite_remove_and_name_owners(owner, mate, team):
-    place = place_of(owner, team)
+    place = find_membership(owner, team)
     for change in (
         lambda: services.invite_member(team=team, actor=mate, email="third@example.com"),
         lambda: services.remove_member(team=team, actor=mate, member=place),
@@ -97,12 +97,12 @@ def test_only_owners_invite_remove_and_name_owners(owner, mate, team):
     ):
         with pytest.raises(Refused):
             change()
-    assert place_of(owner, team).is_owner
+    assert find_membership(owner, team).is_owner
     assert team.members.count() == 2
 
 
 def test_a_team_keeps_an_owner(owner, mate, team):
-    place = place_of(owner, team)
+    place = find_membership(owner, team)
     for change in (
         lambda: services.leave_team(team=team, user=owner),
         lambda: services.remove_member(team=team, actor=owner, member=place),
@@ -110,9 +110,9 @@ def test_a_team_keeps_an_owner(owner, mate, team):
     ):
         with pytest.raises(Refused):
             change()
-    services.set_owner(team=team, actor=owner, member=place_of(mate, team), is_owner=True)
+    services.set_owner(team=team, actor=owner, member=find_membership(mate, team), is_owner=True)
     services.leave_team(team=team, user=owner)
-    assert place_of(mate, team).is_owner
+    assert find_membership(mate, team).is_owner
 
 
 def test_who_is_invited_cannot_be_made_an_owner(owner, team):
@@ -126,10 +126,10 @@ def test_who_is_invited_twice_joins_once(owner, mate):
     EmailAddress.objects.create(user=mate, email="second@example.com", verified=True)
     for address in (mate.email, "second@example.com"):
         services.invite_member(team=team, actor=owner, email=address)
-    for invitation in invitations_of(mate):
+    for invitation in find_invitations(mate):
         services.accept_invitation(invitation=invitation, user=mate)
     assert team.members.filter(user=mate).count() == 1
-    assert not invitations_of(mate)
+    assert not find_invitations(mate)
 
 
 def test_an_invitation_that_was_taken_back_is_refused(owner, mate):
@@ -139,7 +139,7 @@ def test_an_invitation_that_was_taken_back_is_refused(owner, mate):
     with pytest.raises(Refused):
         services.accept_invitation(invitation=invitation, user=mate)
     services.decline_invitation(invitation=invitation, user=mate)
-    assert place_of(mate, team) is None
+    assert find_membership(mate, team) is None
 
 
 def test_the_last_one_takes_a_team_without_models_along(owner, mate, team, task):
@@ -163,7 +163,7 @@ def test_a_models_team_keeps_it_when_its_person_leaves(model, owner, mate, team,
     delete_person(user=owner)
     model.refresh_from_db()
     assert (model.owner, model.secret, model.withdrawn_at) == (mate, "", None)
-    assert place_of(mate, team).is_owner
+    assert find_membership(mate, team).is_owner
     for gone in (waiting, mine):
         gone.refresh_from_db()
         assert gone.withdrawn_at
@@ -188,7 +188,7 @@ def test_what_an_administrator_deleted_is_mended(model, owner, mate, team):
     purge_deleted()
     model.refresh_from_db()
     assert (model.owner, model.withdrawn_at) == (mate, None)
-    assert place_of(mate, team).is_owner
+    assert find_membership(mate, team).is_owner
 
 
 # Pages
@@ -210,13 +210,13 @@ def test_the_pages_of_a_team(owner, mate, client):
     assert client.post(page, {"email": "third@example.com"}).context["form"].errors
     client.force_login(owner)
     client.post(f"{page}members/{invited.pk}/owner/")
-    assert place_of(mate, team).is_owner
+    assert find_membership(mate, team).is_owner
     client.post(f"{page}members/{invited.pk}/member/")
-    assert not place_of(mate, team).is_owner
+    assert not find_membership(mate, team).is_owner
     client.post(f"{page}leave/")
-    assert place_of(owner, team)
+    assert find_membership(owner, team)
     client.post(f"{page}members/{invited.pk}/remove/")
-    assert place_of(mate, team) is None
+    assert find_membership(mate, team) is None
     client.post(f"{page}leave/")
     with pytest.raises(ObjectDoesNotExist):
         team.refresh_from_db()

@@ -120,7 +120,8 @@ def test_rows_of_a_released_train_split_are_named_by_uid(task, closed, alice, mo
     dataset = released(closed)
     learned = []
     monkeypatch.setattr(
-        "evaluation.submissions.kinds.rows.learn", lambda config, rows, *_: learned.extend(rows)
+        "evaluation.submissions.kinds.rows.train_on_rows",
+        lambda config, rows, *_: learned.extend(rows),
     )
     train = lines(dataset, "train")[:5]
     submitted(task, alice, [*({"uid": row["uid"]} for row in train), *GOOD[:2]])

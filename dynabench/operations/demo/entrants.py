@@ -17,7 +17,7 @@ from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Dataset, EvaluationSetVersion, Submission
 from evaluation.submissions.cards import ModelCard
-from evaluation.submissions.services import publish, submit_model
+from evaluation.submissions.services import publish_model, submit_model
 from evaluation.task_shape import released_row, trainable_shape_of
 from evaluation.test_sets.selectors import read_input_rows, select_open_versions
 from tasks.models import Task
@@ -109,4 +109,4 @@ def publish_entrants(submissions: Iterable[Submission]) -> None:
     """Publish the submissions, which must have scores."""
     for submission in submissions:
         if submission.owner:
-            publish(submission=submission, actor=submission.owner)
+            publish_model(submission=submission, actor=submission.owner)

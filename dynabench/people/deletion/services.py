@@ -11,8 +11,8 @@ from core.accounts.models import Annotator, User
 from core.accounts.services import leave
 from core.periodic import daily
 from dynabench.campaigns.before.questionnaire_services import forget_answers
-from evaluation.submissions.services import pass_on, withdraw_all
-from evaluation.submissions.teams.services import leave_all, mend_teams
+from evaluation.submissions.services import transfer_team_models, withdraw_all_models
+from evaluation.submissions.teams.services import assign_missing_owners, leave_all_teams
 from evaluation.test_sets.submitters import note_submitter
 from leaderboard.arena.battles.selectors import count_today_by_quota
 from leaderboard.arena.battles.services import erase_conversations
@@ -35,9 +35,9 @@ def delete_person(*, user: User, is_repeated: bool = False) -> None:
         raise LastAdministrator
     # Whose a model was must be noted while the account can still be found.
     note_submitter(user)
-    pass_on(owner=user)
-    withdraw_all(owner=user)
-    leave_all(user=user)
+    transfer_team_models(owner=user)
+    withdraw_all_models(owner=user)
+    leave_all_teams(user=user)
     # Together: an account that is gone cannot be asked what it had used.
     with transaction.atomic():
         keep_spent(user, _count_used_today(user))
@@ -76,8 +76,8 @@ def purge_deleted() -> int:
     their own page or by an administrator.
     """
     # What `delete_person` began and did not finish.
-    pass_on(owner=None)
-    withdraw_all(owner=None)
-    mend_teams()
+    transfer_team_models(owner=None)
+    withdraw_all_models(owner=None)
+    assign_missing_owners()
     left = Annotator.objects.exclude(source=Annotator.Source.IMPORT).filter(user__isnull=True)
     return sum(erase_work(annotator) for annotator in left)

@@ -10,9 +10,9 @@ from evaluation.models import Submission
 from evaluation.runs.chat.settings import SERVER_SETTINGS
 from evaluation.runs.endpoints import compute_identity
 from evaluation.submissions.kinds.base import SubmissionKind
-from evaluation.submissions.prompt_form import PromptForm, number_field
+from evaluation.submissions.prompt_form import PromptForm, make_number_field
 from evaluation.submissions.receiving import ReceivedModel
-from evaluation.submissions.requirements import Problem, Sources, address_problem
+from evaluation.submissions.requirements import Problem, Sources, find_address_problem
 from evaluation.task_shape import make_runnable
 
 
@@ -54,24 +54,24 @@ class ChatForm(PromptForm):
         help_text=_("Sent with each call. Stored encrypted and never shown again."),
     )
     model = forms.CharField(label=_("Name of the model on the server"), max_length=200)
-    temperature = number_field(
+    temperature = make_number_field(
         "temperature", _("Temperature"), _("0 if empty."),
         kind=forms.FloatField,
     )  # fmt: skip
-    seed = number_field("seed", _("Seed of the model"), _("Sent if you enter one."))
+    seed = make_number_field("seed", _("Seed of the model"), _("Sent if you enter one."))
     logprobs = forms.BooleanField(
         label=_("Ask for log-probabilities"),
         required=False,
         help_text=_("Kept with each answer. Some servers refuse to tell them."),
     )
-    price_in = number_field(
+    price_in = make_number_field(
         "price_in", _("Price of a million tokens read"),
         _("In any currency; empty if it costs nothing."), kind=forms.FloatField,
     )  # fmt: skip
-    price_out = number_field(
+    price_out = make_number_field(
         "price_out", _("Price of a million tokens written"), "", kind=forms.FloatField
     )
-    most_cost = number_field(
+    most_cost = make_number_field(
         "most_cost", _("Cap on the cost"),
         _("Of all evaluations together, those of later rounds too."),
         kind=forms.FloatField,
@@ -95,7 +95,7 @@ class Chat(SubmissionKind, name="chat"):
 
     def problem(self, sources: Sources) -> Problem | None:
         """Require an address that the site may call."""
-        return address_problem(sources.source, sources.private_hosts)
+        return find_address_problem(sources.source, sources.private_hosts)
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Return the model as it will be called. There are no files to fetch."""

@@ -13,8 +13,8 @@ from evaluation.submissions.receiving import ReceivedModel
 from evaluation.submissions.requirements import (
     Problem,
     Sources,
-    adapter_problem,
-    address_problem,
+    find_adapter_problem,
+    find_address_problem,
 )
 from evaluation.task_shape import make_runnable
 
@@ -57,8 +57,8 @@ class RemoteEndpoint(SubmissionKind, name="endpoint"):
 
     def problem(self, sources: Sources) -> Problem | None:
         """Require an address that the site may call, and a protocol."""
-        problem = address_problem(sources.source, sources.private_hosts)
-        return problem or adapter_problem(sources.adapter)
+        problem = find_address_problem(sources.source, sources.private_hosts)
+        return problem or find_adapter_problem(sources.adapter)
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Return the model as it will be called. There are no files to fetch."""

@@ -8,10 +8,10 @@ from django.utils.translation import gettext_lazy as _
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.kinds import Joint
 from evaluation.models import Submission
-from evaluation.submissions.forms import SubmitForm, revision_field
+from evaluation.submissions.forms import SubmitForm, make_revision_field
 from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.receiving import ReceivedModel, receive_from_hub
-from evaluation.submissions.requirements import Problem, Sources, hub_problem
+from evaluation.submissions.requirements import Problem, Sources, find_hub_problem
 
 
 class HubForm(SubmitForm):
@@ -21,7 +21,7 @@ class HubForm(SubmitForm):
     source = forms.CharField(
         label=_("Id on the hub"), max_length=500, help_text=_("Such as organisation/name.")
     )
-    revision = revision_field(required=True)
+    revision = make_revision_field(required=True)
 
 
 class Hub(SubmissionKind, name="hub"):
@@ -40,7 +40,7 @@ class Hub(SubmissionKind, name="hub"):
 
     def problem(self, sources: Sources) -> Problem | None:
         """Require an id and a full commit."""
-        return hub_problem(sources.source, sources.revision)
+        return find_hub_problem(sources.source, sources.revision)
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Fetch the files and check the folder."""

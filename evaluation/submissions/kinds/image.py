@@ -20,7 +20,7 @@ from evaluation.isolation.uploads.image_archives import check_image
 from evaluation.models import Submission
 from evaluation.submissions.forms import SubmitForm
 from evaluation.submissions.kinds.base import SubmissionKind
-from evaluation.submissions.receiving import UNPACKING, ReceivedModel
+from evaluation.submissions.receiving import UNPACKING_BOUNDS, ReceivedModel
 from evaluation.submissions.requirements import PINNED_IMAGE, Problem, Sources
 from evaluation.task_shape import make_runnable
 
@@ -78,7 +78,7 @@ class Image(SubmissionKind, name="image"):
         if submission.upload:
             archive = folder / "image.tar"
             with assemble(submission.upload, heartbeat.beat) as path:
-                bounded(partial(check_image, path), UNPACKING, heartbeat.beat)
+                bounded(partial(check_image, path), UNPACKING_BOUNDS, heartbeat.beat)
                 shutil.move(path, archive)
             image = call_with_beat(partial(images.load_image, archive), heartbeat.beat)
         else:

@@ -8,11 +8,11 @@ from django.utils.translation import gettext_lazy as _
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.kinds import Joint
 from evaluation.models import Submission
-from evaluation.submissions.forms import revision_field
+from evaluation.submissions.forms import make_revision_field
 from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.prompt_form import PromptForm
 from evaluation.submissions.receiving import ReceivedModel, receive_archive, receive_from_hub
-from evaluation.submissions.requirements import Problem, Sources, hub_problem
+from evaluation.submissions.requirements import Problem, Sources, find_hub_problem
 
 
 class LlmForm(PromptForm):
@@ -38,7 +38,7 @@ class LlmForm(PromptForm):
         help_text=_("Such as organisation/name."),
         required=False,
     )
-    revision = revision_field(required=False)
+    revision = make_revision_field(required=False)
     field_order = (
         "name",
         "base",
@@ -78,7 +78,7 @@ class Llm(SubmissionKind, name="llm"):
         """Require an id and a commit, unless files were uploaded; a worker checks those."""
         if sources.has_upload:
             return None
-        return hub_problem(sources.source, sources.revision)
+        return find_hub_problem(sources.source, sources.revision)
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Unpack or fetch the files and check the folder."""

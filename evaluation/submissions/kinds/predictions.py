@@ -14,9 +14,9 @@ from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.uploads.chunked import assemble
 from evaluation.kinds import Joint
 from evaluation.models import Submission
-from evaluation.submissions.forms import SubmitForm, answer_line
+from evaluation.submissions.forms import SubmitForm, make_answer_line
 from evaluation.submissions.kinds.base import SubmissionKind
-from evaluation.submissions.receiving import ANSWERS, ReceivedModel, uploaded_file_of
+from evaluation.submissions.receiving import ANSWERS_BOUNDS, ReceivedModel, find_uploaded_file
 from evaluation.submissions.requirements import Problem, Sources
 from evaluation.test_sets.selectors import (
     describe_set_of_ids,
@@ -47,7 +47,7 @@ class PredictionsForm(SubmitForm):
 
     def lines(self, task: Task) -> dict[str, Any]:
         """Return an example line of the file."""
-        return {"answer": answer_line(task.config, prob=None)}
+        return {"answer": make_answer_line(task.config, prob=None)}
 
 
 class Predictions(SubmissionKind, name="predictions"):
@@ -79,10 +79,10 @@ class Predictions(SubmissionKind, name="predictions"):
         assert version is not None  # `problem` refuses predictions without a set
         uids = [row["uid"] for row in read_input_rows(version)]
         packed = folder / "predictions.jsonl.gz"
-        with assemble(uploaded_file_of(submission), heartbeat.beat) as path:
+        with assemble(find_uploaded_file(submission), heartbeat.beat) as path:
             keep = partial(keep_predictions, submission.task.config, uids, path, packed)
             try:
-                digest = bounded(keep, ANSWERS, heartbeat.beat)
+                digest = bounded(keep, ANSWERS_BOUNDS, heartbeat.beat)
             except ForeignIds as refusal:
                 guess = describe_set_of_ids(submission.task, refusal.ids)
                 raise SubmissionRefused(f"{refusal} {guess}", refusal.outcome) from None

@@ -16,13 +16,18 @@ from evaluation.runs.carriers import open_trainer
 from evaluation.submissions.forms import SubmitForm
 from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.receiving import (
-    READING,
+    READING_BOUNDS,
     ReceivedModel,
+    find_uploaded_file,
     receive_weights,
-    uploaded_file_of,
 )
 from evaluation.submissions.requirements import Problem, Sources
-from evaluation.submissions.training_data import digests_of, facts_of, learn, training_rows
+from evaluation.submissions.training_data import (
+    compute_digests,
+    count_rows,
+    read_training_rows,
+    train_on_rows,
+)
 from evaluation.training.row_files import read_rows
 from tasks.models import Task
 
@@ -66,20 +71,20 @@ class Rows(SubmissionKind, name="rows"):
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Train the model of the task's data board on the submitted rows."""
         task = submission.task
-        with assemble(uploaded_file_of(submission), heartbeat.beat) as path:
+        with assemble(find_uploaded_file(submission), heartbeat.beat) as path:
             read = partial(read_rows, path, task.config.training_rows or 0)
-            numbered = bounded(read, READING, heartbeat.beat)
-            rows = training_rows(task, numbered)
+            numbered = bounded(read, READING_BOUNDS, heartbeat.beat)
+            rows = read_training_rows(task, numbered)
         # Not with the rest of the check, because no other kind has them. A check that begins again
         # writes the same.
-        facts = facts_of(numbered, rows)
+        facts = count_rows(numbered, rows)
         Submission.objects.filter(pk=submission.pk).update(data=facts)
-        if digests := digests_of(task, rows):
+        if digests := compute_digests(task, rows):
             TrainedRows.objects.update_or_create(
                 submission=submission, defaults={"digests": digests}
             )
         heartbeat.begin(0.2, gettext_noop("learning from the rows"))
         model = folder / "model"
         with open_trainer(heartbeat.beat) as trainer:
-            learn(task.config, rows, model, trainer)
+            train_on_rows(task.config, rows, model, trainer)
         return receive_weights(submission, model, folder, heartbeat)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from core.mail.addresses import AddressField
 from evaluation.models import EvaluationSet, Second, Submission
-from evaluation.submissions.own_workers.selectors import own_models, own_sets
+from evaluation.submissions.own_workers.selectors import find_own_models, find_own_sets
 from tasks.models import Task
 
 
@@ -32,13 +32,13 @@ class OwnWorkerForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, use_required_attribute=False)
         self.fields["model"] = forms.ModelChoiceField(
-            own_models(task),
+            find_own_models(task),
             required=False,
             label=_("Models"),
             empty_label=_("All of theirs and of their teams"),
         )
         self.fields["evaluation_set"] = forms.ModelChoiceField(
-            own_sets(task),
+            find_own_sets(task),
             required=False,
             to_field_name="name",
             label=_("Evaluation sets"),

@@ -21,40 +21,40 @@ from evaluation.models import (
     Second,
     Submission,
 )
-from evaluation.submissions.teams.selectors import team_ids
+from evaluation.submissions.teams.selectors import select_team_ids
 from tasks.models import Task
 
-HOST = "own worker "
+HOST_PREFIX = "own worker "
 SECOND_WAITS = timedelta(days=1)
 """How long answers wait for a second machine; then the site is the second."""
 LAST = 50
 
 
-def host_of(user: User, key: str) -> str:
+def make_host_name(user: User, key: str) -> str:
     """Return the host name that is stored in runs on a person's own machine.
 
     key: the first characters of its API key.
     """
-    return f"{HOST}{user.pk} {key}"
+    return f"{HOST_PREFIX}{user.pk} {key}"
 
 
-def machine_key(run: EvaluationRun) -> str:
+def parse_machine_key(run: EvaluationRun) -> str:
     """Return the first characters of the API key with which a machine leased the run."""
     return run.host.rpartition(" ")[2]
 
 
-def workers_of(user: User, task: Task) -> Sequence[OwnWorker]:
+def find_workers(user: User, task: Task) -> Sequence[OwnWorker]:
     """Return a person's permissions to evaluate models of a task on their own machines."""
     return list(OwnWorker.objects.filter(task=task, user=user).select_related("user", "task"))
 
 
-def models_of(user: User, task: Task) -> QuerySet[Submission]:
+def find_models_of(user: User, task: Task) -> QuerySet[Submission]:
     """Return the models of a person and their teams in a task that an own machine can evaluate."""
-    whose = Q(owner=user) | Q(team__in=team_ids(user))
-    return own_models(task).filter(whose)
+    whose = Q(owner=user) | Q(team__in=select_team_ids(user))
+    return find_own_models(task).filter(whose)
 
 
-def own_models(task: Task) -> QuerySet[Submission]:
+def find_own_models(task: Task) -> QuerySet[Submission]:
     """Return all models of a task that an own machine can evaluate, by name."""
     # The site keeps their files, and they need nothing else, such as prompts.
     kinds = kind_names(lambda kind: kind.runs_in_sandbox and not kind.has_prompt)
@@ -62,20 +62,20 @@ def own_models(task: Task) -> QuerySet[Submission]:
     return task.submissions.filter(able).order_by("name", "queued_at")
 
 
-def own_sets(task: Task) -> QuerySet[EvaluationSet]:
+def find_own_sets(task: Task) -> QuerySet[EvaluationSet]:
     """Return the sets of a task whose inputs may leave the site."""
     hidden = EvaluationSet.Access.HIDDEN
     return task.evaluation_sets.filter(may_leave=True).exclude(access=hidden)
 
 
-def _covered(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
+def _find_covered_runs(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
     """Return the plain runs whose model and inputs these permissions give to a machine.
 
     Perturbed runs are left out, because they are compared with plain ones on the site.
     workers: at least one; all of the same person and task.
     """
     user, task = workers[0].user, workers[0].task
-    versions = EvaluationSetVersion.objects.filter(evaluation_set__in=own_sets(task))
+    versions = EvaluationSetVersion.objects.filter(evaluation_set__in=find_own_sets(task))
     listed = versions.select_related("evaluation_set", "dataset").defer("dataset__numbers")
     is_sealed = {version.pk: version.is_sealed for version in listed}
     which = Q(pk__in=())
@@ -89,11 +89,11 @@ def _covered(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
             queue &= Q(version__evaluation_set=worker.evaluation_set_id)
         which |= queue
     return EvaluationRun.objects.filter(
-        which, submission__in=models_of(user, task).order_by(), suite=EvaluationRun.Suite.PLAIN
+        which, submission__in=find_models_of(user, task).order_by(), suite=EvaluationRun.Suite.PLAIN
     )
 
 
-def takeable(
+def find_leasable_runs(
     workers: Sequence[OwnWorker], key: str, model: UUID | None, evaluation_set: str
 ) -> QuerySet[EvaluationRun]:
     """Return the runs that a machine may lease, oldest first.
@@ -113,39 +113,41 @@ def takeable(
         Exists(waits), ~Exists(handed.filter(is_second=True))
     )
     as_first = claimable(EvaluationRun) & ~Q(Exists(handed)) & Q(attempts__lt=MAX_ATTEMPTS - 1)
-    return _covered(workers).filter(requested, as_first | as_second).order_by("queued_at")
+    return _find_covered_runs(workers).filter(requested, as_first | as_second).order_by("queued_at")
 
 
-def leased_to(user: User, token: UUID) -> EvaluationRun | None:
+def find_leased_run(user: User, token: UUID) -> EvaluationRun | None:
     """Return the run that a person's machine holds by this lease.
 
     None if the machine may no longer hold it.
     """
     leased = EvaluationRun.objects.filter(
-        lease_token=token, state=EvaluationRun.State.RUNNING, host__startswith=host_of(user, "")
+        lease_token=token,
+        state=EvaluationRun.State.RUNNING,
+        host__startswith=make_host_name(user, ""),
     )
     run = leased.select_related("submission__task", "version__evaluation_set").first()
     if run is None:
         return None
     # Looked up at each call: a permission that was removed ends the lease, too.
-    workers = workers_of(user, run.submission.task)
-    if not workers or not _covered(workers).filter(pk=run.pk).exists():
+    workers = find_workers(user, run.submission.task)
+    if not workers or not _find_covered_runs(workers).filter(pk=run.pk).exists():
         return None
     return run
 
 
-def first_of(run: EvaluationRun) -> HandedAnswers | None:
+def find_first_answers(run: EvaluationRun) -> HandedAnswers | None:
     """Return the first machine's answers to a leased run; None if this machine is the first."""
     waits = run.handed.filter(second=Second.WORKER, is_second=False)
-    return waits.exclude(token=machine_key(run)).first()
+    return waits.exclude(token=parse_machine_key(run)).first()
 
 
-def asked_of(run: EvaluationRun) -> list[bool] | None:
+def choose_asked_examples(run: EvaluationRun) -> list[bool] | None:
     """Return, for each example of a leased run, whether the machine must answer it.
 
     None for all examples.
     """
-    first = first_of(run)
+    first = find_first_answers(run)
     if first is None:
         return None
     return choose_tenth(first.lease_token, run.version.size)
@@ -160,21 +162,23 @@ class HeldRun:
     token: str
 
 
-def held_in(task: Task) -> Sequence[HeldRun]:
+def find_held_runs(task: Task) -> Sequence[HeldRun]:
     """Return the task's runs that submitters' machines hold, longest held first; two queries."""
     runs = EvaluationRun.objects.filter(
-        submission__task=task, state=EvaluationRun.State.RUNNING, host__startswith=HOST
+        submission__task=task, state=EvaluationRun.State.RUNNING, host__startswith=HOST_PREFIX
     )
     runs = runs.select_related("submission", "version__evaluation_set").order_by("started_at")
     machines = []
     for run in runs:
-        user_id, _, token = run.host.removeprefix(HOST).partition(" ")  # as `host_of` wrote it
+        user_id, _, token = run.host.removeprefix(HOST_PREFIX).partition(
+            " "
+        )  # as `make_host_name` wrote it
         machines.append((run, int(user_id), token))
     people = User.objects.in_bulk({user_id for _, user_id, _ in machines})
     return [HeldRun(run, people.get(user_id), token) for run, user_id, token in machines]
 
 
-def answered_in(task: Task) -> QuerySet[HandedAnswers]:
+def find_submitted_answers(task: Task) -> QuerySet[HandedAnswers]:
     """Return the answers to a task's runs that submitters' machines sent, latest first."""
     rows = HandedAnswers.objects.filter(run__submission__task=task).order_by("-handed_at")
     about = ("user", "run__submission", "run__version__evaluation_set")

@@ -31,17 +31,17 @@ from evaluation.models import (
 from evaluation.runs.services import RUN_OVERHEAD
 from evaluation.submissions.own_workers.selectors import (
     SECOND_WAITS,
-    first_of,
-    host_of,
-    machine_key,
-    models_of,
-    own_sets,
-    takeable,
-    workers_of,
+    find_first_answers,
+    find_leasable_runs,
+    find_models_of,
+    find_own_sets,
+    find_workers,
+    make_host_name,
+    parse_machine_key,
 )
 from tasks.models import Task
 
-GONE = "lease"
+LEASE_CODE = "lease"
 """The code of a refusal: the lease is another's, or nobody's."""
 
 
@@ -64,9 +64,9 @@ def add_worker(
     """
     if submission and evaluation_set:
         raise Invalid(_("Choose one model or one set, not both."), field="evaluation_set")
-    if submission and not models_of(user, task).filter(pk=submission.pk).exists():
+    if submission and not find_models_of(user, task).filter(pk=submission.pk).exists():
         raise Invalid(_("This is no model of theirs that a machine can run."), field="model")
-    if evaluation_set and not own_sets(task).filter(pk=evaluation_set.pk).exists():
+    if evaluation_set and not find_own_sets(task).filter(pk=evaluation_set.pk).exists():
         raise Invalid(_("The inputs of this set may not leave."), field="evaluation_set")
     try:
         with transaction.atomic():
@@ -78,13 +78,13 @@ def add_worker(
                 takes_sealed=takes_sealed,
                 second=second,
             )
-            log(actor, "own_worker.added", worker, **_logged(worker))
+            log(actor, "own_worker.added", worker, **_describe_for_log(worker))
     except IntegrityError:
         raise Refused(_("This person has this permission already."), code="exists") from None
     return worker
 
 
-def _logged(worker: OwnWorker) -> dict[str, Any]:
+def _describe_for_log(worker: OwnWorker) -> dict[str, Any]:
     """Return the details of a permission for the log.
 
     A model is logged by its id, because its name may be private.
@@ -100,7 +100,7 @@ def _logged(worker: OwnWorker) -> dict[str, Any]:
 @transaction.atomic
 def remove_worker(*, worker: OwnWorker, actor: User) -> None:
     """Remove a permission. Runs leased by it are lost at their next heartbeat. Takes no lock."""
-    log(actor, "own_worker.removed", worker, **_logged(worker))
+    log(actor, "own_worker.removed", worker, **_describe_for_log(worker))
     worker.delete()
 
 
@@ -117,19 +117,19 @@ def lease_run(
     Takes no lock: the claim is one conditional update, as for the site's workers
     (`evaluation.isolation.queue.leases.claim_job`).
     """
-    note_heard(workers)
+    store_last_call(workers)
     user, now = workers[0].user, timezone.now()
     deadline = now + timedelta(seconds=settings.EVALUATION_SECONDS) + RUN_OVERHEAD
-    runs = takeable(workers, key, model, evaluation_set)
+    runs = find_leasable_runs(workers, key, model, evaluation_set)
     # Ten, because others may claim the first ones between this query and the claim.
     for pk in runs.values_list("pk", flat=True)[:10]:
         claim = partial(leases.claim_job, EvaluationRun, pk, by=now + SECOND_WAITS)
-        if run := claim(deadline_at=deadline, host=host_of(user, key)):
+        if run := claim(deadline_at=deadline, host=make_host_name(user, key)):
             return run
     return None
 
 
-def note_heard(workers: Sequence[OwnWorker]) -> None:
+def store_last_call(workers: Sequence[OwnWorker]) -> None:
     """Store when a person's machine last called the site. Takes no lock: the last one counts."""
     rows = OwnWorker.objects.filter(pk__in=[worker.pk for worker in workers])
     rows.update(heard_at=timezone.now())
@@ -138,16 +138,16 @@ def note_heard(workers: Sequence[OwnWorker]) -> None:
 def renew_lease(*, run: EvaluationRun, user: User, progress: float) -> None:
     """Renew a lease. Takes no lock: the update requires the lease. Raises Refused."""
     if run.deadline_at and timezone.now() > run.deadline_at:  # as a worker of the site ends
-        raise _gone()
+        raise _make_refusal()
     try:
         leases.heartbeat(run, progress)
     except leases.LeaseLost:
-        raise _gone() from None
-    note_heard(workers_of(user, run.submission.task))
+        raise _make_refusal() from None
+    store_last_call(find_workers(user, run.submission.task))
 
 
 @transaction.atomic
-def hand_in(
+def submit_answers(
     *,
     run: EvaluationRun,
     user: User,
@@ -163,7 +163,7 @@ def hand_in(
     Takes no lock: the update requires the lease, and `handed_once` prevents duplicates. Raises
     Refused.
     """
-    token, first = run.lease_token, first_of(run)
+    token, first = run.lease_token, find_first_answers(run)
     try:
         if ending["outcome"] == Outcome.INFRASTRUCTURE:
             if first:  # what it answered is worth more than another try of the second
@@ -173,7 +173,7 @@ def hand_in(
             else:
                 leases.try_again(run, ending["sentence"])
             return
-        second = _second_of(run, user)
+        second = _find_second_rule(run, user)
         waits = first is None and second == Second.WORKER and ending["outcome"] == Outcome.OK
         until, message = timezone.now(), ""
         if waits:
@@ -181,27 +181,27 @@ def hand_in(
             message = gettext_noop("waiting for a second machine")
         leases.put_back(run, until, message)
     except leases.LeaseLost:
-        raise _gone() from None
-    assert token  # `leased_to` found the run by it
+        raise _make_refusal() from None
+    assert token  # `find_leased_run` found the run by it
     try:
         HandedAnswers.objects.create(
             run=run,
             is_second=first is not None,
             user=user,
-            token=machine_key(run),
+            token=parse_machine_key(run),
             lease_token=token,
             runner=runner,
             ending=ending,
-            upload=_answers(user, upload, ending),
+            upload=_find_answers_file(user, upload, ending),
             second=second,
         )
     except IntegrityError:  # another machine handed in while this one took the lease
-        raise _gone() from None
+        raise _make_refusal() from None
     if not waits:
         transaction.on_commit(lambda: enqueue(run.function, run.pk))
 
 
-def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload | None:
+def _find_answers_file(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload | None:
     """Return the uploaded answers; None unless the model succeeded. Raises Refused."""
     if ending["outcome"] != Outcome.OK:
         return None
@@ -214,21 +214,21 @@ def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload 
     return file
 
 
-def _second_of(run: EvaluationRun, user: User) -> str:
+def _find_second_rule(run: EvaluationRun, user: User) -> str:
     """Return the strictest second-opinion rule of the permissions that cover the run.
 
     Raises Refused if the person has no permission any more.
     """
     model, about = run.submission_id, run.version.evaluation_set_id
     rules = set()
-    for worker in workers_of(user, run.submission.task):
+    for worker in find_workers(user, run.submission.task):
         if worker.submission_id in (None, model) and worker.evaluation_set_id in (None, about):
             rules.add(worker.second)
     for second in (Second.SITE, Second.WORKER, Second.NOBODY):  # the strictest first
         if second in rules:
             return second
-    raise _gone()
+    raise _make_refusal()
 
 
-def _gone() -> Refused:
-    return Refused("This lease is over. Take another one.", code=GONE)
+def _make_refusal() -> Refused:
+    return Refused("This lease is over. Take another one.", code=LEASE_CODE)

@@ -10,7 +10,7 @@ from core.accounts.people import person
 from core.web.lists import list_page
 from core.web.refusals import as_form_error
 from evaluation.submissions.own_workers.forms import OwnWorkerForm
-from evaluation.submissions.own_workers.selectors import answered_in, held_in
+from evaluation.submissions.own_workers.selectors import find_held_runs, find_submitted_answers
 from evaluation.submissions.own_workers.services import add_worker, remove_worker
 from tasks.access import find_task
 from tasks.permissions import can_own
@@ -37,8 +37,8 @@ def own_workers(request: HttpRequest, code: str) -> HttpResponse:
         "task": task,
         "form": form,
         "workers": task.own_workers.select_related("user", "submission", "evaluation_set"),
-        "held": held_in(task),
-        "page": list_page(request, answered_in(task), size=A_PAGE),
+        "held": find_held_runs(task),
+        "page": list_page(request, find_submitted_answers(task), size=A_PAGE),
     }
     status = 200
     if form.errors:

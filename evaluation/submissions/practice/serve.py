@@ -37,29 +37,29 @@ from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)
 
-IDLE = timedelta(minutes=3)
+IDLE_TIMEOUT = timedelta(minutes=3)
 """Without a question, after which a model ends."""
-EACH_SECONDS = 60.0
+HOST_NOTE_SECONDS = 60.0
 """How often a machine says that it is there."""
-_noted_at = -EACH_SECONDS
+_noted_at = -HOST_NOTE_SECONDS
 
 
-class Over(Exception):
+class RunOver(Exception):
     """Raised to end a run because no questions come any more, or this process must end."""
 
 
-def tell_host() -> None:
+def note_this_host() -> None:
     """Record once a minute that this machine can run models, if a container engine responds."""
     # Called at each heartbeat, every two seconds.
     global _noted_at
-    if time.monotonic() - _noted_at < EACH_SECONDS:
+    if time.monotonic() - _noted_at < HOST_NOTE_SECONDS:
         return
     _noted_at = time.monotonic()
     if has_engine():
         services.note_host(socket.gethostname())
 
 
-class Talk:
+class Exchange:
     """The exchange of questions and answers with a run's model, one per line.
 
     warm_up: the inputs of our own first question; its answer shows that the model runs.
@@ -91,8 +91,8 @@ class Talk:
             pk=self._run.pk
         )
         used_at = max(filter(None, (ready_at, asked_at)), default=timezone.now())
-        if must_end() or timezone.now() - used_at > IDLE:
-            raise Over
+        if must_end() or timezone.now() - used_at > IDLE_TIMEOUT:
+            raise RunOver
         if not ready_at or key in (None, self._question):
             return b""
         self._question = key
@@ -121,7 +121,7 @@ class Talk:
         if answered == self._first:
             services.note_ready(self._run)
         else:
-            services.keep_answer(self._run, answered, line.decode())
+            services.store_answer(self._run, answered, line.decode())
 
 
 def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
@@ -143,10 +143,10 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
         reads = None
         if KINDS[run.submission.kind].writes_here:
             reads = make_prompt_endpoint(run.submission, UNUSED_URL)
-        error = _served(run, heartbeat, Talk(run, endpoint_config.select(warm_up), reads))
+        error = _run_model(run, heartbeat, Exchange(run, endpoint_config.select(warm_up), reads))
     except leases.LeaseLost:
         raise
-    except (Over, leases.Overdue):
+    except (RunOver, leases.Overdue):
         pass
     except (CannotFetch, NoEngine, ImageRefused) as problem:
         error = str(problem)
@@ -158,12 +158,12 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
     heartbeat.patiently(lambda: leases.finish_job(run))
 
 
-def _served(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Talk) -> str:
+def _run_model(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Exchange) -> str:
     """Run the model until it ends, and return the reason. Raises what `_serve` catches."""
 
     def beat() -> None:
         heartbeat.beat()
-        tell_host()
+        note_this_host()
 
     if not has_engine():
         raise NoEngine(NO_ENGINE)
@@ -176,16 +176,20 @@ def _served(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Talk) -> str:
         inputs = Path(folder, "inputs.jsonl")
         # Our harness and our shim read standard input; an image of the submitter's reads a file.
         if model.folder or model.adapter != "jsonl":
-            limits = replace(machine_limits(), seconds=services.LONGEST.total_seconds())
+            limits = replace(machine_limits(), seconds=services.MOST_RUN_TIME.total_seconds())
             runner = choose_practice_sandbox(model, run, talk.next)
             return runner.run(model, inputs, limits, take=talk.take, beat=beat).sentence
-        return _one_by_one(choose_practice_sandbox(model, run), model, inputs, talk, beat)
+        return _run_for_each_question(
+            choose_practice_sandbox(model, run), model, inputs, talk, beat
+        )
 
 
-def _one_by_one(runner: Runner, model: Runnable, inputs: Path, talk: Talk, beat: Beat) -> str:
+def _run_for_each_question(
+    runner: Runner, model: Runnable, inputs: Path, talk: Exchange, beat: Beat
+) -> str:
     """Run an image that reads a file to its end, with a new container for each question.
 
-    Returns the reason why it ended, and raises the same exceptions as `_served`.
+    Returns the reason why it ended, and raises the same exceptions as `_run_model`.
     """
     while True:
         line = talk.next()

@@ -18,17 +18,17 @@ from core.jobs.queue import enqueue
 from evaluation.isolation.queue import leases
 from evaluation.models import PracticeHost, PracticeRun, Submission
 from evaluation.models.practice import UNDER_WAY
-from evaluation.submissions.practice.selectors import can_run, run_of
+from evaluation.submissions.practice.selectors import can_run, find_active_run
 from tasks.targets.endpoints.base import EndpointError
 
-LONGEST = timedelta(minutes=30)
+MOST_RUN_TIME = timedelta(minutes=30)
 """From the wish for a run to its end, whoever is practising."""
 PATIENCE_SECONDS = 30.0
 """That a page waits for an answer."""
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
-def start(submission: Submission) -> PracticeRun:
+def start_run(submission: Submission) -> PracticeRun:
     """Return the model's active run, or start one in a free slot. Raises Refused.
 
     Takes no lock: unique constraints allow one run per slot and one per model.
@@ -39,22 +39,22 @@ def start(submission: Submission) -> PracticeRun:
         leases.cancel(overdue)
     for slot in range(settings.PRACTICE_MODELS):
         # Looked up each time: somebody else may have started this model in the meantime.
-        if run := run_of(submission):
+        if run := find_active_run(submission):
             return run
         try:
             with transaction.atomic():
-                return _started(submission, slot)
+                return _create_run(submission, slot)
         except IntegrityError:
             continue  # the slot is taken
-    if run := run_of(submission):
+    if run := find_active_run(submission):
         return run
     text = _("People are trying other models, and there is no room for one more. Try again later.")
     raise Refused(text, code="no_slot", status=503)
 
 
-def _started(submission: Submission, slot: int) -> PracticeRun:
+def _create_run(submission: Submission, slot: int) -> PracticeRun:
     submission.practice_runs.exclude(UNDER_WAY).delete()  # nothing of earlier runs is needed
-    until = timezone.now() + LONGEST
+    until = timezone.now() + MOST_RUN_TIME
     run = PracticeRun.objects.create(submission=submission, slot=slot, deadline_at=until)
     enqueue(run.function, run.pk)
     return run
@@ -62,7 +62,7 @@ def _started(submission: Submission, slot: int) -> PracticeRun:
 
 def stop_run(submission: Submission) -> None:
     """End the model's run, if there is one. Its container is removed at the next heartbeat."""
-    if run := run_of(submission):
+    if run := find_active_run(submission):
         leases.cancel(run)
 
 
@@ -83,16 +83,16 @@ def ask_question(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
     if not free.update(question_id=key, question=line, asked_at=now, answer=""):
         raise EndpointError("The model starts, or answers somebody else.", reason="busy")
     try:
-        return _awaited(own_question)
+        return _wait_for_answer(own_question)
     finally:
         own_question.update(question_id=None, question="", answer="")
 
 
-def _awaited(question: Any) -> str:
+def _wait_for_answer(question: Any) -> str:
     """Wait until the answer is stored in the row, and return it. Raises EndpointError."""
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
         running = question.filter(state=PracticeRun.State.RUNNING)
         answer = running.values_list("answer", flat=True).first()
         if answer is None:
@@ -113,7 +113,7 @@ def note_ready(run: PracticeRun) -> None:
     )
 
 
-def keep_answer(run: PracticeRun, question: uuid.UUID, line: str) -> None:
+def store_answer(run: PracticeRun, question: uuid.UUID, line: str) -> None:
     """Store an answer for the person who waits for it. A late answer is dropped."""
     still_waiting = PracticeRun.objects.filter(pk=run.pk, question_id=question)
     still_waiting.filter(lease_token=run.lease_token).update(answer=line)

@@ -7,13 +7,13 @@ from rest_framework.request import Request
 from core.accounts.models import User
 from core.accounts.people import person
 from evaluation.models import Team, TeamMember
-from evaluation.submissions.teams.selectors import place_of
+from evaluation.submissions.teams.selectors import find_membership
 
 
 def find_team(request: HttpRequest | Request, pk: int) -> tuple[Team, TeamMember, User]:
     """Return a team, the user's membership, and the user. Raises Http404 for non-members."""
     user, team = person(request), get_object_or_404(Team, pk=pk)
-    place = place_of(user, team)
+    place = find_membership(user, team)
     if place is None:
         raise Http404
     return team, place, user

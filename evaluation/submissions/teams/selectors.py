@@ -10,24 +10,24 @@ from core.accounts.models import User
 from evaluation.models import Team, TeamMember
 
 
-def team_ids(user: User) -> QuerySet[Any]:
+def select_team_ids(user: User) -> QuerySet[Any]:
     """Return the ids of a person's teams, as a subquery."""
     return TeamMember.objects.filter(user=user).values("team")
 
 
-def teams_of(user: User) -> QuerySet[Team]:
+def find_teams(user: User) -> QuerySet[Team]:
     """Return a person's teams, by name, with their members and invitations; two queries."""
     members = TeamMember.objects.select_related("user__annotator")
-    teams = Team.objects.filter(pk__in=team_ids(user))
+    teams = Team.objects.filter(pk__in=select_team_ids(user))
     return teams.prefetch_related(Prefetch("members", members))
 
 
-def place_of(user: User, team: Team) -> TeamMember | None:
+def find_membership(user: User, team: Team) -> TeamMember | None:
     """Return a person's membership in a team; None if they are not a member."""
     return TeamMember.objects.filter(team=team, user=user).first()
 
 
-def invitations_of(user: User) -> QuerySet[TeamMember]:
+def find_invitations(user: User) -> QuerySet[TeamMember]:
     """Return the open invitations to the person's confirmed email address.
 
     An unconfirmed address would let anybody accept invitations meant for its real owner.

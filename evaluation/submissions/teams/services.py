@@ -11,7 +11,7 @@ from core.errors import Invalid, Refused
 from core.mail.addresses import is_address
 from core.text.taken_names import check_free, checked_name, lock_names
 from evaluation.models import Submission, Team, TeamMember
-from evaluation.submissions.teams.selectors import invitations_of, place_of
+from evaluation.submissions.teams.selectors import find_invitations, find_membership
 from tasks.mails import addresses_to_invite
 
 MOST_MEMBERS = 50
@@ -61,13 +61,13 @@ def invite_member(*, team: Team, actor: User, email: str) -> TeamMember:
 
 @transaction.atomic
 def accept_invitation(*, invitation: TeamMember, user: User) -> None:
-    """Accept an invitation from `invitations_of`. Locks the team.
+    """Accept an invitation from `find_invitations`. Locks the team.
 
     Raises Refused if the invitation was withdrawn.
     """
     team = _lock(invitation.team)
     annotator_of(user)
-    if place_of(user, team):  # invited at a second address
+    if find_membership(user, team):  # invited at a second address
         team.members.filter(pk=invitation.pk, user=None).delete()
         return
     # Under the lock: an owner may have taken the invitation back since the page was made.
@@ -83,7 +83,7 @@ def decline_invitation(*, invitation: TeamMember, user: User) -> None:
     team = _lock(invitation.team)
     team.members.filter(pk=invitation.pk, user=None).delete()
     log(user, "team.declined", team)
-    _tidy(team)
+    _delete_if_empty(team)
 
 
 @transaction.atomic
@@ -115,10 +115,10 @@ def leave_team(*, team: Team, user: User) -> None:
     team.members.filter(user=user).delete()
     _check_owned(team)
     log(user, "team.left", team, user=user.email, person=user.pk)
-    _tidy(team)
+    _delete_if_empty(team)
 
 
-def leave_all(*, user: User) -> None:
+def leave_all_teams(*, user: User) -> None:
     """Remove the user from every team when their account is deleted, one transaction per team.
 
     If a team has no other owner, its longest-standing member becomes owner. Never raises Refused.
@@ -128,21 +128,21 @@ def leave_all(*, user: User) -> None:
         with transaction.atomic():
             team = _lock(place.team)
             place.delete()
-            _find_owner(team)
-            _tidy(team)
-    invitations_of(user).delete()
+            _assign_missing_owner(team)
+            _delete_if_empty(team)
+    find_invitations(user).delete()
 
 
-def mend_teams() -> None:
+def assign_missing_owners() -> None:
     """Give a new owner to teams whose owner's account an administrator deleted. Locks each team."""
     owned = TeamMember.objects.filter(is_owner=True).values("team")
     for team in Team.objects.exclude(pk__in=owned):
         with transaction.atomic():
-            _find_owner(_lock(team))
-            _tidy(team)
+            _assign_missing_owner(_lock(team))
+            _delete_if_empty(team)
 
 
-def _find_owner(team: Team) -> None:
+def _assign_missing_owner(team: Team) -> None:
     """Make the longest-standing member an owner if the team has no owner."""
     joined = team.members.filter(user__isnull=False)
     if not joined.filter(is_owner=True).exists() and (
@@ -152,7 +152,7 @@ def _find_owner(team: Team) -> None:
         first.save(update_fields=["is_owner"])
 
 
-def _tidy(team: Team) -> None:
+def _delete_if_empty(team: Team) -> None:
     """Delete a team without members, unless models still belong to it."""
     if team.members.filter(user__isnull=False).exists():
         return

@@ -16,7 +16,7 @@ from core.accounts.languages import write_in_language_of
 from core.accounts.models import User
 from evaluation.models import Dataset, EvaluationRun
 from evaluation.models.jobs import UNFINISHED
-from evaluation.submissions.emails import AWAY, send
+from evaluation.submissions.emails import MAIL_SERVER_AWAY, send_email
 from evaluation.submissions.selectors import count_models
 from leaderboard.models import Follow
 from tasks.models import Task
@@ -59,8 +59,8 @@ def email_followers() -> int:
             if not (follower.user.is_active and can_see(follower.user, follower.task)):
                 continue
             try:
-                send(*_write_mail(dataset, follower))
-            except AWAY as error:
+                send_email(*_write_mail(dataset, follower))
+            except MAIL_SERVER_AWAY as error:
                 logger.error("The mail server is away; mails to followers wait: %s", error)
                 Follow.objects.filter(pk=follower.pk).update(told_to=follower.told_to)
                 return sent

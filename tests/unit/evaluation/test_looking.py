@@ -16,7 +16,7 @@ from evaluation.isolation.sandbox.harness import arguments
 from evaluation.isolation.sandbox.harness.answering import each_answer
 from evaluation.isolation.sandbox.harness.loading import load_classifier
 from evaluation.isolation.uploads.model_folders import check_folder, digest_folder
-from evaluation.submissions.selectors import WHITE
+from evaluation.submissions.selectors import WHITE_PIXEL
 from evaluation.task_shape import describe_model_shape, runnable_shape_of
 from evaluation.training.looking import learn_pictures
 from serving.errors import MisconfiguredError
@@ -92,7 +92,7 @@ def test_it_finds_what_its_rows_teach_and_the_server_answers_alike(
         assert answer.prob == pytest.approx(said[0]["prob"], abs=1e-3)
     finally:
         served.close()
-    declined, white = answers_to(["", WHITE], load_classifier(asked(learned)))
+    declined, white = answers_to(["", WHITE_PIXEL], load_classifier(asked(learned)))
     assert declined["output"] is None
     assert white["output"]["label"] in ("0", "1")  # where a task has no picture to show
 

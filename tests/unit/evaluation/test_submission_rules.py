@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evaluation.kinds import KINDS, kinds_of
 from evaluation.submissions.kinds import find_submission_kind
-from evaluation.submissions.requirements import Sources, gpu_problem
+from evaluation.submissions.requirements import Sources, find_gpu_problem
 from tasks.config.loading import load_config
 from tests.unit.tasks.config_texts import MINIMAL
 
@@ -89,4 +89,4 @@ def test_a_task_takes_models_or_training_data() -> None:
 )
 def test_who_gets_a_gpu_and_one_at_most(asked, refused):
     kind, gpus, site_has = asked
-    assert bool(gpu_problem(KINDS[kind].may_use_gpu, gpus, site_has)) == refused
+    assert bool(find_gpu_problem(KINDS[kind].may_use_gpu, gpus, site_has)) == refused

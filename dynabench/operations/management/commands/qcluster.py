@@ -23,7 +23,7 @@ from core.jobs.services import noted
 from core.telemetry.tracing import span, traced
 from dynabench.operations.soundness.health import check_schema
 from evaluation.jobs import sweep_all
-from evaluation.submissions.practice.serve import tell_host
+from evaluation.submissions.practice.serve import note_this_host
 
 MESSAGES = 20  # that a worker answers before a fresh one takes its place
 POLL_SECONDS = 1.0
@@ -70,7 +70,7 @@ def serve_practice() -> None:
     """Answer the messages for practice models, and record that this machine does so."""
 
     def take() -> str | None:
-        tell_host()
+        note_this_host()
         return queue.take_message(apart=True)
 
     answer_messages(take)
