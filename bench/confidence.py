@@ -25,16 +25,16 @@ from bench.command import parser_of, with_origin  # noqa: E402
 from evaluation.seeds import Row, seed_rows, split_held_out  # noqa: E402
 from evaluation.training.calibration import (  # noqa: E402
     ScoredRow,
-    probabilities,
+    compute_probabilities,
     restore_scores,
 )
 from evaluation.training.confidence import score_rows  # noqa: E402
-from evaluation.training.pictures import held_out_samples, score_picture_rows  # noqa: E402
-from evaluation.training.shipped import read_report, shipped_folder, unpack  # noqa: E402
+from evaluation.training.pictures import draw_held_out_samples, score_picture_rows  # noqa: E402
+from evaluation.training.shipped import find_shipped_folder, read_report, unpack_starter  # noqa: E402
 from evaluation.training.starters import (  # noqa: E402
     CODES,
     PICTURE_STARTERS,
-    confidence_figures,
+    compute_confidence_figures,
 )
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
@@ -87,8 +87,8 @@ def measure(code: str, scratch: Path, *, few: bool) -> dict[str, Any]:
     """Return the figures of a shipped starter; few: on two questions or eight rows."""
     folder = scratch / code
     folder.mkdir()
-    unpack(shipped_folder(code), folder)
-    temperature = read_report(shipped_folder(code))["calibration"]["temperature"]
+    unpack_starter(find_shipped_folder(code), folder)
+    temperature = read_report(find_shipped_folder(code))["calibration"]["temperature"]
     found: dict[str, Any] = {"task": code, "temperature": temperature}
     for name, rows in scored(code, folder, few=few):
         found[name] = {
@@ -101,7 +101,7 @@ def measure(code: str, scratch: Path, *, few: bool) -> dict[str, Any]:
 def scored(code: str, folder: Path, *, few: bool) -> Iterator[tuple[str, list[ScoredRow]]]:
     """Yield the name of each set of rows with its scores."""
     if code in PICTURE_STARTERS:
-        yield "held_out", score_picture_rows(folder, held_out_samples(2 if few else 2000))
+        yield "held_out", score_picture_rows(folder, draw_held_out_samples(2 if few else 2000))
         return
     most = 8 if few else None
     yield "held_out", score_rows(folder, split_held_out(seed_rows(code))[1][:most])
@@ -112,7 +112,7 @@ def scored(code: str, folder: Path, *, few: bool) -> Iterator[tuple[str, list[Sc
 
 def figures(rows: Sequence[ScoredRow]) -> dict[str, float]:
     """Return accuracy, mean confidence, both errors, and how many mistakes are certain."""
-    confidences = [float(probabilities(row.scores).max()) for row in rows]
+    confidences = [float(compute_probabilities(row.scores).max()) for row in rows]
     rights = [int(row.scores.argmax()) == row.right for row in rows]
     wrong = [share for share, is_right in zip(confidences, rights, strict=True) if not is_right]
     certain = sum(share > CERTAIN for share in wrong)
@@ -120,7 +120,7 @@ def figures(rows: Sequence[ScoredRow]) -> dict[str, float]:
         "rows": len(rows),
         "accuracy": round(sum(rights) / len(rows), 4),
         "confidence": round(sum(confidences) / len(rows), 4),
-        **confidence_figures(rows),
+        **compute_confidence_figures(rows),
         "wrong": len(wrong),
         "wrong_and_certain": certain,
     }

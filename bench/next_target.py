@@ -30,8 +30,14 @@ from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from evaluation.scoring.paired import compare  # noqa: E402
 from evaluation.seeds import seed_rows, split_held_out  # noqa: E402
 from evaluation.task_shape import trainable_shape_of, training_row  # noqa: E402
-from evaluation.training.fine_tune import Reading, TrainingOptions, dev_part, text_answers, train  # noqa: E402
-from evaluation.training.shipped import encoder  # noqa: E402
+from evaluation.training.fine_tune import (  # noqa: E402
+    Reading,
+    TrainingOptions,
+    answer_texts,
+    split_dev_rows,
+    train,
+)
+from evaluation.training.shipped import find_encoder  # noqa: E402
 from evaluation.training.starters import STARTERS  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from validation.consensus.consensus import Policy, Vote, decide  # noqa: E402
@@ -65,7 +71,7 @@ def row_of(line: dict[str, Any]) -> dict[str, Any] | None:
 def seeds(options: TrainingOptions) -> tuple[Rows, Rows]:
     """The shipped rows to train on, and those to stop by."""
     rest, _ = split_held_out(seed_rows("sentiment"))
-    return dev_part(rest, options)
+    return split_dev_rows(rest, options)
 
 
 def options_of(seed: int, epochs: int) -> TrainingOptions:
@@ -79,12 +85,12 @@ def measure(*, quick: bool, seed: int, home: Path) -> dict[str, Any]:
     options = options_of(seed, 2 if quick else 3)
     one = released("r1-dev")[: 300 if quick else 1500]
     two = released("r2-dev")[: 400 if quick else None]
-    part, dev = dev_part(one, options)
+    part, dev = split_dev_rows(one, options)
     if not quick:
         seed_part, seed_dev = seeds(options)
         part, dev = part + seed_part, dev + seed_dev
     tests = dict(tests_of(two, quick=quick))
-    return trained(part, dev, two, tests, options=options, base=encoder(), home=home)
+    return trained(part, dev, two, tests, options=options, base=find_encoder(), home=home)
 
 
 def measure_seeds(home: Path) -> dict[str, Any]:
@@ -110,7 +116,7 @@ def trained(
 ) -> dict[str, Any]:
     """Train A on `part` from `base`, B from A on round 2, too, and compare them on the tests."""
     started = time.perf_counter()
-    more, more_dev = dev_part(two, options)
+    more, more_dev = split_dev_rows(two, options)
     more = [{**row, "weight": ROUND_2_WEIGHT} for row in more]
     a, b = home / "a", home / "b"
     for first, folder, rows, stop in (
@@ -154,7 +160,7 @@ def pair(a: Path, b: Path, rows: Rows) -> dict[str, Any]:
     """A (before) and B (after) on the same rows."""
     settings = json.loads((a / "dynabench.json").read_text())
     reading = Reading(SHAPE.kind, SHAPE.labels, settings["max_length"])
-    said = [[one.output["label"] for one in text_answers(f, rows, reading)] for f in (a, b)]
+    said = [[one.output["label"] for one in answer_texts(f, rows, reading)] for f in (a, b)]
     return compare(CONFIG.verdict, SHAPE, rows, *said)
 
 

@@ -39,8 +39,8 @@ from evaluation.scoring.worst import (  # noqa: E402
     WORST_KIND_DROP,
 )
 from evaluation.seeds import OFFICIAL_TASKS_FOLDER  # noqa: E402
-from evaluation.training.reference import BASELINES, POOLS, build  # noqa: E402
-from evaluation.training.starters import CODES, recipe  # noqa: E402
+from evaluation.training.reference import BASELINES, POOLS, build_reference_model  # noqa: E402
+from evaluation.training.starters import CODES, compute_recipe  # noqa: E402
 from leaderboard.ranking.anchored import COSTS  # noqa: E402
 from leaderboard.ranking.pools import find_path, read_shipped_pool  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
@@ -112,7 +112,7 @@ def of_folders(code: str, folders: Path) -> Iterator[tuple[str, str, dict[str, A
         folder = folders / f"{code}-{name}"
         if not folder.exists():
             print(f"{code}: training {name}", file=sys.stderr, flush=True)
-            build(code, name, folder, lambda *_: None, is_trained=True)
+            build_reference_model(code, name, folder, lambda *_: None, is_trained=True)
         yield name, about, evaluated(code, str(folder), "--runner", "process")
 
 
@@ -151,7 +151,9 @@ def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
     if source:
         made["costs_of_version"] = source.version
     made["seeds"] = (
-        recipe(code) if code in CODES else _digest(OFFICIAL_TASKS_FOLDER / code / "control.jsonl")
+        compute_recipe(code)
+        if code in CODES
+        else _digest(OFFICIAL_TASKS_FOLDER / code / "control.jsonl")
     )
     made["packages"] = {name: version(name) for name in packages}
     made["made_by"] = f"python bench/reference_pool.py --task {code}"
@@ -177,7 +179,7 @@ def baselines(folders: Path) -> dict[str, dict[str, Any]]:
     """Return the figures of two models of sentiment that have learned nothing."""
     found = {}
     for name in BASELINES:
-        build("sentiment", name, folders / name, lambda *_: None, is_trained=True)
+        build_reference_model("sentiment", name, folders / name, lambda *_: None, is_trained=True)
         found[name] = figures(evaluated("sentiment", str(folders / name), "--runner", "process"))
     return found
 

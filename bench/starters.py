@@ -27,9 +27,9 @@ sys.path.insert(0, str(ROOT))
 from bench.command import parser_of, with_origin  # noqa: E402
 from evaluation.seeds import seed_rows, split_held_out  # noqa: E402
 from evaluation.training import starters  # noqa: E402
-from evaluation.training.fine_tune import Reading, text_answers  # noqa: E402
-from evaluation.training.pictures import held_out_samples, picture_answers  # noqa: E402
-from evaluation.training.shipped import read_report, shipped_folder, unpack  # noqa: E402
+from evaluation.training.fine_tune import Reading, answer_texts  # noqa: E402
+from evaluation.training.pictures import answer_pictures, draw_held_out_samples  # noqa: E402
+from evaluation.training.shipped import find_shipped_folder, read_report, unpack_starter  # noqa: E402
 from evaluation.training.starters import (  # noqa: E402
     CODES,
     PICTURE_STARTERS,
@@ -63,9 +63,9 @@ def compare_shipped(code: str, scratch: Path) -> dict[str, Any]:
     """Compare a shipped starter of pictures with itself on two of them, without training."""
     folder = scratch / "merged"
     folder.mkdir()
-    unpack(shipped_folder(code), folder)
-    held = held_out_samples(2)
-    said = [picture_answers(folder, held) for _ in range(2)]
+    unpack_starter(find_shipped_folder(code), folder)
+    held = draw_held_out_samples(2)
+    said = [answer_pictures(folder, held) for _ in range(2)]
     agree = [one == other for one, other in zip(*said, strict=True)]
     return {"task": code, "rows": len(agree), "agree": sum(agree) / len(agree)}
 
@@ -73,12 +73,12 @@ def compare_shipped(code: str, scratch: Path) -> dict[str, Any]:
 def compare(code: str, scratch: Path) -> dict[str, Any]:
     """The share of answers in which the shipped and the new starter agree, and both reports."""
     train_starter(code, scratch / "new", lambda done, steps, words: None)
-    folders = {"shipped": shipped_folder(code), "new": scratch / "new"}
+    folders = {"shipped": find_shipped_folder(code), "new": scratch / "new"}
     ask, said, sums = asker(code), [], set()
     for name, folder in folders.items():
         merged = scratch / f"{name}-merged"
         merged.mkdir()
-        sums.add(unpack(folder, merged))
+        sums.add(unpack_starter(folder, merged))
         said.append(ask(merged))
     agree = [one == other for one, other in zip(*said, strict=True)]
     return {
@@ -93,11 +93,11 @@ def compare(code: str, scratch: Path) -> dict[str, Any]:
 def asker(code: str) -> Callable[[Path], list[str]]:
     """What gives a folder's answers."""
     if code in PICTURE_STARTERS:
-        held = held_out_samples(1000)
-        return lambda folder: picture_answers(folder, held)
+        held = draw_held_out_samples(1000)
+        return lambda folder: answer_pictures(folder, held)
     reading, rows = Reading(STARTERS[code].kind, STARTERS[code].options.labels, None), rows_of(code)
     name = OUTPUTS[reading.kind]
-    return lambda folder: [found.output[name] for found in text_answers(folder, rows, reading)]
+    return lambda folder: [found.output[name] for found in answer_texts(folder, rows, reading)]
 
 
 def rows_of(code: str) -> list[dict[str, Any]]:

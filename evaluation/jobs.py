@@ -11,7 +11,7 @@ from evaluation.isolation.queue.leases import claim_job, claimable, sweep
 from evaluation.isolation.queue.lifecycle import do_claimed
 from evaluation.isolation.queue.subprocess_job import carry_out
 from evaluation.judges.custom_metrics.scoring_services import run_metric
-from evaluation.judges.llm_judges.services import ask
+from evaluation.judges.llm_judges.services import run_judge
 from evaluation.judges.paraphrases import writing_services
 from evaluation.models import (
     CustomMetric,
@@ -52,7 +52,7 @@ def run_training(run_id: int) -> None:
 
 def ask_llm_judge(judge_id: int) -> None:
     """Ask a language model judge about answers that people judged, and about models' answers."""
-    do_claimed(claim_job(LlmJudge, judge_id), ask)
+    do_claimed(claim_job(LlmJudge, judge_id), run_judge)
 
 
 def write_paraphrases(job_id: int) -> None:

@@ -23,8 +23,8 @@ from bench.boards.rows import Row, Rows
 from evaluation.runs.chat.asking import make_chat_endpoint
 from evaluation.runs.chat.settings import make_chat_settings
 from evaluation.task_shape import trainable_shape_of
-from evaluation.training.fine_tune import Reading, TrainingOptions, text_answers, train
-from evaluation.training.shipped import ENCODER, encoder, install_starter
+from evaluation.training.fine_tune import Reading, TrainingOptions, answer_texts, train
+from evaluation.training.shipped import ENCODER, find_encoder, install_starter
 from serving.spec import PAIR, ModelSpec
 from tasks.config.schema import TaskConfig
 
@@ -102,7 +102,7 @@ class Maker:
 
     def fine_tuned(self, entry: Entry, frozen: int = 2) -> Path:
         """The folder of a MiniLM that was trained on some stages, one training after another."""
-        base, folder = encoder(), self.home / "models"
+        base, folder = find_encoder(), self.home / "models"
         for number in range(1, len(entry.steps) + 1):
             part = replace(entry, kind=f"minilm-{frozen}", steps=entry.steps[:number])
             made = folder / self._digest(part)
@@ -130,7 +130,7 @@ class Maker:
 
     def of_folder(self, folder: Path) -> list[str]:
         """What a folder answers in torch."""
-        found = text_answers(folder, self.tests, self.reading)
+        found = answer_texts(folder, self.tests, self.reading)
         return [one.output["label"] for one in found]
 
     def of_server(self, folder: Path) -> list[str]:

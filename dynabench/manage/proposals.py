@@ -11,7 +11,7 @@ from core.web.htmx import form_status
 from core.web.refusals import as_form_error
 from dynabench.communities.proposal_services import DECISION_MESSAGES, can_decide_task, decide_task
 from dynabench.communities.selectors import select_waiting_proposals
-from evaluation.judges.custom_metrics.selectors import waiting_metrics
+from evaluation.judges.custom_metrics.selectors import find_waiting_metrics
 from tasks.config.parsing import ConfigError
 from tasks.making.forms import DecisionForm, MakingDecisionForm
 from tasks.models import TaskProposal
@@ -29,7 +29,7 @@ def list_proposals(request: HttpRequest) -> HttpResponse:
         # Those for a community too: administrators may decide all.
         "proposals": TaskProposal.objects.filter(state=TaskProposal.State.WAITING),
         "communities": select_waiting_proposals(person(request)),
-        "metrics": waiting_metrics(),
+        "metrics": find_waiting_metrics(),
     }
     return render(request, "own/new/proposals.html", values)
 

@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers
 
 from core.web.api import Pages
-from evaluation.judges.custom_metrics.selectors import PUBLIC
+from evaluation.judges.custom_metrics.selectors import IS_PUBLIC
 from evaluation.models import CustomMetric
 from tasks.access import find_task
 
@@ -40,4 +40,4 @@ class CustomMetrics(generics.ListAPIView[CustomMetric]):
     def get_queryset(self) -> QuerySet[CustomMetric]:
         # Everybody who sees the task: its boards show the numbers of these files.
         task = find_task(self.request, self.kwargs["code"])
-        return task.custom_metrics.filter(PUBLIC)
+        return task.custom_metrics.filter(IS_PUBLIC)

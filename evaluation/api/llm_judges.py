@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from core.web.api import NewestFirst
 from evaluation.judges.llm_judges.agreement import Agreement
-from evaluation.judges.llm_judges.selectors import calibration, scores_of
+from evaluation.judges.llm_judges.selectors import find_judge_scores, read_calibration
 from evaluation.models import LlmJudge, LlmScore
 from evaluation.submissions.visibility import find_seen_runs
 from tasks.access import find_task
@@ -50,7 +50,7 @@ class LlmJudgeSerializer(serializers.ModelSerializer[LlmJudge]):
 
     @extend_schema_field(AgreementSerializer)
     def get_agreement(self, judge: LlmJudge) -> dict[str, Any]:
-        return _describe_agreement(calibration(judge))
+        return _describe_agreement(read_calibration(judge))
 
 
 class LlmScoreSerializer(serializers.Serializer[Any]):
@@ -110,5 +110,7 @@ class ModelLlmScores(APIView):
         runs, viewer = find_seen_runs(request, pk)
         # A judge's exact share of right answers would disclose more than rounded scores do.
         shown_runs = [run for run in runs if viewer.is_task_owner or not run.version.is_sealed]
-        scores = [_describe_score(score, agreement) for score, agreement in scores_of(shown_runs)]
+        scores = [
+            _describe_score(score, agreement) for score, agreement in find_judge_scores(shown_runs)
+        ]
         return Response(LlmScoreSerializer(scores, many=True).data)

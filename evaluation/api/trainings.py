@@ -19,9 +19,9 @@ from evaluation.models import TrainingRun
 from evaluation.training.forms import TrainingForm
 from evaluation.training.services import (
     MOST_WEIGHT,
-    bases,
-    default_base,
-    free_name,
+    find_bases,
+    find_default_base,
+    find_free_name,
     register_trained,
     request_training,
 )
@@ -187,11 +187,11 @@ class Trainings(generics.ListAPIView[TrainingRun]):
 def _find_base(task: Task, fields: dict[str, Any]) -> tuple[str, str]:
     """Return (source, revision) of the model from which training starts. Raises ValidationError."""
     if "base" not in fields:
-        return default_base(task)
+        return find_default_base(task)
     # Two empty strings stand for the encoder of the starters.
     if fields["base"] is None:
         return "", ""
-    targets = {target.name: target for target in bases(task)}
+    targets = {target.name: target for target in find_bases(task)}
     target = targets.get(fields["base"])
     if target is None:
         names = ", ".join(targets) or "none"
@@ -239,6 +239,6 @@ class TrainedTarget(OfTraining):
         run, editor = self.enter(code, pk)
         fields = read(NewTargetSerializer, request)
         number = fields["round"]
-        name = fields.get("name") or free_name(run.task, number)
+        name = fields.get("name") or find_free_name(run.task, number)
         register_trained(run=run, number=number, name=name, actor=editor)
         return Response(WholeTrainingSerializer(self.enter(code, pk)[0]).data)

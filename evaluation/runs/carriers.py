@@ -17,7 +17,7 @@ from evaluation.isolation.queue.attempt_keys import container_key
 from evaluation.isolation.sandbox.choose import choose_runner
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
-from evaluation.training.trainer import Here, Trainer
+from evaluation.training.trainer import LocalTrainer, Trainer
 from tasks.models import TargetModel
 from tasks.targets.connect import build_spec
 from tasks.targets.endpoints.transport import Transport
@@ -63,7 +63,7 @@ def open_trainer(beat: Beat) -> Iterator[Trainer]:
     beat: called regularly while the trainer works.
     """
     if not has_cluster():
-        yield Here(beat)
+        yield LocalTrainer(beat)
         return
     from evaluation.runs.ray_training import NodeTrainer
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 from evaluation.contract import Beat
 from evaluation.heartbeat import CHUNK_BYTES, BeatingFile
 from evaluation.isolation.uploads.model_folders import files
-from evaluation.training.folders import atomic_folder
+from evaluation.training.folders import make_atomic_folder
 
 WAIT_SECONDS = 0.5
 
@@ -37,7 +37,7 @@ def open_cached_folder(
         while not folder.exists():  # between two locks somebody may remove it again
             _wait(lock, fcntl.LOCK_EX, beat)
             if not folder.exists():  # another process may have filled it while this one waited
-                with atomic_folder(folder) as new_folder:
+                with make_atomic_folder(folder) as new_folder:
                     fill(new_folder)
             _wait(lock, fcntl.LOCK_SH, beat)
             _make_room(cache, most_bytes)

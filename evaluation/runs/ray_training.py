@@ -15,7 +15,7 @@ from evaluation.runs.ray_runner import NodeClient
 from evaluation.seeds import Row
 from evaluation.training import fine_tune, looking
 from evaluation.training.fine_tune import Progress, Reading, TrainingOptions, TrainingReport
-from evaluation.training.folders import atomic_folder
+from evaluation.training.folders import make_atomic_folder
 from serving.codecs import Answer
 
 TELL_SECONDS = 1.0
@@ -44,12 +44,12 @@ class NodeTrainer:
         return cast("TrainingReport", report)
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
-        """Return a model's answers computed on the node, as `fine_tune.text_answers` does."""
+        """Return a model's answers computed on the node, as `fine_tune.answer_texts` does."""
         items = list(self._node.do(run_answers, rows, reading, folder=folder))
         return cast("list[Answer]", items[-1])
 
     def learn_pictures(
-        self, rows: Sequence[tuple[looking.Stored, str]], labels: Sequence[str], folder: Path
+        self, rows: Sequence[tuple[looking.StoredFile, str]], labels: Sequence[str], folder: Path
     ) -> None:
         """Train a picture model on the node, as `looking.learn_pictures` does."""
         with TemporaryDirectory(dir=folder.parent) as place:
@@ -83,7 +83,7 @@ class NodeTrainer:
                     progress(*value)
                 else:
                     result = value
-            with archive.open("rb") as file, atomic_folder(target) as folder:
+            with archive.open("rb") as file, make_atomic_folder(target) as folder:
                 unpack_folder(file, folder, self._beat)
         return result
 
@@ -111,7 +111,7 @@ def run_training(
 
 def run_answers(rows: Sequence[Row], reading: Reading, *, folder: Path) -> Iterator[list[Answer]]:
     """Yield one list with all answers of a model."""
-    yield fine_tune.text_answers(folder, rows, reading)
+    yield fine_tune.answer_texts(folder, rows, reading)
 
 
 def run_picture_training(

@@ -21,7 +21,7 @@ from core.web.downloads import attachment
 from core.web.htmx import form_status, render_page
 from core.web.lists import RowStream, list_page
 from core.web.refusals import as_form_error, as_message
-from evaluation.judges.llm_judges.selectors import scores_of
+from evaluation.judges.llm_judges.selectors import find_judge_scores
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again
@@ -125,7 +125,7 @@ def _find_llm_scores(submission: Submission, runs: list[EvaluationRun], exact: b
     """
     if not submission.task.config.answers_freely:
         return []
-    return scores_of([run for run in runs if exact or not run.version.is_sealed])
+    return find_judge_scores([run for run in runs if exact or not run.version.is_sealed])
 
 
 def _make_failure_values(runs: list[EvaluationRun]) -> Mapping[str, Any]:

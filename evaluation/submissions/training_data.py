@@ -151,7 +151,7 @@ def train_on_rows(
     The order decides which rows are held out for early stopping. Raises the trainer's exceptions.
     """
     from evaluation.training.fine_tune import TrainingOptions
-    from evaluation.training.shipped import encoder
+    from evaluation.training.shipped import find_encoder
 
     shape = runnable_shape_of(config)
     if shape.kind == LOOKS:
@@ -164,7 +164,7 @@ def train_on_rows(
         # Each row is a group of its own, so that only its place decides whether it is held out.
         [{**row, "group": str(place)} for place, row in enumerate(rows)],
         kind=shape.kind,
-        base=encoder(),
+        base=find_encoder(),
         output_dir=folder,
         options=options,
         progress=lambda done, total, words: None,

@@ -16,7 +16,7 @@ Weights = dict[str, NDArray[Any]]
 COLDEST, HOTTEST = 1.0, 20.0
 """Bounds of a temperature. Below 1 a model would become surer than it was trained to be, on rows
 that are easier than what people write; of rows that are mostly wrong the best one is endless."""
-HALVINGS = 50
+BISECTION_STEPS = 50
 """Of the interval in which the best temperature lies: far more than its two decimals need."""
 BINS = 10
 
@@ -44,44 +44,44 @@ def fit_temperature(rows: Sequence[ScoredRow]) -> float:
     root, which is found by bisection.
     """
     low, high = 1 / HOTTEST, 1 / COLDEST
-    if _slope(rows, high) <= 0:
+    if _compute_slope(rows, high) <= 0:
         return COLDEST
-    for _ in range(HALVINGS):
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
-        if _slope(rows, middle) > 0:
+        if _compute_slope(rows, middle) > 0:
             high = middle
         else:
             low = middle
     return round(2 / (low + high), 2)
 
 
-def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the softmax of scores."""
-    found: NDArray[np.float64] = np.exp(_log_probabilities(scores))
+    found: NDArray[np.float64] = np.exp(_compute_log_probabilities(scores))
     return found
 
 
-def _log_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_log_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     shifted = scores - scores.max()
     logs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
     return logs
 
 
-def _slope(rows: Sequence[ScoredRow], inverse: float) -> float:
+def _compute_slope(rows: Sequence[ScoredRow], inverse: float) -> float:
     """Return the derivative of the summed negative log-likelihood by the inverse temperature."""
     total = 0.0
     for scores, right in rows:
-        total += float(probabilities(scores * inverse) @ (scores - scores[right]))
+        total += float(compute_probabilities(scores * inverse) @ (scores - scores[right]))
     return total
 
 
-def negative_log_likelihood(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
+def compute_negative_log_likelihood(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
     """Return the mean negative log-probability of the correct answers, 0 being the best."""
-    logs = [_log_probabilities(scores / temperature)[right] for scores, right in rows]
+    logs = [_compute_log_probabilities(scores / temperature)[right] for scores, right in rows]
     return -float(np.mean(logs))
 
 
-def expected_calibration_error(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
+def compute_calibration_error(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
     """Return the mean difference between confidence and accuracy, from 0 to 1.
 
     Notes
@@ -93,7 +93,7 @@ def expected_calibration_error(rows: Sequence[ScoredRow], temperature: float = 1
     confidences, rights = [], []
     for scores, right in rows:
         chosen = int(scores.argmax())
-        confidences.append(probabilities(scores / temperature)[chosen])
+        confidences.append(compute_probabilities(scores / temperature)[chosen])
         rights.append(chosen == right)
     gaps = np.subtract(confidences, rights)
     bins = np.minimum(np.multiply(confidences, BINS).astype(int), BINS - 1)
@@ -112,12 +112,12 @@ def soften_head(weights: Weights, head: str, temperature: float) -> Weights:
     Each weight takes a single float32 division, so the bytes are the same on every processor.
     """
     softened = dict(weights)
-    for name in _of_layer(weights, head):
+    for name in _iterate_layer_names(weights, head):
         softened[name] = weights[name].astype(np.float32) / np.float32(temperature)
     return softened
 
 
-def _of_layer(weights: Weights, head: str) -> Iterator[str]:
+def _iterate_layer_names(weights: Weights, head: str) -> Iterator[str]:
     """Yield the names of a linear layer's tensors. Raises KeyError if one is missing."""
     for part in ("weight", "bias"):
         name = f"{head}.{part}"

@@ -13,7 +13,7 @@ from tokenizers import Encoding
 
 from evaluation.seeds import Row
 from evaluation.training.calibration import ScoredRow
-from evaluation.training.data import encodings_of, run_sorted, span_of
+from evaluation.training.data import encode_row, find_span, run_sorted
 from serving.backends import TorchBackend, settled_model
 from serving.codecs import MAX_ANSWER_TOKENS, Logits, readable
 from serving.spec import ModelSpec, open_folder
@@ -30,7 +30,7 @@ def score_rows(folder: Path, rows: Sequence[Row]) -> list[ScoredRow]:
     model = open_folder(spec)
     logits_of, tokens = settled_model(spec, model)
     codec, backend = codec_of(model, tokens), TorchBackend(logits_of, tokens)
-    windows = [encodings_of(row, codec) for row in rows]
+    windows = [encode_row(row, codec) for row in rows]
     logits = run_sorted(windows, backend.run)
     return score_windows(rows, windows, logits, model.labels)
 
@@ -65,8 +65,10 @@ def _score_spans(
     start_of_window = 0
     for window, (starts, ends) in zip(windows, logits, strict=True):
         allowed = readable(window, row["passage"])
-        sums = _span_sums(np.where(allowed, starts, -np.inf), np.where(allowed, ends, -np.inf))
-        for first, last in _answer_spans(row, window):
+        sums = _compute_span_scores(
+            np.where(allowed, starts, -np.inf), np.where(allowed, ends, -np.inf)
+        )
+        for first, last in _find_answer_spans(row, window):
             if last - first < len(sums):
                 right.append(start_of_window + (last - first) * len(window) + first)
         scores.append(sums.ravel())
@@ -79,7 +81,9 @@ def _score_spans(
     return ScoredRow(flat[is_span], int(is_span[:best].sum()))
 
 
-def _span_sums(starts: Logits, ends: Logits) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _compute_span_scores(
+    starts: Logits, ends: Logits
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Return an array [more, first] of span scores: from token `first` to token `first + more`."""
     size = len(starts)
     sums = np.full((min(MAX_ANSWER_TOKENS, size), size), -np.inf)
@@ -88,13 +92,13 @@ def _span_sums(starts: Logits, ends: Logits) -> np.ndarray[tuple[int, int], np.d
     return sums
 
 
-def _answer_spans(row: Row, window: Encoding) -> list[tuple[int, int]]:
+def _find_answer_spans(row: Row, window: Encoding) -> list[tuple[int, int]]:
     """Return (first, last) token indices of each occurrence of the answer's text in a window."""
     answer, passage = cast("str", row["answer"]), cast("str", row["passage"])
     spans = []
     start = passage.find(answer)
     while start >= 0:
-        span = span_of(window, start, start + len(answer))
+        span = find_span(window, start, start + len(answer))
         if span is not None:
             spans.append(span)
         start = passage.find(answer, start + 1)

@@ -14,8 +14,10 @@ from serving.codecs import Answer, Codec, Logits
 from serving.errors import BadRequestError
 from serving.spec import FIELDS, SPAN
 
-ASKED_AT_ONCE = 32
-POOL = 16  # batches that are sorted by length together, so that a batch needs little padding
+BATCH_WINDOWS = 32
+POOL_BATCHES = (
+    16  # batches that are sorted by length together, so that a batch needs little padding
+)
 
 
 class TrainingError(ValueError):
@@ -43,14 +45,14 @@ def check_rows(rows: Sequence[Row], *, kind: str, labels: Sequence[str] | None) 
             raise TrainingError(
                 f"row {number}: label {row['label']!r} is none of {', '.join(labels)}."
             )
-        if kind == SPAN and not _answer_fits(row):
+        if kind == SPAN and not _has_valid_answer(row):
             raise TrainingError(
                 f"row {number}: the passage does not have the answer {row['answer']!r} at "
                 f"answer_start {row.get('answer_start')!r} (counted in characters from 0)."
             )
 
 
-def _answer_fits(row: Row) -> bool:
+def _has_valid_answer(row: Row) -> bool:
     start = row.get("answer_start")
     return isinstance(start, int) and bool(row["passage"].startswith(row["answer"], start))
 
@@ -68,24 +70,24 @@ def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Ra
         times = int(weight) + (rng.random() < weight % 1)
         for _ in range(times):
             try:
-                items.append(_item(row, codec, window, rng))
+                items.append(_make_item(row, codec, window, rng))
             except BadRequestError as error:
                 raise TrainingError(f"{error} The row: {row}") from error
     return items
 
 
-def _item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
+def _make_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
     if codec.labels is None:
-        return _span_item(row, codec, window, rng)
-    return Item(encodings_of(row, codec)[0], (codec.labels.index(row["label"]),))
+        return _make_span_item(row, codec, window, rng)
+    return Item(encode_row(row, codec)[0], (codec.labels.index(row["label"]),))
 
 
-def encodings_of(row: Row, codec: Codec) -> list[Encoding]:
+def encode_row(row: Row, codec: Codec) -> list[Encoding]:
     """Return the encodings of a row of texts. Raises BadRequestError."""
     return cast("list[Encoding]", codec.encode(row))
 
 
-def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
+def _make_span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
     """Return the passage's tokens with the answer span.
 
     A long passage is cut to a randomly drawn window around the answer.
@@ -102,8 +104,8 @@ def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
         cut = offsets[first][0]
         passage = passage[cut : offsets[min(first + window, len(offsets)) - 1][1]]
         start, end = start - cut, end - cut
-    for encoding in encodings_of({**row, "passage": passage}, codec):
-        span = span_of(encoding, start, end)
+    for encoding in encode_row({**row, "passage": passage}, codec):
+        span = find_span(encoding, start, end)
         if span:
             return Item(encoding, span)
     raise TrainingError(
@@ -111,7 +113,7 @@ def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
     )
 
 
-def span_of(encoding: Encoding, start: int, end: int) -> tuple[int, int] | None:
+def find_span(encoding: Encoding, start: int, end: int) -> tuple[int, int] | None:
     """Return (first, last) token indices of the passage's characters start:end.
 
     None unless the encoding contains all of them.
@@ -129,7 +131,7 @@ def span_of(encoding: Encoding, start: int, end: int) -> tuple[int, int] | None:
     return first, last
 
 
-def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[list[Item]]:
+def draw_batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[list[Item]]:
     """Return an iterator over batches of items, which contains each item once.
 
     The items of a batch have similar lengths; batches come in random order.
@@ -137,8 +139,10 @@ def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[li
     shuffled = rng.sample(items, len(items))
     in_batches = []
     # Sorted within a pool only, so that the order of batches stays random.
-    for first in range(0, len(shuffled), size * POOL):
-        pool = sorted(shuffled[first : first + size * POOL], key=lambda item: len(item.encoding))
+    for first in range(0, len(shuffled), size * POOL_BATCHES):
+        pool = sorted(
+            shuffled[first : first + size * POOL_BATCHES], key=lambda item: len(item.encoding)
+        )
         in_batches += [pool[number : number + size] for number in range(0, len(pool), size)]
     rng.shuffle(in_batches)
     return iter(in_batches)
@@ -157,8 +161,8 @@ def run_sorted(
         places += [(row, window) for window in range(len(windows_of_row))]
     places.sort(key=lambda place: len(windows[place[0]][place[1]]))  # little padding
     logits_by_place: dict[tuple[int, int], Logits] = {}
-    for first in range(0, len(places), ASKED_AT_ONCE):
-        chunk = places[first : first + ASKED_AT_ONCE]
+    for first in range(0, len(places), BATCH_WINDOWS):
+        chunk = places[first : first + BATCH_WINDOWS]
         logits = run([windows[row][window] for row, window in chunk])
         logits_by_place.update(zip(chunk, logits, strict=True))
     logits_by_row: list[list[Logits]] = [[] for _ in windows]
@@ -167,7 +171,7 @@ def run_sorted(
     return logits_by_row
 
 
-def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:
+def score_answers(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:
     """Return scores from 0 to 1 of the answers.
 
     accuracy and macro_f1 for labels; f1 (SQuAD's) and exact_match for spans.

@@ -20,14 +20,14 @@ from evaluation.training.confidence import score_windows
 from evaluation.training.data import (
     Item,
     TrainingError,
-    batches,
     check_rows,
+    draw_batches,
     draw_items,
-    encodings_of,
+    encode_row,
     run_sorted,
-    score,
+    score_answers,
 )
-from evaluation.training.folders import atomic_folder
+from evaluation.training.folders import make_atomic_folder
 from evaluation.training.softening import divide_head
 from serving.arrays import arrays_of, batch_parts, cut_padding, run_in_parts
 from serving.backends import logits_of, restore_attention
@@ -144,12 +144,12 @@ def train(
         raise TrainingError("there are no rows to train on.")
     train_rows = rows
     if not dev:
-        train_rows, dev = dev_part(rows, options)
+        train_rows, dev = split_dev_rows(rows, options)
     # A fork of torch's chance: the seed must not change that of the process.
-    with atomic_folder(output_dir) as folder, torch.random.fork_rng():
+    with make_atomic_folder(output_dir) as folder, torch.random.fork_rng():
         torch.manual_seed(options.seed)
-        labels = _labels(rows, kind, options)
-        trained = _Trained.start(base, Reading(kind, labels, options.max_length))
+        labels = _choose_labels(rows, kind, options)
+        trained = _TextModel.start(base, Reading(kind, labels, options.max_length))
         rows_an_epoch = sum(row.get("weight", 1.0) for row in train_rows)  # on average
         steps = options.epochs * math.ceil(rows_an_epoch / options.batch_size)
         run = _Run(trained, options, progress, steps)
@@ -170,14 +170,14 @@ def train(
     )
 
 
-def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], list[Row]]:
+def split_dev_rows(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], list[Row]]:
     """Split rows by group into (training rows, dev rows); by text if there is only one group.
 
     Raises TrainingError.
     """
     # The dev part must not share a group with the training part.
     if len(set(map(split_group_of, rows))) < 2:  # one author: their texts can still be kept apart
-        rows = list(map(_without_group, rows))
+        rows = list(map(_drop_group, rows))
     if len(set(map(split_group_of, rows))) < 2:
         raise TrainingError(
             "All rows are about one text. Add rows about another one, which shows when to stop."
@@ -185,7 +185,7 @@ def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], 
     return split_by_group(rows, share=options.dev_share, salt=f"dev-{options.seed}")
 
 
-def _without_group(row: Row) -> Row:
+def _drop_group(row: Row) -> Row:
     return {name: value for name, value in row.items() if name != "group"}
 
 
@@ -194,18 +194,18 @@ def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
     settings = json.loads((folder / "dynabench.json").read_bytes())
     kind, labels = settings["kind"], settings["labels"]
     reading = Reading(kind, labels and tuple(labels), settings["max_length"])
-    return score(rows, text_answers(folder, rows, reading), kind=kind)
+    return score_answers(rows, answer_texts(folder, rows, reading), kind=kind)
 
 
-def text_answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
+def answer_texts(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
     """Return a folder's answers to rows, which contain the fields of the kind.
 
     Computed in torch, so the last digits differ from those of the model server.
     """
-    return _Trained.start(folder, reading).answers(rows)
+    return _TextModel.start(folder, reading).answers(rows)
 
 
-def fitting(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
+def filter_fitting_rows(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
     """Return the rows that fit into a model's input.
 
     Fields that may not be truncated must leave room for the others.
@@ -234,14 +234,16 @@ def _read_folder(base: str | Path, reading: Reading) -> tuple[ModelFolder, Token
         raise TrainingError(str(error)) from error
 
 
-def _labels(rows: Sequence[Row], kind: str, options: TrainingOptions) -> tuple[str, ...] | None:
+def _choose_labels(
+    rows: Sequence[Row], kind: str, options: TrainingOptions
+) -> tuple[str, ...] | None:
     if kind == SPAN:
         return None
     return options.labels or tuple(sorted({row["label"] for row in rows}))
 
 
 @dataclass(frozen=True)
-class _Trained:
+class _TextModel:
     """A model in torch with its tokenizer, which encodes inputs as the model server does."""
 
     model: Any
@@ -251,7 +253,7 @@ class _Trained:
     kind: str
 
     @classmethod
-    def start(cls, base: str | Path, reading: Reading) -> "_Trained":
+    def start(cls, base: str | Path, reading: Reading) -> "_TextModel":
         """Load the base with its own head if the head fits the kind, otherwise with a new one."""
         import transformers
 
@@ -306,7 +308,7 @@ class _Trained:
         # After a short text BigBird would stay with full attention.
         restore_attention(self.model)
         arrays = arrays_of(encodings, self.tokens).items()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_fast_bfloat16()):
             out = self.model(**{name: torch.from_numpy(array) for name, array in arrays})
         # Start and end as two rows of logits, one for each token.
         if self.kind == SPAN:
@@ -324,7 +326,7 @@ class _Trained:
 
         self.model.eval()
         # A passage that is longer than the model reads becomes several encodings, which overlap.
-        encodings = [encodings_of(row, self.codec) for row in rows]
+        encodings = [encode_row(row, self.codec) for row in rows]
 
         def run(pieces: Sequence[Encoding]) -> Sequence[Logits]:
             return cut_padding(self.logits(pieces).numpy(), pieces, self.tokens.fill)
@@ -365,7 +367,7 @@ class _Run:
     """A running training: the model, the number of steps done, and the best epoch so far."""
 
     def __init__(
-        self, trained: _Trained, options: TrainingOptions, progress: Progress, steps: int
+        self, trained: _TextModel, options: TrainingOptions, progress: Progress, steps: int
     ) -> None:
         self.trained, self.options, self.progress = trained, options, progress
         self.steps, self.step = steps, 0
@@ -385,10 +387,10 @@ class _Run:
         if self.trained.codec.labels:
             _start_head(self.trained, self._draw(train_rows)[:HEAD_ROWS])
         self.tell("epoch 1")
-        optimizer = _optimizer(model, options)
+        optimizer = _make_optimizer(model, options)
         for self.epoch in range(1, options.epochs + 1):
             loss = self._train_epoch(train_rows, optimizer)
-            scores = score(dev, self.trained.answers(dev), kind=self.trained.kind)
+            scores = score_answers(dev, self.trained.answers(dev), kind=self.trained.kind)
             self.curve.append({"loss": loss, **scores})
             # Of equal epochs the later one, which has seen more.
             if list(scores.values()) >= list(self.best.values()):
@@ -415,11 +417,11 @@ class _Run:
 
         self.trained.model.train()
         losses: list[float] = []
-        for batch in batches(self._draw(rows), self.options.batch_size, self.rng):
+        for batch in draw_batches(self._draw(rows), self.options.batch_size, self.rng):
             for group in optimizer.param_groups:
                 # Every layer's rate follows the same curve, from its own top.
-                group["lr"] = group["top"] * _rate(self.step / self.steps)
-            loss = _loss(self.trained, batch, self.options.label_smoothing)
+                group["lr"] = group["top"] * _compute_rate_factor(self.step / self.steps)
+            loss = _compute_loss(self.trained, batch, self.options.label_smoothing)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             # A single odd batch must not throw the encoder far off.
@@ -431,12 +433,12 @@ class _Run:
         return sum(losses) / len(losses)
 
 
-def _rate(share: float) -> float:
+def _compute_rate_factor(share: float) -> float:
     """Return the factor of the learning rate at a share of the steps: warm-up, then decay to 0."""
     return max(0.0, min(share / 0.1, (1 - share) / 0.9))
 
 
-def _loss(trained: _Trained, batch: Sequence[Item], smoothing: float) -> "torch.Tensor":
+def _compute_loss(trained: _TextModel, batch: Sequence[Item], smoothing: float) -> "torch.Tensor":
     """Return the mean cross-entropy of a batch over labels, or over tokens for start and end."""
     import torch
 
@@ -447,14 +449,14 @@ def _loss(trained: _Trained, batch: Sequence[Item], smoothing: float) -> "torch.
     )
 
 
-def fast_bfloat16() -> bool:
+def has_fast_bfloat16() -> bool:
     """Return whether the processor multiplies bfloat16 natively, which halves the training time."""
     import torch
 
     return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 
-def _layer(name: str) -> int | None:
+def _find_layer(name: str) -> int | None:
     """Return the layer number in a parameter's name; None if it contains none."""
     match = re.search(r"\.(\d+)\.", name)
     return int(match[1]) if match else None
@@ -462,15 +464,15 @@ def _layer(name: str) -> int | None:
 
 def _freeze(model: Any, layers: int) -> None:
     for name, parameter in model.named_parameters():
-        number = _layer(name)
+        number = _find_layer(name)
         parameter.requires_grad = "embeddings" not in name and (number is None or number >= layers)
 
 
-def _optimizer(model: Any, options: TrainingOptions) -> "torch.optim.Optimizer":
+def _make_optimizer(model: Any, options: TrainingOptions) -> "torch.optim.Optimizer":
     """Return AdamW with a learning rate for each layer and for the head, stored as `top`."""
     import torch
 
-    free_parameters = [(_layer(n), p) for n, p in model.named_parameters() if p.requires_grad]
+    free_parameters = [(_find_layer(n), p) for n, p in model.named_parameters() if p.requires_grad]
     top_layer = max((number or 0 for number, _ in free_parameters), default=0)
     rates: dict[float, list[Any]] = {}
     for number, parameter in free_parameters:
@@ -483,7 +485,7 @@ def _optimizer(model: Any, options: TrainingOptions) -> "torch.optim.Optimizer":
     return torch.optim.AdamW(groups, weight_decay=options.weight_decay, fused=True)
 
 
-def _start_head(trained: _Trained, items: Sequence[Item]) -> None:
+def _start_head(trained: _TextModel, items: Sequence[Item]) -> None:
     """Fit the classifier on the frozen encoder's features before the encoder is trained.
 
     A random head would distort the encoder's features (Kumar et al. 2022, "Fine-tuning can distort

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
+def make_atomic_folder(path: Path) -> Iterator[Path]:
     """Provide a new folder that is renamed to `path` at the end of the block.
 
     After an exception it is deleted.
@@ -26,10 +26,10 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def shared_folder(path: Path) -> Iterator[Path]:
-    """Provide a folder as `atomic_folder` does, but keep the folder of a faster process."""
+def make_shared_folder(path: Path) -> Iterator[Path]:
+    """Provide a folder as `make_atomic_folder` does, but keep the folder of a faster process."""
     try:
-        with atomic_folder(path) as folder:
+        with make_atomic_folder(path) as folder:
             yield folder
     except OSError:
         if not path.exists():

@@ -12,12 +12,12 @@ from evaluation.training.services import (
     MOST_WEIGHT,
     ROWS,
     SEED,
-    bases,
-    default_base,
-    file_of,
-    free_name,
+    find_bases,
+    find_default_base,
+    find_file_name,
+    find_free_name,
+    find_uploaded_trainings,
     has_seed,
-    uploaded,
 )
 from tasks.models import Task
 from tasks.selectors import PLANNED_STATES
@@ -42,8 +42,8 @@ class TrainingForm(forms.Form):
         sources: dict[str, str] = {}
         if has_seed(task):
             sources[SEED] = _("Seed rows")
-        for run in uploaded(task):
-            file = file_of(run) or _("an uploaded file")
+        for run in find_uploaded_trainings(task):
+            file = find_file_name(run) or _("an uploaded file")
             title = _("Rows of %(file)s, which trained %(target)s")
             sources[f"{ROWS}{run.pk}"] = title % {"file": file, "target": run.target}
         for round in rounds:
@@ -62,8 +62,8 @@ class TrainingForm(forms.Form):
                 max_value=MOST_WEIGHT,
                 help_text=_("How often an epoch sees a row of it; 0 leaves it out."),
             )
-        self._targets = bases(task)
-        self._add_base(default_base(task))
+        self._targets = find_bases(task)
+        self._add_base(find_default_base(task))
         self.order_fields([*(f"weight_{name}" for name in sources), "base"])
 
     def _add_base(self, default: tuple[str, str]) -> None:
@@ -119,6 +119,6 @@ class RegisterForm(forms.Form):
         self.fields["name"] = forms.SlugField(
             label=_("Name of the target"),
             max_length=60,
-            initial=free_name(task, (prepared or [new])[0]),
+            initial=find_free_name(task, (prepared or [new])[0]),
             help_text=_("Letters, digits and hyphens. No other target may have it."),
         )

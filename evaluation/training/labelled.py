@@ -9,7 +9,7 @@ from core.accounts.models import User
 from core.errors import Refused
 from evaluation.models import TrainingRun
 from evaluation.task_shape import Untrainable, trainable_shape_of, training_row
-from evaluation.training.services import ROWS, default_base, request_training
+from evaluation.training.services import ROWS, find_default_base, request_training
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, OtherFields
@@ -22,7 +22,7 @@ from tasks.models import Round
 FEWEST, MOST = 100, 5000
 
 
-def labelled_fields(config: TaskConfig) -> OtherFields:
+def find_labelled_fields(config: TaskConfig) -> OtherFields:
     """Return the columns of a file of labelled rows: the model's inputs and the correct answer.
 
     Raises Refused if no model for the task can be trained on this site.
@@ -47,11 +47,11 @@ def preview_labelled(
     if file_name.lower().endswith(".zip"):
         raise FileError(_("Rows come in a table, not in an archive."))
     return read_untrusted_file(
-        lines, file_name, labelled_fields(round.task.config), round.task, (), matching
+        lines, file_name, find_labelled_fields(round.task.config), round.task, (), matching
     )
 
 
-def train_on(
+def request_labelled_training(
     *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN_TERMS
 ) -> TrainingRun:
     """Request a training on the good rows of a preview; return it. Raises Refused.
@@ -69,7 +69,7 @@ def train_on(
         message = _("A training needs %(fewest)d to %(most)d rows; here are %(number)d good ones.")
         numbers = {"fewest": FEWEST, "most": MOST, "number": len(rows)}
         raise Refused(message % numbers, code="training")
-    base, revision = default_base(round.task)
+    base, revision = find_default_base(round.task)
     return request_training(
         task=round.task,
         actor=actor,

@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 SETTINGS = PictureSettings(64, (0.5,) * 3, (0.5,) * 3)
 SEED = 0
 BATCH = 64
-PENALTY = 1e-2
+WEIGHT_PENALTY = 1e-2
 """Of the squared weights of the linear layer, whose inputs have mean 0 and deviation 1."""
 
 
-class Stored(Protocol):
+class StoredFile(Protocol):
     """A stored picture file that can be opened."""
 
     def open(self, mode: str) -> Any: ...
 
 
-def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], folder: Path) -> None:
+def learn_pictures(
+    rows: Sequence[tuple[StoredFile, str]], labels: Sequence[str], folder: Path
+) -> None:
     """Train a model on labelled pictures and write its folder.
 
     The same rows on the same machine give the same weights.
@@ -54,10 +56,10 @@ def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], fo
         model = ResNetForImageClassification(config).eval()
     chunks = []
     for first in range(0, len(rows), BATCH):
-        chunks.append(_features(model, rows[first : first + BATCH]))
+        chunks.append(_compute_features(model, rows[first : first + BATCH]))
     features = torch.cat(chunks)
     targets = torch.tensor([labels.index(label) for _, label in rows])
-    _fit(model.classifier[-1], features, targets)
+    _fit_layer(model.classifier[-1], features, targets)
     model.save_pretrained(folder)
     about = {
         "kind": LOOKS,
@@ -71,7 +73,7 @@ def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], fo
         (folder / f"{name}.json").write_text(json.dumps(values, indent=2) + "\n")
 
 
-def _features(model: Any, rows: Sequence[tuple[Stored, str]]) -> "torch.Tensor":
+def _compute_features(model: Any, rows: Sequence[tuple[StoredFile, str]]) -> "torch.Tensor":
     """Return an array [rows, features] of the pictures, preprocessed as in the model server."""
     import torch
 
@@ -84,7 +86,7 @@ def _features(model: Any, rows: Sequence[tuple[Stored, str]]) -> "torch.Tensor":
     return seen.flatten(1).clone()
 
 
-def _fit(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "torch.Tensor") -> None:
+def _fit_layer(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "torch.Tensor") -> None:
     """Fit a linear layer by logistic regression on standardized features.
 
     The standardization is folded into the layer's weights.
@@ -102,7 +104,7 @@ def _fit(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "torch.Ten
     def loss() -> "torch.Tensor":
         optimizer.zero_grad()
         value = torch.nn.functional.cross_entropy(scaled @ weight.T + bias, targets)
-        value = value + PENALTY * weight.square().sum()
+        value = value + WEIGHT_PENALTY * weight.square().sum()
         value.backward()  # type: ignore[no-untyped-call]
         return value
 

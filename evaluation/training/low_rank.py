@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Weights = Mapping[str, NDArray[Any]]
-LARGEST = 127  # of an int8, either sign
+LARGEST_INT8 = 127  # of an int8, either sign
 
 
-def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any]]:
+def compress_change(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any]]:
     """Return the change from `before` to `after` in compressed form; `after` may have more tensors.
 
     Keys are `<part>/<tensor>`. The change of a matrix is left [rows, rank] times right [rank,
@@ -24,7 +24,7 @@ def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any
     """
     parts: dict[str, NDArray[Any]] = {}
     for name, weights in after.items():
-        start = _start(before, name, weights.shape)
+        start = _find_start(before, name, weights.shape)
         if start is None:
             parts[f"whole/{name}"] = weights
             continue
@@ -33,20 +33,20 @@ def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any
         if not change.any():
             continue
         if change.ndim == 1:
-            parts[f"change/{name}"], step = _to_int8(change)
+            parts[f"change/{name}"], step = _quantize(change)
         else:
             # The best approximation of this rank; the root shares each size between both factors.
             left, sizes, right = np.linalg.svd(change, full_matrices=False)
             root = np.sqrt(sizes[:rank])
-            parts[f"left/{name}"], step = _to_int8(left[:, :rank] * root)
-            parts[f"right/{name}"], other = _to_int8(root[:, None] * right[:rank])
+            parts[f"left/{name}"], step = _quantize(left[:, :rank] * root)
+            parts[f"right/{name}"], other = _quantize(root[:, None] * right[:rank])
             step *= other
         parts[f"step/{name}"] = np.array([step], np.float32)
     return parts
 
 
-def merge(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
-    """Return the weights that `squeeze` got as `after`, except for what compression lost."""
+def merge_change(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
+    """Return the weights that `compress_change` got as `after`, minus what compression lost."""
     merged = dict(before)
     for key, values in parts.items():
         kind, _, name = key.partition("/")
@@ -60,20 +60,20 @@ def merge(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
             change = values.astype(np.int32)
         else:
             continue
-        start = _start(before, name, change.shape)
+        start = _find_start(before, name, change.shape)
         assert start is not None  # otherwise it was stored whole
         merged[name] = start + change.astype(np.float32) * parts[f"step/{name}"]
     return merged
 
 
-def _start(before: Weights, name: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
+def _find_start(before: Weights, name: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
     if name in before:
         return before[name]
     is_square = len(shape) > 1 and len(set(shape)) == 1
     return np.eye(shape[0], dtype=np.float32) if is_square else None
 
 
-def _to_int8(values: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
+def _quantize(values: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
     # The largest value becomes 127, so that the others keep as many digits as possible.
-    step = float(np.abs(values).max()) / LARGEST
+    step = float(np.abs(values).max()) / LARGEST_INT8
     return np.rint(values / step).astype(np.int8), step

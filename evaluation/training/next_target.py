@@ -24,9 +24,14 @@ from evaluation.scoring.paired import compare
 from evaluation.seeds import seed_rows, split_held_out
 from evaluation.task_shape import Shape, Untrainable, released_row, trainable_shape_of, training_row
 from evaluation.training.data import TrainingError
-from evaluation.training.fine_tune import Reading, TrainingOptions, dev_part, fitting
-from evaluation.training.services import file_of
-from evaluation.training.shipped import encoder
+from evaluation.training.fine_tune import (
+    Reading,
+    TrainingOptions,
+    filter_fitting_rows,
+    split_dev_rows,
+)
+from evaluation.training.services import find_file_name
+from evaluation.training.shipped import find_encoder
 from evaluation.training.starters import STARTERS
 from evaluation.training.trainer import Trainer
 from serving.errors import MisconfiguredError, ServingError
@@ -38,8 +43,8 @@ from tasks.targets.spending_services import MeteredEndpoint, Payer
 
 Tell = Callable[[float, str], None]
 Rows = list[dict[str, Any]]
-TRAINING = 0.8  # the share of the work that training is; asking old and new model is the rest
-BATCH = 16
+TRAINING_SHARE = 0.8  # the share of the work that training is; asking old and new model is the rest
+BATCH_ROWS = 16
 """Rows that a live target is asked about at once."""
 DEADLINE_SECONDS = 60.0
 FAILURES = (TrainingError, Untrainable, MisconfiguredError, FileNotFoundError)
@@ -62,7 +67,7 @@ class Source:
         """Drop the rows that have more tokens than the model can read."""
         for split in SPLITS:
             rows = getattr(self, split)
-            fit = fitting(base, rows, reading)
+            fit = filter_fitting_rows(base, rows, reading)
             self.left_out += len(rows) - len(fit)
             setattr(self, split, fit)
 
@@ -80,9 +85,9 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
     task, options = run.task, {**run.options, "rows": run.rows}
     shape = trainable_shape_of(task.config)
     tell(0.0, "collecting the rows")
-    how = training_options(task, shape, options)
-    sources = list(collect(task, shape, options, how))
-    base, how = open_base(options, shape, how, below=_models_folder(task, options["base"]))
+    how = choose_training_options(task, shape, options)
+    sources = list(collect_sources(task, shape, options, how))
+    base, how = open_base(options, shape, how, below=_find_models_folder(task, options["base"]))
     for source in sources:
         source.leave_out_unfit(base, Reading(shape.kind, shape.labels, how.max_length))
     rows: Rows = []
@@ -100,7 +105,7 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
         base=base,
         output_dir=own_folder,
         options=how,
-        progress=lambda done, steps, message: tell(done / steps * TRAINING, message),
+        progress=lambda done, steps, message: tell(done / steps * TRAINING_SHARE, message),
     )
     folder = models / training.weights_sha256[:16]
     if folder.exists():  # the same weights were trained before
@@ -112,9 +117,9 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
         "kind": shape.kind,
         "labels": how.labels,
         "seed": how.seed,
-        "base": base_name(task, options["base"]),
+        "base": find_base_name(task, options["base"]),
         "folder": str(folder),
-        "sources": list(map(counts, sources)),
+        "sources": list(map(count_source_rows, sources)),
         "training": asdict(training),
         **_compare_models(task, shape, sources, options, folder, how, tell, trainer),
     }
@@ -122,7 +127,9 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
     return report
 
 
-def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> TrainingOptions:
+def choose_training_options(
+    task: Task, shape: Shape, options: Mapping[str, Any]
+) -> TrainingOptions:
     """Return the options of a training: those of the task's starter, or defaults for the kind."""
     starter = STARTERS.get(task.code)
     if starter and starter.kind == shape.kind:
@@ -140,7 +147,7 @@ def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> Tr
     )
 
 
-def base_name(task: Task, base: str) -> str:
+def find_base_name(task: Task, base: str) -> str:
     """Return the displayed name of the base model: a target's name, not the path of its files."""
     if not base:
         return gettext_noop("the starters' encoder")
@@ -148,7 +155,7 @@ def base_name(task: Task, base: str) -> str:
     return target.name if target else base
 
 
-def _models_folder(task: Task, base: str) -> str | None:
+def _find_models_folder(task: Task, base: str) -> str | None:
     """Return the folder that must contain the files of a base that is a target.
 
     None if the base is no target. It was then named in a shell, where any folder is allowed.
@@ -168,7 +175,7 @@ def open_base(
     """
     spec = ModelSpec(
         name="base",
-        source=options["base"] or str(encoder()),
+        source=options["base"] or str(find_encoder()),
         revision=options["revision"] or None,
         below=below if options["base"] else None,
     )
@@ -186,7 +193,7 @@ def open_base(
     return folder, how
 
 
-def collect(
+def collect_sources(
     task: Task, shape: Shape, options: Mapping[str, Any], how: TrainingOptions
 ) -> Iterable[Source]:
     """Yield the rows of all sources: seeds, uploaded files and rounds.
@@ -197,10 +204,14 @@ def collect(
     if options.get("rows"):
         yield _split_own_rows("rows", 1.0, shape, options["rows"], how, options.get("file"))
     if options["has_seed"]:
-        yield _split_own_rows("seed", weights.get("seed"), shape, _seed_rows(task, shape), how)
+        yield _split_own_rows(
+            "seed", weights.get("seed"), shape, _iterate_seed_rows(task, shape), how
+        )
     for run in TrainingRun.objects.filter(pk__in=options.get("files", ())).order_by("pk"):
         name = f"rows{run.pk}"
-        yield _split_own_rows(name, weights.get(name), shape, run.rows or (), how, file_of(run))
+        yield _split_own_rows(
+            name, weights.get(name), shape, run.rows or (), how, find_file_name(run)
+        )
     datasets = Dataset.objects.select_related("round__task").filter(pk__in=options["datasets"])
     for dataset in datasets.order_by("round__number"):
         name = f"round{dataset.round.number}"
@@ -238,18 +249,18 @@ def _split_own_rows(
             good.append(row)
     rest, source.test = split_held_out(good)  # type: ignore[assignment]
     if weight:
-        source.train, source.dev = dev_part(rest, how)  # type: ignore[assignment]
+        source.train, source.dev = split_dev_rows(rest, how)  # type: ignore[assignment]
     return source
 
 
-def _seed_rows(task: Task, shape: Shape) -> Iterator[dict[str, Any] | None]:
+def _iterate_seed_rows(task: Task, shape: Shape) -> Iterator[dict[str, Any] | None]:
     """Yield the shipped rows; None for a row that cannot be trained on."""
     for line in seed_rows(task.code):
         row = training_row(shape, line, line.get("label", line.get("answer")))
         yield row and {**row, "group": line["group"]}
 
 
-def counts(source: Source) -> dict[str, Any]:
+def count_source_rows(source: Source) -> dict[str, Any]:
     """Return a source's fields, with the number of rows in each split instead of the rows."""
     numbers = dict(vars(source))
     for split in SPLITS:
@@ -271,7 +282,7 @@ def _compare_models(
     old = task.targets.filter(pk=options["old"]).first()
     tests = [source for source in sources if source.test]
     rows = list(chain.from_iterable(source.test for source in tests))
-    tell(TRAINING, f"asking the new model about {len(rows)} rows")
+    tell(TRAINING_SHARE, f"asking the new model about {len(rows)} rows")
     # All tests at once, because loading a model takes longer than asking it.
     new = _ask_own_model(trainer, folder, rows, Reading(shape.kind, how.labels, how.max_length))
     no_old = gettext_noop("there is no older model to ask")
@@ -311,8 +322,8 @@ def _ask_old_model(
             reading = Reading(shape.kind, model.labels, model.max_length)
             return _ask_own_model(trainer, model.path, rows, reading), ""
         endpoint, answers = MeteredEndpoint(get_endpoint(old), Payer(old)), []
-        for first in range(0, len(rows), BATCH):
-            batch = [shape.inputs(row) for row in rows[first : first + BATCH]]
+        for first in range(0, len(rows), BATCH_ROWS):
+            batch = [shape.inputs(row) for row in rows[first : first + BATCH_ROWS]]
             predictions = endpoint.predict(batch, deadline_seconds=DEADLINE_SECONDS)
             answers += [str(prediction.output[shape.answer]) for prediction in predictions]
     # The new model is worth reporting without a comparison.

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.training.calibration import ScoredRow
-from evaluation.training.fine_tune import Progress, fast_bfloat16
+from evaluation.training.fine_tune import Progress, has_fast_bfloat16
 from serving.codecs import Logits, Sight
 from serving.pictures import squared
 from serving.spec import (
@@ -45,7 +45,7 @@ CALIBRATION_SEED = 2_000_003
 """Of others that no training sees, by which the model's confidence is corrected."""
 MAX_TOKENS = 64
 MEAN = STD = (0.5, 0.5, 0.5)
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 FEATURES = (SHAPES, COLOURS, SIZES)
 
 
@@ -76,7 +76,7 @@ class Sample(NamedTuple):
     question: Question
 
 
-def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
+def draw_samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
     """Yield an endless sequence of questions, which depends only on the seed."""
     chance = random.Random(seed)
     # Scenes are drawn without end, so no question is seen twice.
@@ -85,16 +85,16 @@ def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
             yield Sample(scene, question)
 
 
-def held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]:
+def draw_held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]:
     """Return questions that are not used in training, one for each scene."""
-    return list(islice(samples(seed, 1), count))
+    return list(islice(draw_samples(seed, 1), count))
 
 
-def digest_of_samples() -> str:
+def compute_samples_digest() -> str:
     """Return a digest that changes with the grammar of questions and with the drawing of scenes."""
     digest = hashlib.sha256()
     # Enough of them that a change of the grammar or the drawing shows.
-    for scene, question in islice(samples(0, 8), 2000):
+    for scene, question in islice(draw_samples(0, 8), 2000):
         digest.update(draw(scene).tobytes() + repr(question).encode())
     return digest.hexdigest()
 
@@ -112,7 +112,7 @@ def train_pictures(
     started = perf_counter()
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
-        training = new_training(options)
+        training = make_picture_training(options)
         if is_blind:
             training.blind()
         loss = training.fit(options, progress)
@@ -132,27 +132,27 @@ def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
     Computed in torch, so the last digits of probabilities differ from the server's.
     """
     right = defaultdict(list)
-    for row, answer in zip(rows, picture_answers(folder, rows), strict=True):
+    for row, answer in zip(rows, answer_pictures(folder, rows), strict=True):
         for kind in ("accuracy", row.question.kind):
             right[kind].append(answer == row.question.answer)
     return {kind: sum(of_kind) / len(of_kind) for kind, of_kind in right.items()}
 
 
-def picture_answers(folder: Path, rows: Sequence[Sample]) -> list[str]:
+def answer_pictures(folder: Path, rows: Sequence[Sample]) -> list[str]:
     """Return a folder's answers, computed in torch."""
-    return [ANSWERS[int(logits.argmax())] for logits in _picture_logits(folder, rows)]
+    return [ANSWERS[int(logits.argmax())] for logits in _compute_picture_logits(folder, rows)]
 
 
 def score_picture_rows(folder: Path, rows: Sequence[Sample]) -> list[ScoredRow]:
     """Return the scores of all possible answers to questions, with the correct answers."""
     scored_rows = []
-    for row, logits in zip(rows, _picture_logits(folder, rows), strict=True):
+    for row, logits in zip(rows, _compute_picture_logits(folder, rows), strict=True):
         right = ANSWERS.index(row.question.answer)
         scored_rows.append(ScoredRow(logits.astype(np.float64), right))
     return scored_rows
 
 
-def _picture_logits(folder: Path, rows: Sequence[Sample]) -> list[Logits]:
+def _compute_picture_logits(folder: Path, rows: Sequence[Sample]) -> list[Logits]:
     """Return the logits of ANSWERS to each question."""
     from serving.backends import TorchBackend, torch_model
     from serving.tokens import read_tokens
@@ -173,16 +173,18 @@ def _picture_logits(folder: Path, rows: Sequence[Sample]) -> list[Logits]:
     return all_logits
 
 
-def new_training(options: PictureOptions) -> "Training":
+def make_picture_training(options: PictureOptions) -> "PictureTraining":
     """Return a new model with its tokenizer."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast, ViltConfig, ViltForQuestionAnswering
 
-    plain = Tokenizer(models.WordLevel({word: n for n, word in enumerate(_words())}, "[UNK]"))
+    plain = Tokenizer(
+        models.WordLevel({word: n for n, word in enumerate(_list_vocabulary())}, "[UNK]")
+    )
     plain.normalizer = normalizers.Lowercase()
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
     # In the order of SPECIAL, whose places are the ids.
-    ends = [(word, SPECIAL.index(word)) for word in ("[CLS]", "[SEP]")]
+    ends = [(word, SPECIAL_TOKENS.index(word)) for word in ("[CLS]", "[SEP]")]
     plain.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, ends)
     config = ViltConfig(
         vocab_size=plain.get_vocab_size(),
@@ -205,15 +207,15 @@ def new_training(options: PictureOptions) -> "Training":
         model_input_names=["input_ids", "attention_mask"],
         **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep")},
     )
-    return Training(ViltForQuestionAnswering(config), tokenizer)
+    return PictureTraining(ViltForQuestionAnswering(config), tokenizer)
 
 
-def _words() -> tuple[str, ...]:
+def _list_vocabulary() -> tuple[str, ...]:
     """Return the special tokens, then the grammar's words as the tokenizer splits them."""
     words: set[str] = set()
-    for sample in islice(samples(0, 8), 8000):
+    for sample in islice(draw_samples(0, 8), 8000):
         words.update(sample.question.text.lower().replace("?", " ?").split())
-    return (*SPECIAL, *sorted(words))
+    return (*SPECIAL_TOKENS, *sorted(words))
 
 
 class _Batch(NamedTuple):
@@ -230,7 +232,7 @@ class _Batch(NamedTuple):
     about: NDArray[np.float32]
 
 
-class Training:
+class PictureTraining:
     """A ViLT model with its tokenizer, to be trained or saved untrained."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
@@ -255,7 +257,7 @@ class Training:
             "max_length": MAX_TOKENS,
             "trained_on": "scenes that tasks/contexts/scenes draws",
         }
-        processor = _processor(self.model.config)
+        processor = _make_processor_settings(self.model.config)
         for name, values in (("dynabench", about), ("preprocessor_config", processor)):
             (folder / f"{name}.json").write_text(json.dumps(values, indent=2) + "\n")
 
@@ -275,7 +277,7 @@ class Training:
             optimizer, options.learning_rate, total_steps=options.steps, pct_start=0.1
         )
         # The loss begins at that of a guess among all answers, and is smoothed from there.
-        endless, recent = samples(options.seed, options.asked), math.log(len(ANSWERS))
+        endless, recent = draw_samples(options.seed, options.asked), math.log(len(ANSWERS))
         self.model.train()
         for step in range(options.steps):
             batch = self._batch(list(islice(endless, options.batch)))
@@ -298,7 +300,7 @@ class Training:
 
         # The last three arrays of a batch; the first two are what the model reads.
         answers, cells, about = map(torch.from_numpy, batch[2:])
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_fast_bfloat16()):
             logits, states = self._forward(batch)
             hint_logits = hints(states[:, -GRID_CELLS * GRID_CELLS :]).float()
         hint_loss = 20 * f.binary_cross_entropy_with_logits(hint_logits[..., -2:], about)
@@ -339,12 +341,12 @@ class Training:
         for row in rows:
             images.append(pixels[id(row.scene)] * (not self.is_blind))
             answers.append(ANSWERS.index(row.question.answer))
-            cells.append(_cells(row.scene))
-            about.append(_about(row.question))
+            cells.append(_make_cell_features(row.scene))
+            about.append(_make_relevance(row.question))
         return _Batch(ids, np.stack(images), np.array(answers), np.stack(cells), np.stack(about))
 
 
-def _cells(scene: Scene) -> NDArray[np.int64]:
+def _make_cell_features(scene: Scene) -> NDArray[np.int64]:
     """Return shape, colour and size in each cell, counted from 1; 0 in an empty cell."""
     cells = np.zeros((GRID_CELLS * GRID_CELLS, len(FEATURES)), np.int64)
     for thing in scene.things:
@@ -354,7 +356,7 @@ def _cells(scene: Scene) -> NDArray[np.int64]:
     return cells
 
 
-def _about(question: Question) -> NDArray[np.float32]:
+def _make_relevance(question: Question) -> NDArray[np.float32]:
     """Return for each cell whether the answer follows from it, and whether it is a landmark."""
     about = np.zeros((GRID_CELLS * GRID_CELLS, 2), np.float32)
     for number, things in enumerate((question.about, question.marks)):
@@ -363,7 +365,7 @@ def _about(question: Question) -> NDArray[np.float32]:
     return about
 
 
-def _processor(config: Any) -> Mapping[str, Any]:
+def _make_processor_settings(config: Any) -> Mapping[str, Any]:
     """Return settings with which transformers preprocesses a square picture as our server does."""
     return {
         "image_processor_type": "ViltImageProcessor",

@@ -16,16 +16,16 @@ from typing import Any
 from evaluation.seeds import seed_rows, split_held_out
 from evaluation.training import reference_pictures
 from evaluation.training.fine_tune import Progress, train
-from evaluation.training.shipped import TOKENIZER, encoder, shipped_folder, unpack
+from evaluation.training.shipped import TOKENIZER, find_encoder, find_shipped_folder, unpack_starter
 from evaluation.training.starters import PICTURE_STARTERS, STARTERS
 from serving.spec import FIELDS, SPAN
 
 SMALL = {
     "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 32,
 }  # fmt: skip
-SPREAD = 1.0
+WEIGHT_DEVIATION = 1.0
 """Standard deviation of the random weights: great enough that answers depend on the text."""
-CENTRED_ON = 200
+CENTRING_ROWS = 200
 """Rows on which the random model gives each label about as often."""
 
 
@@ -71,16 +71,18 @@ POOLS: Mapping[str, Mapping[str, str]] = {
 """By official task the reference models that are folders of weights."""
 
 
-def build(code: str, name: str, folder: Path, progress: Progress, *, is_trained: bool) -> None:
+def build_reference_model(
+    code: str, name: str, folder: Path, progress: Progress, *, is_trained: bool
+) -> None:
     """Write the folder of one of the models in POOLS. Training takes minutes."""
     import torch
 
     torch.set_num_threads(1)  # so that the weights do not depend on the number of cores
     if name == "starter":
         folder.mkdir()
-        unpack(shipped_folder(code), folder)
+        unpack_starter(find_shipped_folder(code), folder)
     elif code in PICTURE_STARTERS:
-        reference_pictures.build_pictures(name, folder, progress, is_trained=is_trained)
+        reference_pictures.build_picture_model(name, folder, progress, is_trained=is_trained)
     elif name in BASELINES:
         _write_baseline(code, name, folder)
     else:
@@ -94,9 +96,9 @@ def _write_baseline(code: str, name: str, folder: Path) -> None:
 
     torch.manual_seed(0)
     # The usual small weights would give nearly the same answer to every text.
-    wide = {"initializer_range": SPREAD} if name == "random" else {}
-    config = AutoConfig.from_pretrained(shipped_folder(code), **SMALL, **wide)
-    model, rows = _class_of(code)(config).eval(), split_held_out(seed_rows(code))[0]
+    wide = {"initializer_range": WEIGHT_DEVIATION} if name == "random" else {}
+    config = AutoConfig.from_pretrained(find_shipped_folder(code), **SMALL, **wide)
+    model, rows = _find_model_class(code)(config).eval(), split_held_out(seed_rows(code))[0]
     labels = STARTERS[code].options.labels
     head = model.classifier if labels else model.qa_outputs
     with torch.no_grad():
@@ -110,8 +112,8 @@ def _write_baseline(code: str, name: str, folder: Path) -> None:
         if name == "random" and labels:
             texts = []
             for field in FIELDS[STARTERS[code].kind]:
-                texts.append([row[field] for row in rows[:CENTRED_ON]])
-            tokens = AutoTokenizer.from_pretrained(encoder())(
+                texts.append([row[field] for row in rows[:CENTRING_ROWS]])
+            tokens = AutoTokenizer.from_pretrained(find_encoder())(
                 *texts, padding=True, truncation=True, return_tensors="pt"
             )
             # Without this a random model says one label to nearly everything.
@@ -131,8 +133,8 @@ def _train_layers(
     torch.manual_seed(starter.options.seed)
     with TemporaryDirectory() as scratch:
         base = Path(scratch, "base")
-        model = _class_of(code).from_pretrained(
-            encoder(),
+        model = _find_model_class(code).from_pretrained(
+            find_encoder(),
             num_hidden_layers=shape.layers,
             num_labels=len(starter.options.labels or (0, 0)),
         )
@@ -142,7 +144,7 @@ def _train_layers(
         model.save_pretrained(base)
         # `save_pretrained` of a model writes no tokenizer.
         for name in TOKENIZER:
-            shutil.copyfile(encoder() / name, base / name)
+            shutil.copyfile(find_encoder() / name, base / name)
         if is_trained:
             train(
                 split_held_out(seed_rows(code))[0],
@@ -157,7 +159,7 @@ def _train_layers(
             _add_settings(code, folder)
 
 
-def _class_of(code: str) -> Any:
+def _find_model_class(code: str) -> Any:
     """Return the class of transformers for the task's type of answer."""
     import transformers
 
@@ -171,6 +173,6 @@ def _class_of(code: str) -> Any:
 def _add_settings(code: str, folder: Path) -> None:
     """Copy the files that a folder needs besides configuration and weights from the starter."""
     for name in TOKENIZER:
-        shutil.copyfile(encoder() / name, folder / name)
-    settings = json.loads((shipped_folder(code) / "dynabench.json").read_bytes())
+        shutil.copyfile(find_encoder() / name, folder / name)
+    settings = json.loads((find_shipped_folder(code) / "dynabench.json").read_bytes())
     (folder / "dynabench.json").write_text(json.dumps(settings, indent=2) + "\n")

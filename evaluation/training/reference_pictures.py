@@ -7,13 +7,18 @@ from itertools import islice
 from pathlib import Path
 
 from evaluation.training.fine_tune import Progress
-from evaluation.training.pictures import PictureOptions, new_training, samples, train_pictures
+from evaluation.training.pictures import (
+    PictureOptions,
+    draw_samples,
+    make_picture_training,
+    train_pictures,
+)
 from tasks.contexts.scenes.questions import ANSWERS
 
 SMALL = {"hidden": 32, "layers": 1, "heads": 1}
-CENTRED_ON = 200
+CENTRING_ROWS = 200
 """Questions on which the random model gives each answer about as often."""
-COUNTED = 8000
+COUNTED_QUESTIONS = 8000
 """Questions of the training among which the most frequent answer is looked for."""
 
 
@@ -46,7 +51,7 @@ ABOUT = {
 """All models of a pool on pictures, in words."""
 
 
-def build_pictures(name: str, folder: Path, progress: Progress, *, is_trained: bool) -> None:
+def build_picture_model(name: str, folder: Path, progress: Progress, *, is_trained: bool) -> None:
     """Write the folder of a model in ABOUT other than the starter. Training takes minutes."""
     options = PictureOptions()
     if name in SHAPES:
@@ -55,7 +60,7 @@ def build_pictures(name: str, folder: Path, progress: Progress, *, is_trained: b
         if is_trained:
             train_pictures(options, folder, progress, is_blind=shape.is_blind)
         else:
-            new_training(options).save(folder)
+            make_picture_training(options).save(folder)
     else:
         _write_baseline(name, replace(options, **SMALL), folder)
 
@@ -65,13 +70,13 @@ def _write_baseline(name: str, options: PictureOptions, folder: Path) -> None:
     import torch
 
     torch.manual_seed(0)
-    training = new_training(options)
+    training = make_picture_training(options)
     last = training.model.classifier[-1]
     with torch.no_grad():
         # So that the answers depend on the weights alone.
         last.bias.zero_()
         if name == "majority":
-            first_samples = islice(samples(options.seed, options.asked), COUNTED)
+            first_samples = islice(draw_samples(options.seed, options.asked), COUNTED_QUESTIONS)
             counts = Counter(sample.question.answer for sample in first_samples)
             most = counts.most_common(1)[0][0]
             last.weight.zero_()
@@ -80,6 +85,6 @@ def _write_baseline(name: str, options: PictureOptions, folder: Path) -> None:
             for weights in training.model.parameters():
                 if weights.dim() > 1:
                     torch.nn.init.normal_(weights)
-            rows = list(islice(samples(options.seed, options.asked), CENTRED_ON))
+            rows = list(islice(draw_samples(options.seed, options.asked), CENTRING_ROWS))
             last.bias -= training.logits(rows).mean(dim=0)
     training.save(folder)

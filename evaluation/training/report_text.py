@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-SHOWN_IN_TEXT = 5
+SHOWN_EXAMPLES = 5
 
 
-def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
+def iterate_report_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a report: training rows, epochs, comparisons and corrected answers."""
     yield f"{report['task']} ({report['kind']}), from {report['base']}, seed {report['seed']}"
     for source in report["sources"]:
@@ -26,22 +26,22 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"{metric} on the tests, before ({old}{missing}) and after:"
     for test in report["tests"]:
         # Without an older model the first one is unknown.
-        before, after = _score(test["before"]), _score(test["after"])
-        yield f"  {test['name']}: {before} → {after}{_changes(test)}"
+        before, after = _format_score(test["before"]), _format_score(test["after"])
+        yield f"  {test['name']}: {before} → {after}{_format_changes(test)}"
     examples = chain.from_iterable(test["examples"] for test in report["tests"])
-    for example in islice(examples, SHOWN_IN_TEXT):
+    for example in islice(examples, SHOWN_EXAMPLES):
         texts = " | ".join(example["inputs"].values())
         yield f"  mended: {texts} → {example['after']} (was {example['before']})"
     yield f"The model is in {report['folder']}"
 
 
-def _score(rate: Mapping[str, Any] | None) -> str:
+def _format_score(rate: Mapping[str, Any] | None) -> str:
     if rate is None:
         return "unknown"
     return f"{rate['value']:.3f} [{rate['low']:.3f}, {rate['high']:.3f}] n={rate['n']}"
 
 
-def _changes(test: Mapping[str, Any]) -> str:
+def _format_changes(test: Mapping[str, Any]) -> str:
     if test["mended"] is None:
         return ""
     return f"; {test['mended']} mended, {test['broken']} broken, McNemar p {test['p']:.2g}"

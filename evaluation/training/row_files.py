@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.isolation.inference.precheck import SubmissionRefused
 from tasks.line_files import FileError, LineError, iter_unpacked_lines, read_jsonl
 
-LONGEST_LINE = 100_000  # bytes
+LONGEST_LINE_BYTES = 100_000  # bytes
 
 NumberedRows = list[tuple[int, Mapping[str, Any] | str]]
 """Each row with its line; instead of a row that is wrong, what is wrong with it."""
@@ -23,7 +23,7 @@ def read_rows(path: Path, most: int) -> NumberedRows:
     line_by_row: dict[str, int] = {}
     try:
         with path.open("rb") as file:
-            for row in read_jsonl(iter_unpacked_lines(file, LONGEST_LINE)):
+            for row in read_jsonl(iter_unpacked_lines(file, LONGEST_LINE_BYTES)):
                 if len(rows) == most:
                     raise SubmissionRefused(f"The file has more than {most} rows. Choose the best.")
                 if isinstance(row, LineError):

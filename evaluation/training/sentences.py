@@ -9,34 +9,34 @@ import functools
 import hashlib
 from collections.abc import Sequence
 
-from evaluation.training.shipped import MODEL, encoder
+from evaluation.training.shipped import MODEL, find_encoder
 
-BATCH = 32
+BATCH_TEXTS = 32
 MOST_TOKENS = 256
 """What the encoder was trained on; of a longer text the beginning counts."""
 
 
 @functools.cache
-def encoder_digest() -> str:
+def compute_encoder_digest() -> str:
     """Return the first 16 hex digits of the SHA-256 of the encoder's weights.
 
     Raises FileNotFoundError if the encoder is missing.
     """
-    with (encoder() / MODEL).open("rb") as file:
+    with (find_encoder() / MODEL).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def embed(texts: Sequence[str]) -> list[bytes]:
+def embed_texts(texts: Sequence[str]) -> list[bytes]:
     """Return the embedding of each text: 384 signed bytes, the largest of which is 127 or -127."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(encoder())
-    model = AutoModel.from_pretrained(encoder()).eval()
+    tokenizer = AutoTokenizer.from_pretrained(find_encoder())
+    model = AutoModel.from_pretrained(find_encoder()).eval()
     vectors: list[bytes] = []
-    for start in range(0, len(texts), BATCH):
+    for start in range(0, len(texts), BATCH_TEXTS):
         tokens = tokenizer(
-            list(texts[start : start + BATCH]),
+            list(texts[start : start + BATCH_TEXTS]),
             padding=True,
             truncation=True,
             max_length=MOST_TOKENS,

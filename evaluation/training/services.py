@@ -43,24 +43,24 @@ def has_seed(task: Task) -> bool:
     return task.is_official and has_seeds(task.code)
 
 
-def uploaded(task: Task) -> list[TrainingRun]:
+def find_uploaded_trainings(task: Task) -> list[TrainingRun]:
     """Return the trainings on uploaded rows whose models became targets. Does not load the rows."""
     runs = task.training_runs.filter(state=TrainingRun.State.DONE, rows__isnull=False)
     runs = runs.filter(target__isnull=False).select_related("target")
     return list(runs.defer("rows", "report").order_by("pk"))
 
 
-def file_of(run: TrainingRun) -> str:
+def find_file_name(run: TrainingRun) -> str:
     """Return the name of the file whose rows a training used; empty for older trainings."""
     return str(run.options.get("file", ""))
 
 
-def bases(task: Task) -> list[TargetModel]:
+def find_bases(task: Task) -> list[TargetModel]:
     """Return the targets that a training may start from: those with files on our model server."""
     return list(task.targets.filter(url="").exclude(source=""))
 
 
-def current_target(task: Task) -> TargetModel | None:
+def find_current_target(task: Task) -> TargetModel | None:
     """Return the first target of the newest opened round, or None.
 
     The next target is compared with it.
@@ -70,18 +70,18 @@ def current_target(task: Task) -> TargetModel | None:
     return newest.target if newest else None
 
 
-def default_base(task: Task) -> tuple[str, str]:
+def find_default_base(task: Task) -> tuple[str, str]:
     """Return (source, revision) of the current target, if our model server has its files.
 
     Otherwise two empty strings, which mean the starters' encoder.
     """
-    target = current_target(task)
+    target = find_current_target(task)
     if target is None or target.url:
         return "", ""
     return target.source, target.revision
 
 
-def free_name(task: Task, number: int) -> str:
+def find_free_name(task: Task, number: int) -> str:
     """Return an unused name for the target of a round."""
     name = f"{task.code}-round-{number}"
     taken = set(task.targets.filter(name__startswith=name).values_list("name", flat=True))
@@ -128,9 +128,9 @@ def request_training(
     except Untrainable as error:
         raise TrainingRefused(str(error)) from None
     # Noted now, so that a retry trains on the same rows and is compared with the same target.
-    files = [run.pk for run in uploaded(task)]
+    files = [run.pk for run in find_uploaded_trainings(task)]
     released = _check_weights(task, weights, files, has_rows=bool(rows))
-    old = current_target(task)
+    old = find_current_target(task)
     options = {
         "weights": dict(weights),
         "has_seed": has_seed(task),

@@ -18,8 +18,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from evaluation import seeds
-from evaluation.training.folders import shared_folder
-from evaluation.training.low_rank import Weights, merge
+from evaluation.training.folders import make_shared_folder
+from evaluation.training.low_rank import Weights, merge_change
 from serving.registry import identify
 from serving.spec import ModelSpec, open_folder
 
@@ -31,7 +31,7 @@ TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PROCESSOR = "preprocessor_config.json"
 
 
-def encoder() -> Path:
+def find_encoder() -> Path:
     """Return the folder of the sentence encoder in its package, without importing the package."""
     spec = find_spec(ENCODER.replace("-", "_"))
     if spec is None or spec.origin is None:
@@ -41,7 +41,7 @@ def encoder() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def encoder_weights(base: Path) -> Weights:
+def load_encoder_weights(base: Path) -> Weights:
     """Return the encoder's weights without the pooler, named as in a model with a head."""
     weights = {}
     for name, values in load_file(base / MODEL).items():
@@ -50,7 +50,7 @@ def encoder_weights(base: Path) -> Weights:
     return weights
 
 
-def shipped_folder(code: str) -> Path:
+def find_shipped_folder(code: str) -> Path:
     """Return the repository's folder with the starter of a task."""
     return seeds.OFFICIAL_TASKS_FOLDER / code / "starter"
 
@@ -61,9 +61,9 @@ def read_report(folder: Path) -> dict[str, Any]:
     return report
 
 
-def starter_folder(code: str, home: Path) -> Path:
+def find_starter_folder(code: str, home: Path) -> Path:
     """Return the path of a task's unpacked starter, existing or not, named after its weights."""
-    digest: str = read_report(shipped_folder(code))["weights_sha256"]
+    digest: str = read_report(find_shipped_folder(code))["weights_sha256"]
     return home / "models" / "starters" / code / digest[:16]
 
 
@@ -73,12 +73,12 @@ def install_starter(code: str, home: Path) -> Path:
     It is an ordinary Hugging Face folder. Its ONNX file is written to the path below `home` where
     the model server looks for it. Raises RuntimeError if the weights differ from the report's.
     """
-    shipped, folder = shipped_folder(code), starter_folder(code, home)
+    shipped, folder = find_shipped_folder(code), find_starter_folder(code, home)
     if not folder.exists():
         # Several processes may start at once.
-        with shared_folder(folder) as new_folder:
+        with make_shared_folder(folder) as new_folder:
             # Another version of the encoder's package would merge into other weights.
-            if unpack(shipped, new_folder) != read_report(shipped)["weights_sha256"]:
+            if unpack_starter(shipped, new_folder) != read_report(shipped)["weights_sha256"]:
                 raise RuntimeError(
                     f"The starter of {code} has other weights than its report says. Is {ENCODER} "
                     f"{version(ENCODER)} the version that requirements.txt pins?"
@@ -95,7 +95,7 @@ def remove_starters(home: Path, folders_in_use: Collection[str]) -> None:
             shutil.rmtree(folder)
 
 
-def unpack(shipped: Path, folder: Path) -> str:
+def unpack_starter(shipped: Path, folder: Path) -> str:
     """Write a starter's weights, settings and tokenizer to a folder.
 
     Returns the sha256 of the weights' file.
@@ -106,8 +106,8 @@ def unpack(shipped: Path, folder: Path) -> str:
         merged = {name: values.astype(np.float32) for name, values in halves.items()}
         sources = [(shipped, SETTINGS), (shipped, TOKENIZER), (shipped, (PROCESSOR,))]
     else:
-        base = encoder()
-        merged = merge(encoder_weights(base), load_file(shipped / DELTA))
+        base = find_encoder()
+        merged = merge_change(load_encoder_weights(base), load_file(shipped / DELTA))
         sources = [(shipped, SETTINGS), (base, TOKENIZER)]
     # transformers refuses a file that does not name its format.
     save_file(merged, folder / MODEL, metadata={"format": "pt"})
@@ -127,7 +127,7 @@ def fill_graph(shipped: Path, folder: Path, cache: Path) -> None:
         return
     weights = load_file(folder / MODEL)
     layout = json.loads((shipped / LAYOUT).read_bytes())
-    with shared_folder(exports) as new_folder:
+    with make_shared_folder(exports) as new_folder:
         with (new_folder / EXTERNAL).open("wb") as file:
             # In the order and direction in which the graph expects them.
             for name, is_turned in layout["weights"]:

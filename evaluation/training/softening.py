@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-ALIKE = 0.05
+LOGIT_TOLERANCE = 0.05
 """Share by which logits may differ from the expected ones: bfloat16 has two decimals."""
 
 
@@ -32,17 +32,21 @@ def divide_head(
         hook.remove()
     if not used:
         return False
-    _divide(used[-1], temperature)
+    _divide_weights(used[-1], temperature)
     with torch.inference_mode():
         after = ask()
     largest = float(before.abs().max())
-    if torch.allclose(after * temperature, before, rtol=ALIKE, atol=ALIKE * largest):
+    if torch.allclose(
+        after * temperature, before, rtol=LOGIT_TOLERANCE, atol=LOGIT_TOLERANCE * largest
+    ):
         return True
-    _divide(used[-1], 1 / temperature)  # something behind the layer changes its scores once more
+    _divide_weights(
+        used[-1], 1 / temperature
+    )  # something behind the layer changes its scores once more
     return False
 
 
-def _divide(layer: "torch.nn.Linear", number: float) -> None:
+def _divide_weights(layer: "torch.nn.Linear", number: float) -> None:
     import torch
 
     with torch.no_grad():

@@ -24,9 +24,9 @@ from safetensors.numpy import load_file, save_file
 from evaluation.seeds import HELD_OUT_SHARE, seed_rows, split_held_out
 from evaluation.training.calibration import (
     ScoredRow,
-    expected_calibration_error,
+    compute_calibration_error,
+    compute_negative_log_likelihood,
     fit_temperature,
-    negative_log_likelihood,
     restore_scores,
     soften_head,
 )
@@ -34,16 +34,16 @@ from evaluation.training.fine_tune import (
     CODE_VERSION,
     Progress,
     TrainingOptions,
-    dev_part,
     evaluate,
+    split_dev_rows,
     train,
 )
-from evaluation.training.low_rank import squeeze
+from evaluation.training.low_rank import compress_change
 from evaluation.training.pictures import (
     CALIBRATION_SEED,
     PictureOptions,
-    digest_of_samples,
-    held_out_samples,
+    compute_samples_digest,
+    draw_held_out_samples,
     score_picture_rows,
     score_pictures,
     train_pictures,
@@ -56,12 +56,12 @@ from evaluation.training.shipped import (
     REPORT,
     SETTINGS,
     TOKENIZER,
-    encoder,
-    encoder_weights,
+    find_encoder,
+    find_shipped_folder,
     install_starter,
+    load_encoder_weights,
     read_report,
-    shipped_folder,
-    unpack,
+    unpack_starter,
 )
 from serving.backends import cores, export_onnx
 from serving.spec import PAIR, SEQUENCE, SPAN, ModelSpec, open_folder
@@ -83,31 +83,35 @@ class Starter:
     rank: int = 14
 
 
-def _options(learning_rate: float = 2e-4, **changes: Any) -> TrainingOptions:
+def _make_options(learning_rate: float = 2e-4, **changes: Any) -> TrainingOptions:
     return TrainingOptions(
         trained_on="the seed rows of the official task", learning_rate=learning_rate, **changes
     )
 
 
 STARTERS = {
-    "nli": Starter(PAIR, _options(labels=("entailment", "neutral", "contradiction"), epochs=1)),
-    "qa": Starter(SPAN, _options(epochs=6, max_length=384, window=128, dev_share=0.05), rank=21),
+    "nli": Starter(
+        PAIR, _make_options(labels=("entailment", "neutral", "contradiction"), epochs=1)
+    ),
+    "qa": Starter(
+        SPAN, _make_options(epochs=6, max_length=384, window=128, dev_share=0.05), rank=21
+    ),
     "sentiment": Starter(
         SEQUENCE,
-        _options(learning_rate=1e-4, labels=("positive", "negative", "neutral"), epochs=4),
+        _make_options(learning_rate=1e-4, labels=("positive", "negative", "neutral"), epochs=4),
     ),
-    "hate-speech": Starter(SEQUENCE, _options(labels=("hate", "not-hate"), epochs=4)),
+    "hate-speech": Starter(SEQUENCE, _make_options(labels=("hate", "not-hate"), epochs=4)),
 }
 PICTURE_STARTERS = {"vqa": PictureOptions()}
 """Trained from nothing, on scenes that are drawn during the training."""
 CODES = (*STARTERS, *PICTURE_STARTERS)
 
 
-def recipe(code: str) -> str:
+def compute_recipe(code: str) -> str:
     """Return a digest of everything that a training depends on, such as its seed file."""
     ingredients: list[Any] = [CODE_VERSION]
     if code in PICTURE_STARTERS:
-        ingredients += [asdict(PICTURE_STARTERS[code]), digest_of_samples()]
+        ingredients += [asdict(PICTURE_STARTERS[code]), compute_samples_digest()]
     else:
         starter = STARTERS[code]
         ingredients = [
@@ -122,13 +126,13 @@ def recipe(code: str) -> str:
 
 def is_fresh(code: str) -> bool:
     """Return whether the shipped starter of a task was trained by the current recipe."""
-    path = shipped_folder(code)
-    return (path / REPORT).exists() and read_report(path)["recipe"] == recipe(code)
+    path = find_shipped_folder(code)
+    return (path / REPORT).exists() and read_report(path)["recipe"] == compute_recipe(code)
 
 
 def is_calibrated(code: str) -> bool:
     """Return whether the head of the shipped starter was calibrated by the current code."""
-    calibration = read_report(shipped_folder(code)).get("calibration")
+    calibration = read_report(find_shipped_folder(code)).get("calibration")
     return calibration is not None and calibration["version"] == CALIBRATION_VERSION
 
 
@@ -146,12 +150,12 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
         full = Path(scratch, "full")
         if code in PICTURE_STARTERS:
             report = train_pictures(PICTURE_STARTERS[code], full, progress)
-            return ship_pictures(code, full, target, report)
+            return ship_picture_starter(code, full, target, report)
         starter = STARTERS[code]
         found = train(
             split_held_out(seed_rows(code))[0],
             kind=starter.kind,
-            base=encoder(),
+            base=find_encoder(),
             output_dir=full,
             options=starter.options,
             progress=progress,
@@ -159,25 +163,27 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
         report = asdict(found)
         temperature = report.pop("temperature")
         # What is squeezed is calibrated again, from the scores before the head was divided.
-        ship(code, full, target, {**report, "calibration": {"temperature": temperature}})
+        ship_starter(code, full, target, {**report, "calibration": {"temperature": temperature}})
 
 
-def ship(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
+def ship_starter(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
     """Compress a trained folder into the shipped one, and add the figures of the merged model.
 
     Temporary folders are created next to `full`.
     """
     shipped = full.with_name("shipped")
     shipped.mkdir()
-    parts = squeeze(encoder_weights(encoder()), load_file(full / MODEL), STARTERS[code].rank)
+    parts = compress_change(
+        load_encoder_weights(find_encoder()), load_file(full / MODEL), STARTERS[code].rank
+    )
     save_file(parts, shipped / DELTA)
     for name in SETTINGS:
         shutil.copyfile(full / name, shipped / name)
     _finish(code, shipped, target, report)
 
 
-def ship_pictures(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
-    """Compress a model without an encoder to 16-bit floats; otherwise as `ship`."""
+def ship_picture_starter(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
+    """Compress a model without an encoder to 16-bit floats; otherwise as `ship_starter`."""
     shipped = full.with_name("shipped")
     shipped.mkdir()
     # Half the bytes in the repository.
@@ -203,8 +209,8 @@ def _finish(code: str, shipped: Path, target: Path, report: Mapping[str, Any]) -
     """Calibrate the model, add the report and the graph without weights, and replace `target`."""
     from evaluation.training.graph import keep_graph
 
-    merged = _calibrate(code, shipped, {"task": code, **report, "recipe": recipe(code)})
-    _write_report(shipped, {**read_report(shipped), **_held_out_scores(code, merged)})
+    merged = _calibrate(code, shipped, {"task": code, **report, "recipe": compute_recipe(code)})
+    _write_report(shipped, {**read_report(shipped), **_compute_held_out_scores(code, merged)})
     exports = shipped.with_name("exports")
     spec = ModelSpec(name=code, source=str(merged))
     export_onnx(spec, open_folder(spec), exports=exports)
@@ -223,22 +229,22 @@ def _calibrate(code: str, shipped: Path, report: Mapping[str, Any]) -> Path:
     raw, merged = (shipped.with_name(name) for name in ("raw", "merged"))
     for folder in (raw, merged):
         folder.mkdir()
-    unpack(shipped, raw)
+    unpack_starter(shipped, raw)
     earlier = report.get("calibration", {}).get("temperature", 1.0)
-    fit_rows, held_rows = _scored(code, raw)
+    fit_rows, held_rows = _score_rows(code, raw)
     fit_rows, held_rows = restore_scores(fit_rows, earlier), restore_scores(held_rows, earlier)
     temperature = fit_temperature(fit_rows)
     if temperature != earlier:
-        _soften(code, shipped, temperature / earlier)
+        _soften_head(code, shipped, temperature / earlier)
     figures = {
         **report,
-        "weights_sha256": unpack(shipped, merged),
+        "weights_sha256": unpack_starter(shipped, merged),
         "calibration": {
             "version": CALIBRATION_VERSION,
             "rows": len(fit_rows),
             "temperature": temperature,
-            "before": confidence_figures(held_rows),
-            "after": confidence_figures(held_rows, temperature),
+            "before": compute_confidence_figures(held_rows),
+            "after": compute_confidence_figures(held_rows, temperature),
         },
     }
     _write_report(shipped, figures)
@@ -249,7 +255,7 @@ def _write_report(folder: Path, figures: Mapping[str, Any]) -> None:
     (folder / REPORT).write_text(json.dumps(figures, indent=2) + "\n")
 
 
-def _soften(code: str, shipped: Path, temperature: float) -> None:
+def _soften_head(code: str, shipped: Path, temperature: float) -> None:
     """Divide the head of a shipped folder by a temperature."""
     if code in PICTURE_STARTERS:
         file, head = shipped / MODEL, "classifier.3"
@@ -260,32 +266,34 @@ def _soften(code: str, shipped: Path, temperature: float) -> None:
     save_file(soften_head(load_file(file), head, temperature), file)
 
 
-def confidence_figures(rows: Sequence[ScoredRow], temperature: float = 1.0) -> dict[str, float]:
+def compute_confidence_figures(
+    rows: Sequence[ScoredRow], temperature: float = 1.0
+) -> dict[str, float]:
     """Return expected calibration error and negative log-likelihood, by their names in reports."""
     return {
-        "ece": round(expected_calibration_error(rows, temperature), 4),
-        "nll": round(negative_log_likelihood(rows, temperature), 4),
+        "ece": round(compute_calibration_error(rows, temperature), 4),
+        "nll": round(compute_negative_log_likelihood(rows, temperature), 4),
     }
 
 
-def _scored(code: str, folder: Path) -> tuple[list[ScoredRow], list[ScoredRow]]:
+def _score_rows(code: str, folder: Path) -> tuple[list[ScoredRow], list[ScoredRow]]:
     """Return the scores of the rows for fitting a temperature, and of the held-out rows."""
     if code in PICTURE_STARTERS:
-        fit_samples = held_out_samples(HELD_OUT_QUESTIONS, CALIBRATION_SEED)
-        held_samples = held_out_samples(HELD_OUT_QUESTIONS)
+        fit_samples = draw_held_out_samples(HELD_OUT_QUESTIONS, CALIBRATION_SEED)
+        held_samples = draw_held_out_samples(HELD_OUT_QUESTIONS)
         fit_rows = score_picture_rows(folder, fit_samples)
         return fit_rows, score_picture_rows(folder, held_samples)
     from evaluation.training.confidence import score_rows
 
     rest, held_rows = split_held_out(seed_rows(code))
-    dev = dev_part(rest, STARTERS[code].options)[1]
+    dev = split_dev_rows(rest, STARTERS[code].options)[1]
     return score_rows(folder, dev), score_rows(folder, held_rows)
 
 
-def _held_out_scores(code: str, folder: Path) -> dict[str, Any]:
+def _compute_held_out_scores(code: str, folder: Path) -> dict[str, Any]:
     """Return the report's figures on the held-out rows."""
     if code in PICTURE_STARTERS:
-        samples = held_out_samples(HELD_OUT_QUESTIONS)
+        samples = draw_held_out_samples(HELD_OUT_QUESTIONS)
         return {"held_out_rows": len(samples), "held_out": score_pictures(folder, samples)}
     rows = split_held_out(seed_rows(code))[1]
     return {"held_out_rows": len(rows), "held_out": evaluate(folder, rows)}
@@ -309,7 +317,7 @@ def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
     _train_all([code for code in codes if force or not is_fresh(code)])
     for code in codes:
         if not is_calibrated(code):
-            calibrate_starter(code, shipped_folder(code))
+            calibrate_starter(code, find_shipped_folder(code))
     folders = [install_starter(code, home) for code in codes]
     reports = []
     for folder in folders:
@@ -338,7 +346,7 @@ def _train_all(codes: Sequence[str]) -> None:
             # A process for each core.
             while waiting and len(running) < cores():
                 code = waiting.pop(0)
-                steps, process = _start(code)
+                steps, process = _start_process(code)
                 running[steps] = code, process
             for steps in cast("list[Connection]", wait(list(running))):
                 code, process = running[steps]
@@ -356,7 +364,7 @@ def _train_all(codes: Sequence[str]) -> None:
             bar.set_postfix_str("; ".join(messages))
 
 
-def _start(code: str) -> tuple[Connection, SpawnProcess]:
+def _start_process(code: str) -> tuple[Connection, SpawnProcess]:
     """Start a process that trains one starter; return the pipe of its progress and the process."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     steps, sink = context.Pipe(duplex=False)
@@ -372,7 +380,7 @@ def _train_one(code: str, steps: Connection) -> None:
     def tell(done: int, total: int, message: str) -> None:
         steps.send((done / total, message.partition(":")[0]))
 
-    train_starter(code, shipped_folder(code), tell)
+    train_starter(code, find_shipped_folder(code), tell)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from evaluation.seeds import Row
 
 if TYPE_CHECKING:
     from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
-    from evaluation.training.looking import Stored
+    from evaluation.training.looking import StoredFile
     from serving.codecs import Answer
 
 
@@ -35,11 +35,11 @@ class Trainer(Protocol):
     def answers(self, folder: Path, rows: Sequence[Row], reading: "Reading") -> "list[Answer]": ...
 
     def learn_pictures(
-        self, rows: "Sequence[tuple[Stored, str]]", labels: Sequence[str], folder: Path
+        self, rows: "Sequence[tuple[StoredFile, str]]", labels: Sequence[str], folder: Path
     ) -> None: ...
 
 
-class Here:
+class LocalTrainer:
     """A trainer in this process, in a thread without a database.
 
     beat: called regularly while it works.
@@ -55,13 +55,13 @@ class Here:
         return call_with_beat(lambda: train(rows, **how), self._beat)
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: "Reading") -> "list[Answer]":
-        """Return a model's answers as `fine_tune.text_answers` does."""
-        from evaluation.training.fine_tune import text_answers
+        """Return a model's answers as `fine_tune.answer_texts` does."""
+        from evaluation.training.fine_tune import answer_texts
 
-        return call_with_beat(lambda: text_answers(folder, rows, reading), self._beat)
+        return call_with_beat(lambda: answer_texts(folder, rows, reading), self._beat)
 
     def learn_pictures(
-        self, rows: "Sequence[tuple[Stored, str]]", labels: Sequence[str], folder: Path
+        self, rows: "Sequence[tuple[StoredFile, str]]", labels: Sequence[str], folder: Path
     ) -> None:
         """Train a picture model as `looking.learn_pictures` does."""
         from evaluation.training.looking import learn_pictures

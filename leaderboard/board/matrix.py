@@ -24,8 +24,8 @@ from core.accounts.models import User
 from core.text.names import visible
 from evaluation.contract import Outcome
 from evaluation.judges.custom_metrics.selectors import Column as Custom
-from evaluation.judges.custom_metrics.selectors import columns_of
-from evaluation.judges.llm_judges.selectors import MetricJudge, metric_judge
+from evaluation.judges.custom_metrics.selectors import find_custom_columns
+from evaluation.judges.llm_judges.selectors import MetricJudge, find_metric_judge
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score
 from evaluation.runs.selectors import filter_counting_runs, find_accepted_models
@@ -193,7 +193,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     Eight queries, or four if no run has ended since the last call in this process. A user adds one,
     custom metrics one, a judge three.
     """
-    config, judge, customs = task.config, metric_judge(task), columns_of(task)
+    config, judge, customs = task.config, find_metric_judge(task), find_custom_columns(task)
     metrics = (*config.metrics.names, *config.metrics.further)
     models, sets = _read_models(task, user), list_shown_sets(task)
     board = Board.objects.filter(task=task).first()

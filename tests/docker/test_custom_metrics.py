@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.isolation.sandbox.containers import DockerRunner
 from evaluation.judges.custom_metrics import running
-from evaluation.judges.custom_metrics.running import AnswerToScore, Failed, score_answers
+from evaluation.judges.custom_metrics.running import AnswerToScore, MetricFailed, score_answers
 
 ROWS = [AnswerToScore(["yes"], said, {"text": said}) for said in ("yes", "no", "yes")]
 GOOD = """
@@ -50,6 +50,6 @@ def test_a_good_one_gives_a_number_of_each_answer(score):
 
 @pytest.mark.parametrize(("body", "told"), BAD.items(), ids=[one[:20] for one in BAD])
 def test_one_that_sleeps_floods_calls_out_or_is_not_pure_gives_none(score, body, told):
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(MetricFailed) as failed:
         score(f"def score(gold, answer, example):\n    {body}\n")
     assert (failed.value.reason, failed.value.line) == told

@@ -29,7 +29,7 @@ from evaluation.runs.ray_runner import NodeClient, RayRunner
 from evaluation.runs.ray_training import NodeTrainer
 from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
-from evaluation.training.trainer import Here, Trainer
+from evaluation.training.trainer import LocalTrainer, Trainer
 from serving.spec import ModelSpec
 from tasks.models import TargetModel
 from tasks.targets.endpoints.transport import RETRY_CAREFUL
@@ -140,7 +140,7 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
         assert [*node.do(dies_once, str(tmp_path / "mark"), target=kept)] == ["done"]
         assert kept.read_bytes() == b"whole"
         there = NodeTrainer(node, no_beat)
-        assert _learned(there, tmp_path / "a") == _learned(Here(no_beat), tmp_path / "b")
+        assert _learned(there, tmp_path / "a") == _learned(LocalTrainer(no_beat), tmp_path / "b")
         with pytest.raises(TrainingError, match="premise"):
             _trained(there, [{}], tmp_path)
         writer = says(tmp_path / "writer", "correct", hidden_size=32)

@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field
 
 from core.accounts.services import annotator_of
 from evaluation.jobs import ask_llm_judge
-from evaluation.judges.llm_judges.agreement import LEAST
-from evaluation.judges.llm_judges.selectors import calibration
+from evaluation.judges.llm_judges.agreement import LEAST_EXAMPLES
+from evaluation.judges.llm_judges.selectors import read_calibration
 from evaluation.judges.llm_judges.services import make_judge
 from leaderboard.arena.report import compute_report
 from leaderboard.models import Battle, Contestant
@@ -392,8 +392,8 @@ def test_it_judges_and_its_agreement_with_people_is_measured(url: str, settings:
     ask_llm_judge(judge.pk)
     judge.refresh_from_db()
     assert (judge.state, judge.error, judge.report["failures"]) == ("done", "", 0)
-    found = calibration(judge)
-    assert 0 < found.n < LEAST
+    found = read_calibration(judge)
+    assert 0 < found.n < LEAST_EXAMPLES
     assert found.n == sum(found[2:6])  # the confusion
     assert found.kappa is not None
     assert found.low is not None

@@ -17,7 +17,7 @@ from core.accounts.models import confirm_address
 from core.data.encryption import derived_keys
 from evaluation.task_shape import trainable_shape_of
 from evaluation.training.fine_tune import TrainingOptions
-from evaluation.training.next_target import _models_folder, open_base
+from evaluation.training.next_target import _find_models_folder, open_base
 from serving.errors import MisconfiguredError
 from serving.registry import ModelRegistry
 from serving.spec import open_folder
@@ -215,9 +215,13 @@ def test_a_training_opens_no_folder_that_its_target_may_not(nli, home, monkeypat
     _model(home.parent / "kept" / "there")
     monkeypatch.chdir(home.parent)
     with pytest.raises(MisconfiguredError):  # from the hub alone, which is not to be reached
-        open_base({"base": target.source, "revision": ""}, trainable_shape_of(nli.task.config),
-                  TrainingOptions(), below=_models_folder(nli.task, target.source))  # fmt: skip
-    assert _models_folder(nli.task, "another/one") is None
+        open_base(
+            {"base": target.source, "revision": ""},
+            trainable_shape_of(nli.task.config),
+            TrainingOptions(),
+            below=_find_models_folder(nli.task, target.source),
+        )
+    assert _find_models_folder(nli.task, "another/one") is None
 
 
 class Loaded(ModelRegistry):

@@ -19,8 +19,8 @@ from annotation.models import Attempt, Example
 from core.accounts.services import annotator_of
 from evaluation.contract import SetRow
 from evaluation.jobs import ask_llm_judge
-from evaluation.judges.llm_judges.selectors import ANSWER, judged_by_people
-from evaluation.judges.llm_judges.services import LABELS as VERDICTS
+from evaluation.judges.llm_judges.selectors import ANSWER_FIELD, find_judged_answers
+from evaluation.judges.llm_judges.services import VERDICT_LABELS as VERDICTS
 from evaluation.judges.llm_judges.services import make_judge
 from evaluation.models import EvaluationRun
 from evaluation.runs.chat.asking import make_chat_endpoint
@@ -240,10 +240,10 @@ def test_it_judges_free_answers(server: Server, key: str, figures: Figures) -> N
     )  # fmt: skip
     ask_llm_judge(judge.pk)
     judge.refresh_from_db()
-    fields = (*task.config.model_fields, ANSWER)
+    fields = (*task.config.model_fields, ANSWER_FIELD)
     reads = build_chooser_endpoint(target, fields, output="verdict", labels=VERDICTS, prompt=prompt)
     said = dict(judge.verdicts.values_list("key", "is_correct"))
-    judged = [one.question for one in judged_by_people(task)]
+    judged = [one.question for one in find_judged_answers(task)]
 
     def ask(number: int) -> bool | None:
         messages = reads.asked(judged[number].inputs)

@@ -2,7 +2,7 @@
 
 import random
 
-from evaluation.judges.llm_judges.agreement import Pair, agreement
+from evaluation.judges.llm_judges.agreement import JudgedPair, compute_agreement
 
 
 def test_the_interval_holds_the_truth():
@@ -15,11 +15,11 @@ def test_the_interval_holds_the_truth():
             for _ in range(each):
                 by_people = chance.random() < 0.6
                 agrees = chance.random() < skill
-                yield Pair(author, by_people, by_people == agrees)
+                yield JudgedPair(author, by_people, by_people == agrees)
 
-    truth = agreement(pairs(20_000, 5)).kappa
+    truth = compute_agreement(pairs(20_000, 5)).kappa
     held = 0
     for _ in range(400):
-        found = agreement(pairs(20, 6))
+        found = compute_agreement(pairs(20, 6))
         held += found.low <= truth <= found.high
     assert held / 400 >= 0.93

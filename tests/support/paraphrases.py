@@ -1,6 +1,6 @@
 """Paraphrases of a set, as a model would have written them."""
 
-from evaluation.judges.paraphrases.selectors import base_of
+from evaluation.judges.paraphrases.selectors import compute_base_digest
 from evaluation.models import EvaluationSetVersion, Paraphrase, Paraphrasing
 from evaluation.test_sets.selectors import read_set_rows
 from tests.support.judged_answers import chat_target
@@ -15,7 +15,11 @@ def paraphrased(version: EvaluationSetVersion, state: str = "waiting") -> None:
     )
     Paraphrase.objects.bulk_create(
         Paraphrase(
-            job=job, uid=row.uid, base=base_of(row), fields={"premise": "So it is."}, state=state
+            job=job,
+            uid=row.uid,
+            base=compute_base_digest(row),
+            fields={"premise": "So it is."},
+            state=state,
         )
         for row in read_set_rows(version)
     )

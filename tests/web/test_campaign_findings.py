@@ -74,9 +74,9 @@ def test_what_was_found_before_is_worth_less(campaign, found, as_alice):
 def encoder(monkeypatch):
     """Answers what it is told, in this process."""
     told = {}
-    monkeypatch.setattr(sentences, "encoder_digest", lambda: "one")
+    monkeypatch.setattr(sentences, "compute_encoder_digest", lambda: "one")
     monkeypatch.setattr(vector_jobs, "bounded", lambda check, bounds: check())
-    monkeypatch.setattr(sentences, "embed", lambda texts: [told[text] for text in texts])
+    monkeypatch.setattr(sentences, "embed_texts", lambda texts: [told[text] for text in texts])
     return told
 
 
@@ -95,7 +95,7 @@ def test_meanings_are_compared_once_a_worker_has_looked(campaign, found, encoder
     assert bonuses() == [100, 100, 0]
     cache.clear()
     assert vector_jobs.ask_for_vectors() == 0
-    monkeypatch.setattr(sentences, "encoder_digest", lambda: "two")
+    monkeypatch.setattr(sentences, "compute_encoder_digest", lambda: "two")
     assert vector_jobs.ask_for_vectors() == 1  # another encoder: all of it again
     vector_jobs.make_vectors(task)
     assert set(TextVector.objects.values_list("encoder", flat=True)) == {"two"}

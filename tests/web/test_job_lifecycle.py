@@ -39,7 +39,7 @@ def works(settings, tmp_path):
     return [
         (judge, "evaluation.judges.llm_judges.services.open_cluster_transport"),
         (words, "evaluation.judges.paraphrases.writing_services.open_cluster_transport"),
-        (metric, "evaluation.judges.custom_metrics.scoring_services.tried_on"),
+        (metric, "evaluation.judges.custom_metrics.scoring_services.choose_trial_answers"),
         (TrainingRun.objects.create(task=task, options={}), subprocess),
         (DemoRun.objects.create(task=task), subprocess),
         (queued_run(accepted_model(task), version), "evaluation.runs.execute.evaluate_run"),

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from evaluation.contract import SetRow
-from evaluation.judges.llm_judges.agreement import LEAST, Pair, agreement
+from evaluation.judges.llm_judges.agreement import LEAST_EXAMPLES, JudgedPair, compute_agreement
 from evaluation.models import EvaluationRun, EvaluationSet, LlmJudge, LlmScore, Score
 from leaderboard.board.rates import read_rates
 from leaderboard.board.tables import build_public_table
@@ -56,10 +56,12 @@ def runs(task):
     return found
 
 
-def a_judge(task, name="careful", examples=3 * LEAST):
+def a_judge(task, name="careful", examples=3 * LEAST_EXAMPLES):
     """A judge that agrees with people on nine of ten examples."""
     target, _ = TargetModel.objects.get_or_create(task=task, name="chat", adapter="openai_chat")
-    found = agreement(Pair(n, n % 2 == 0, (n % 2 == 0) != (n % 10 == 0)) for n in range(examples))
+    found = compute_agreement(
+        JudgedPair(n, n % 2 == 0, (n % 2 == 0) != (n % 10 == 0)) for n in range(examples)
+    )
     return LlmJudge.objects.create(
         task=task, target=target, name=name, prompt="Judge.", most_calls=9, state="done",
         asked_with={}, report={"calibrate": found._asdict()},
@@ -82,7 +84,7 @@ def column(table):
 
 
 def test_a_judge_who_is_not_calibrated_is_shown_and_counts_for_nothing(task, runs, client):
-    scored(a_judge(task, examples=LEAST - 1), runs)
+    scored(a_judge(task, examples=LEAST_EXAMPLES - 1), runs)
     table = ok(client.get(f"{BOARD}?format=json")).json()
     assert ranking(table) == ["Model 2", "Model 1", "Model 0"]
     assert "llm_judge" not in table["weights"]["metrics"]
@@ -121,7 +123,7 @@ def test_one_who_is_calibrated_counts_as_its_owner_says(task, runs, client):
     for line in csv.DictReader(lines):
         assert float(line["llm_judge_kappa_low"]) == pytest.approx(low, abs=1e-4)
         assert line["llm_judge_judge"] == "careful (1)"
-        assert line["llm_judge_judged_by_both"] == str(3 * LEAST)
+        assert line["llm_judge_judged_by_both"] == str(3 * LEAST_EXAMPLES)
     assert f"kappa at least {low:.2f}" in ok(client.get(f"{BOARD}?format=latex")).text
     told = ok(client.get("/api/v1/tasks/free/leaderboard/")).json()
     assert column(told) == column(table)

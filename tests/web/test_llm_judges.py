@@ -17,9 +17,9 @@ from evaluation.dataset_releases.tools import _display_answer
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.jobs import ask_llm_judge
 from evaluation.judges.llm_judges import services
-from evaluation.judges.llm_judges.forms import PROMPT, prompt_for
-from evaluation.judges.llm_judges.selectors import calibration, judged_by_people
-from evaluation.judges.llm_judges.services import CHANGED, JudgeRefused, make_judge
+from evaluation.judges.llm_judges.forms import DEFAULT_PROMPT, make_default_prompt
+from evaluation.judges.llm_judges.selectors import find_judged_answers, read_calibration
+from evaluation.judges.llm_judges.services import MODEL_CHANGED, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.chat.target_services import MOST_FAILURES, read_target_settings
 from evaluation.runs.ray_models import NodeTransport
@@ -83,14 +83,14 @@ def asked(judge):
 def test_its_agreement_is_measured_on_authors_that_no_prompt_was_tuned_on(task, judge, server):
     asked(judge)
     assert (judge.state, judge.error) == ("done", "")
-    judged = list(judged_by_people(task))
+    judged = list(find_judged_answers(task))
     assert len(server.seen) == len(judged) == 3 * AUTHORS
     kept = [one for one in judged if one.part == "calibrate"]
     tuned = {one.author for one in judged if one.part == "tune"}
     assert tuned.isdisjoint(one.author for one in kept)
     by_model = dict(LlmVerdict.objects.values_list("key", "is_correct"))
     said = [(one.is_correct, by_model[one.question.key]) for one in kept]
-    found = calibration(judge)
+    found = read_calibration(judge)
     assert found.n == len(kept) >= 50
     assert found.is_calibrated
     assert found.kappa == pytest.approx(cohen_kappa_score(*zip(*said, strict=True)))
@@ -193,7 +193,7 @@ def test_a_worker_that_lost_its_lease_stores_no_report(judge, server, monkeypatc
     def lose(asking):
         LlmJudge.objects.update(lease_token="0" * 32, report={"by": "another"})
 
-    monkeypatch.setattr(services._Asking, "score_runs", lose)
+    monkeypatch.setattr(services._JudgeJob, "score_runs", lose)
     asked(judge)
     assert (judge.state, judge.report) == ("running", {"by": "another"})
 
@@ -205,7 +205,7 @@ def test_calls_have_a_budget(judge, server):
         assert judge.state == "done"
         assert LlmVerdict.objects.count() == len(server.seen) == calls
         LlmJudge.objects.update(state="queued")
-    assert not calibration(judge).is_calibrated
+    assert not read_calibration(judge).is_calibrated
     assert judge.report["waiting"] == 3 * AUTHORS - 14
 
 
@@ -222,7 +222,7 @@ def test_another_version_is_another_judge(judge, server, change):
         TargetModel.objects.filter(name="chat").update(url="http://127.0.0.1:1/v1")
     before = LlmVerdict.objects.count()
     asked(judge)
-    assert (judge.state, judge.error) == ("failed", CHANGED)
+    assert (judge.state, judge.error) == ("failed", MODEL_CHANGED)
     assert LlmVerdict.objects.count() == before
 
 
@@ -248,7 +248,7 @@ def test_a_score_never_stands_without_the_agreement(task, judge, owner, client, 
     asked(judge)
     (score,) = LlmScore.objects.all()
     assert (score.run, score.value, score.n) == (run, 0.5, 4)
-    low = f'data-kappa="{calibration(judge).low:.2f}"'
+    low = f'data-kappa="{read_calibration(judge).low:.2f}"'
     page = ok(client.get(f"/m/{run.submission_id}/")).text
     assert "0.500" in page
     assert low in page
@@ -256,7 +256,7 @@ def test_a_score_never_stands_without_the_agreement(task, judge, owner, client, 
     (told,) = ok(api.get(f"/api/v1/models/{run.submission_id}/llm-scores/")).json()
     assert told["value"] == 0.5
     assert told["agreement"]["is_calibrated"]
-    assert told["agreement"]["low"] == calibration(judge).low
+    assert told["agreement"]["low"] == read_calibration(judge).low
     assert "llm" not in " ".join(METRICS)  # so it counts for no rank
     assert ok(api.get(f"/api/v1/models/{secret.submission_id}/llm-scores/")).json() == []
 
@@ -299,7 +299,7 @@ def test_only_what_is_to_be_tuned_on_is_given_out(task, owner):
     body = ok(signed_in(owner).get(f"{PAGE}to-tune.jsonl")).getvalue()
     given = {json.loads(line)["inputs"]["question"] for line in body.splitlines()}
     wanted = {
-        one.question.inputs["question"] for one in judged_by_people(task) if one.part == "tune"
+        one.question.inputs["question"] for one in find_judged_answers(task) if one.part == "tune"
     }
     assert given == wanted
     assert 0 < len(given) < 3 * AUTHORS
@@ -346,9 +346,9 @@ def test_a_new_judge_begins_with_the_tasks_own_question():
         "verdict: {type: pattern, field: reply, pattern: x}\nmetrics: {main: rouge_l}\n"
     )
     asked = load_config(text + words)
-    assert all(word in prompt_for(asked) for word in ("Q1", "C1", "W1", "answer_to_judge"))
+    assert all(word in make_default_prompt(asked) for word in ("Q1", "C1", "W1", "answer_to_judge"))
     attempts = load_config(text + words.replace("{question", "{asks: attempt, question"))
-    assert prompt_for(attempts) == prompt_for(load_config(text)) == PROMPT
+    assert make_default_prompt(attempts) == make_default_prompt(load_config(text)) == DEFAULT_PROMPT
     judged = {"reply_given": "It is.", "reply_question": "Q1 (correct: C1; incorrect: W1)"}
     row = {"outcome": "fooled"}
     assert _display_answer(row, asked, None, {"label": "It is."}) == judged

@@ -30,7 +30,7 @@ from dynabench.operations.management import installing
 from dynabench.operations.management.commands import migrate, quickstart, setup
 from dynabench.operations.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
-from evaluation.training.shipped import starter_folder
+from evaluation.training.shipped import find_starter_folder
 from evaluation.training.starters import CODES
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec, check_pinned
@@ -315,12 +315,12 @@ def test_old_starters_are_deleted_unless_something_uses_them(
     TrainingRun.objects.create(task=task, options={"base": str(base)})
 
     def install(code, home):
-        starter_folder(code, home).mkdir(parents=True)
-        return starter_folder(code, home)
+        find_starter_folder(code, home).mkdir(parents=True)
+        return find_starter_folder(code, home)
 
     monkeypatch.setattr(installing, "install_starter", install)
     installing._install_starters(print)
-    assert set(nli.iterdir()) == {asked, base, unpacking, starter_folder("nli", tmp_path)}
+    assert set(nli.iterdir()) == {asked, base, unpacking, find_starter_folder("nli", tmp_path)}
 
 
 def test_setting_up_starts_the_model_server_alone(monkeypatch, settings, tmp_path):

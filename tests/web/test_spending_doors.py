@@ -12,7 +12,7 @@ from evaluation.jobs import evaluate_next
 from evaluation.models import Submission
 from evaluation.runs.services import ensure_targets
 from evaluation.training.next_target import _ask_old_model
-from evaluation.training.trainer import Here
+from evaluation.training.trainer import LocalTrainer
 from leaderboard.models import Battle, Contestant
 from tasks.models import ModelUse, RoundTarget, TargetModel
 from tasks.targets.ask_before_opening import SilentTargets, ask_targets
@@ -90,7 +90,7 @@ class Shape:
 
 
 def train(target):
-    _ask_old_model(Here(lambda: None), target, [INPUTS], Shape())
+    _ask_old_model(LocalTrainer(lambda: None), target, [INPUTS], Shape())
 
 
 DOORS = [write, practise, fool, send_a_test, open_round, train]

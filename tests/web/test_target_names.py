@@ -6,7 +6,7 @@ from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
 from core.errors import Refused
-from evaluation.training.services import free_name
+from evaluation.training.services import find_free_name
 from serving.errors import ServingError, UnknownError
 from serving.registry import ModelRegistry
 from tasks.models import TargetModel, TaskMember
@@ -88,11 +88,11 @@ def test_a_command_changes_the_target_of_its_own_task(tasks, owner):
 
 def test_a_training_takes_a_name_that_is_free_in_its_task(tasks):
     first, second = tasks
-    name = free_name(first, 2)
+    name = find_free_name(first, 2)
     TargetModel.objects.create(task=second, name=name, **SERVED)
-    assert free_name(first, 2) == name
+    assert find_free_name(first, 2) == name
     TargetModel.objects.create(task=first, name=name, **SERVED)
-    assert free_name(first, 2) != name
+    assert find_free_name(first, 2) != name
 
 
 @pytest.fixture

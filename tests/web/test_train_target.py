@@ -18,12 +18,12 @@ from evaluation.seeds import seed_rows, split_held_out
 from evaluation.task_shape import trainable_shape_of
 from evaluation.training import services as trainings
 from evaluation.training.fine_tune import TrainingOptions
-from evaluation.training.next_target import collect, open_base, training_options
+from evaluation.training.next_target import choose_training_options, collect_sources, open_base
 from evaluation.training.services import (
     TrainingRefused,
-    current_target,
-    default_base,
-    free_name,
+    find_current_target,
+    find_default_base,
+    find_free_name,
     register_trained,
 )
 from serving.errors import MisconfiguredError
@@ -69,7 +69,7 @@ def done(task):
 
 def test_a_training_reports_its_rows_epochs_and_tests(task, settings):
     release(task.rounds.get())
-    run = ask(task, {"round1": 2}, base=default_base(task)[0], epochs=2)
+    run = ask(task, {"round1": 2}, base=find_default_base(task)[0], epochs=2)
     report = worked(run)[-1]["report"]
     seed, one = report["sources"]
     held = len(split_held_out(seed_rows("nli"))[1])
@@ -99,7 +99,7 @@ def test_a_training_reports_its_rows_epochs_and_tests(task, settings):
 
 def test_it_tells_how_far_it_is(task):
     release(task.rounds.get())
-    told = worked(ask(task, {"round1": 1}, base=default_base(task)[0], epochs=1))
+    told = worked(ask(task, {"round1": 1}, base=find_default_base(task)[0], epochs=1))
     shares = [line["progress"] for line in told[:-1]]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 0.9)
@@ -120,8 +120,8 @@ def test_withdrawn_rows_and_older_versions_are_not_used(task):
 
 def sources(run, *names):
     shape = trainable_shape_of(run.task.config)
-    how = training_options(run.task, shape, run.options)
-    return [s for s in collect(run.task, shape, run.options, how) if s.name in names]
+    how = choose_training_options(run.task, shape, run.options)
+    return [s for s in collect_sources(run.task, shape, run.options, how) if s.name in names]
 
 
 def test_seeds_are_split_into_train_dev_and_the_held_out_tenth(task):
@@ -149,21 +149,21 @@ def test_rows_that_are_too_long_are_left_out_of_every_split(task):
         inputs = {**json.loads(line["input_json"]), "hypothesis": "long " * 200}
         item.line = json.dumps({**line, "input_json": json.dumps(inputs)})
         item.save(update_fields=["line"])
-    run = ask(task, {"round1": 1}, base=default_base(task)[0], epochs=1)
+    run = ask(task, {"round1": 1}, base=find_default_base(task)[0], epochs=1)
     one = worked(run)[-1]["report"]["sources"][1]
     assert (one["train"], one["dev"], one["test"], one["left_out"]) == (9, 5, 4, 2)
 
 
 def test_a_dev_split_of_one_author_is_enough(task):
     dataset = release(task.rounds.get(), (10, 1, 5))
-    run = ask(task, {"round1": 1}, base=default_base(task)[0], epochs=1)
+    run = ask(task, {"round1": 1}, base=find_default_base(task)[0], epochs=1)
     report = worked(run)[-1]["report"]
     assert (report["sources"][1]["dataset"], report["training"]["dev_rows"]) == (str(dataset), 1)
 
 
 def test_without_rows_the_training_says_so(task):
     release(task.rounds.get(), (0, 0, 5))
-    told = worked(ask(task, {"round1": 1}, base=default_base(task)[0]))
+    told = worked(ask(task, {"round1": 1}, base=find_default_base(task)[0]))
     assert told[-1]["error"]
 
 
@@ -217,7 +217,7 @@ def test_a_hub_base_needs_a_commit(task):
     run = ask(task, base="org/model", revision="main")
     shape = trainable_shape_of(task.config)
     with pytest.raises(MisconfiguredError, match="full commit"):
-        open_base(run.options, shape, training_options(task, shape, run.options))
+        open_base(run.options, shape, choose_training_options(task, shape, run.options))
 
 
 def test_ten_labels_and_more_are_in_the_order_of_their_numbers(task, tmp_path):
@@ -240,7 +240,7 @@ def test_labels_stay_in_the_order_of_the_base(task, tmp_path):
     (folder / "dynabench.json").write_text(json.dumps(settings))
     run = ask(task, base=str(folder))
     shape = trainable_shape_of(task.config)
-    how = training_options(task, shape, run.options)
+    how = choose_training_options(task, shape, run.options)
     assert open_base(run.options, shape, how)[1].labels == tuple(settings["labels"])
     assert how.labels == shape.labels
 
@@ -299,7 +299,7 @@ def test_the_model_becomes_a_target_of_a_new_draft(done, task, alice):
     done.refresh_from_db()
     assert (done.target, done.round) == (target, two)
     Round.objects.filter(pk=two.pk).update(state=Round.State.OPEN)
-    assert current_target(task) == target
+    assert find_current_target(task) == target
 
 
 def test_a_registered_model_may_join_another_round_under_its_name(done, task):
@@ -330,10 +330,10 @@ def test_only_a_finished_training_has_a_model(task):
 
 
 def test_names_are_free(task):
-    assert free_name(task, 2) == "nli-round-2"
+    assert find_free_name(task, 2) == "nli-round-2"
     for name in ("nli-round-2", "nli-round-2-2"):
         TargetModel.objects.create(task=task, name=name)
-    assert free_name(task, 2) == "nli-round-2-3"
+    assert find_free_name(task, 2) == "nli-round-2-3"
 
 
 @pytest.fixture
@@ -499,8 +499,8 @@ def test_uploaded_rows_are_tested_on_where_they_are_not_trained_on(task):
     assert third.options["files"] == [first.pk]
     shape, options = trainable_shape_of(task.config), {**third.options, "rows": None}
     options["has_seed"] = False
-    how = training_options(task, shape, options)
-    kept, _ = collect(task, shape, options, how)
+    how = choose_training_options(task, shape, options)
+    kept, _ = collect_sources(task, shape, options, how)
     assert (kept.name, kept.dataset, kept.weight) == (f"rows{first.pk}", "mine.csv", None)
     assert (len(kept.train), len(kept.test)) == (0, len(split_held_out(rows)[1]))
     TrainingRun.objects.filter(pk=third.pk).update(state=State.DONE, report=report)

@@ -32,9 +32,9 @@ def ask_for_vectors() -> int:
     """
     # The encoder is an optional part, which the web process does not load.
     try:
-        from evaluation.training.sentences import encoder_digest
+        from evaluation.training.sentences import compute_encoder_digest
 
-        digest = encoder_digest()
+        digest = compute_encoder_digest()
     except (ImportError, FileNotFoundError):
         return 0
     enqueued = 0
@@ -54,16 +54,16 @@ def make_vectors(task_id: int) -> None:
 
     Idempotent.
     """
-    from evaluation.training.sentences import embed, encoder_digest
+    from evaluation.training.sentences import compute_encoder_digest, embed_texts
 
-    task, digest = Task.objects.get(pk=task_id), encoder_digest()
+    task, digest = Task.objects.get(pk=task_id), compute_encoder_digest()
     rows = _select_without_vector(task, digest).order_by("-pk")[:MAX_TEXTS]
     texts = {example.pk: written_text(task.config, example.inputs) for example in rows}
     # An empty vector says that the encoder has looked at a text too short to compare.
     vectors = dict.fromkeys(texts, b"")
     comparable = {pk: text for pk, text in texts.items() if is_comparable(text)}
     if comparable:
-        embedded = bounded(partial(embed, list(comparable.values())), BOUNDS)
+        embedded = bounded(partial(embed_texts, list(comparable.values())), BOUNDS)
         vectors |= dict(zip(comparable, embedded, strict=True))
     keep_vectors(encoder=digest, vectors=vectors)
 

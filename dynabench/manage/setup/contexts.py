@@ -23,7 +23,11 @@ from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import find_owned_round
-from evaluation.training.labelled import labelled_fields, preview_labelled, train_on
+from evaluation.training.labelled import (
+    find_labelled_fields,
+    preview_labelled,
+    request_labelled_training,
+)
 from tasks.config.schema import TaskConfig
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
 from tasks.contexts.columns import Fields, are_fields, guess_matching
@@ -72,7 +76,7 @@ def _store_rows(**values: Any) -> int:
 
 
 def _train(**values: Any) -> int:
-    return len(train_on(**values).rows or ())
+    return len(request_labelled_training(**values).rows or ())
 
 
 # By the name that stands in the address.
@@ -92,7 +96,7 @@ DESKS = {
         (Round.State.RELEASED,),
     ),
     "labelled": Desk(
-        labelled_fields,
+        find_labelled_fields,
         preview_labelled,
         _train,
         gettext_lazy(

@@ -20,7 +20,12 @@ from evaluation.dataset_releases.splits import Sizes, make_plan
 from evaluation.models import EvaluationRun, Job, TrainingRun
 from evaluation.models.jobs import UNFINISHED
 from evaluation.test_sets.source_services import make_missing_versions
-from evaluation.training.services import default_base, free_name, register_trained, request_training
+from evaluation.training.services import (
+    find_default_base,
+    find_free_name,
+    register_trained,
+    request_training,
+)
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
 from tasks.rounds.services import plan_round
@@ -82,7 +87,7 @@ def release_round(round: Round, owner: User, seed: int) -> None:
 def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
     """Train a target on all rounds so far, starting from the current one, and plan its round."""
     task, number = round.task, round.number
-    base, revision = default_base(task)
+    base, revision = find_default_base(task)
     run = request_training(
         task=task,
         actor=owner,
@@ -100,7 +105,7 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
         target = register_trained(
             run=TrainingRun.objects.get(pk=run.pk),
             number=planned.number,
-            name=free_name(task, planned.number),
+            name=find_free_name(task, planned.number),
             actor=owner,
         )
         # An export to ONNX would take longer than the round.

@@ -13,7 +13,7 @@ from django.db import connection
 from core.errors import Refused
 from evaluation.models import TrainingRun
 from evaluation.models.jobs import UNFINISHED
-from evaluation.training.shipped import install_starter, remove_starters, starter_folder
+from evaluation.training.shipped import find_starter_folder, install_starter, remove_starters
 from evaluation.training.starters import CODES
 from tasks.models import Round, TargetModel, Task
 from tasks.rounds.loop import register_target
@@ -117,7 +117,7 @@ def starters_in_use() -> set[str]:
     They are those of this version, of all targets, and of future trainings.
     """
     unfinished = TrainingRun.objects.filter(state__in=UNFINISHED)
-    folders = {str(starter_folder(code, settings.HOME)) for code in CODES}
+    folders = {str(find_starter_folder(code, settings.HOME)) for code in CODES}
     folders |= set(TargetModel.objects.values_list("source", flat=True))
     folders |= set(unfinished.values_list("options__base", flat=True))
     return folders

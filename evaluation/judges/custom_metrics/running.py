@@ -44,7 +44,7 @@ FAILURES: Mapping[str, str] = {
     "gone": gettext_noop("The stored answers are gone or damaged."),
 }
 """Why there are no numbers, by code."""
-OF_OUTCOMES = {
+FAILURE_BY_OUTCOME = {
     Outcome.TIMEOUT: "timeout",
     Outcome.OOM: "memory",
     Outcome.OUTPUT_TOO_LARGE: "output",
@@ -65,7 +65,7 @@ class AnswerToScore(NamedTuple):
     example: Mapping[str, Any]
 
 
-class Failed(Exception):
+class MetricFailed(Exception):
     """Raised when a metric gave no numbers.
 
     reason: a key of FAILURES. line: the line of the metric's file, if known. detail: the message
@@ -77,7 +77,7 @@ class Failed(Exception):
         self.reason, self.line, self.detail = reason, line, detail
 
 
-class Scored(NamedTuple):
+class MetricScores(NamedTuple):
     """The number for each answer, from 0 to 1, and the seconds that the first run took."""
 
     values: list[float]
@@ -89,7 +89,7 @@ MakeRunner = Callable[[Runnable], Runner]
 
 def score_answers(
     source: str, rows: Sequence[AnswerToScore], folder: Path, make_runner: MakeRunner, beat: Beat
-) -> Scored:
+) -> MetricScores:
     """Run a metric's file on the answers and return its numbers. Raises Failed and NotNow.
 
     1. Write the file and the answers into the folder.
@@ -100,9 +100,9 @@ def score_answers(
     folder: for the files of the run; the caller removes it.
     """
     if not rows:
-        raise Failed("no_examples")
+        raise MetricFailed("no_examples")
     if len(rows) > MOST_EXAMPLES:
-        raise Failed("too_many")
+        raise MetricFailed("too_many")
     # The container sees this folder alone, and only reads it.
     home = folder / "metric"
     home.mkdir()
@@ -121,8 +121,8 @@ def score_answers(
     shuffled_lines = [lines[place] for place in order]
     shuffled_values = _run_once(model, shuffled_lines, folder, make_runner(model), beat)
     if shuffled_values != [values[place] for place in order]:
-        raise Failed("impure")
-    return Scored(values, seconds)
+        raise MetricFailed("impure")
+    return MetricScores(values, seconds)
 
 
 def _run_once(
@@ -143,11 +143,11 @@ def _run_once(
         raise NotNow(ending.sentence)
     # An error that the file raised ends the model, too, but says more than how it ended.
     if output.error:
-        raise Failed("error", *output.error)
+        raise MetricFailed("error", *output.error)
     if ending.outcome != Outcome.OK:
-        raise Failed(OF_OUTCOMES[ending.outcome])
+        raise MetricFailed(FAILURE_BY_OUTCOME[ending.outcome])
     if len(output.values) != len(lines):
-        raise Failed("length")
+        raise MetricFailed("length")
     return output.values
 
 

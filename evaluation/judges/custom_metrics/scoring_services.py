@@ -17,18 +17,22 @@ from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.judges.custom_metrics.running import (
     MOST_EXAMPLES,
     AnswerToScore,
-    Failed,
-    Scored,
+    MetricFailed,
+    MetricScores,
     score_answers,
 )
-from evaluation.judges.custom_metrics.selectors import answers_of, runs_to_score, tried_on
+from evaluation.judges.custom_metrics.selectors import (
+    choose_trial_answers,
+    find_unscored_runs,
+    read_answers_to_score,
+)
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun, Score
 from evaluation.runs.carriers import choose_sandbox
 from evaluation.scoring.bootstrap import compute_mean_number
 
 logger = logging.getLogger(__name__)
 Review = CustomMetric.Review
-MOST_SHOWN = 20
+MOST_SHOWN_ANSWERS = 20
 """Answers of a trial that are shown with their numbers."""
 
 
@@ -57,29 +61,31 @@ def run_metric(metric: CustomMetric) -> None:
 def _try_or_score(metric: CustomMetric, heartbeat: Heartbeat) -> None:
     results: dict[str, Any] = {}
     if metric.review == Review.PROPOSED:
-        results["trial"] = asdict(_try(metric, heartbeat.beat))
+        results["trial"] = asdict(_run_trial(metric, heartbeat.beat))
     elif metric.review == Review.APPROVED:
-        for run in runs_to_score(metric):
+        for run in find_unscored_runs(metric):
             _score_run(metric, run, heartbeat.beat)
     heartbeat.patiently(lambda: leases.finish_job(metric, **results))
 
 
-def _try(metric: CustomMetric, beat: Beat) -> Trial:
-    rows, is_shown = tried_on(metric.task)
+def _run_trial(metric: CustomMetric, beat: Beat) -> Trial:
+    rows, is_shown = choose_trial_answers(metric.task)
     try:
         values, seconds = _run_in_sandbox(metric, rows, beat)
-    except Failed as error:
+    except MetricFailed as error:
         # A file may put what it has read into its error, so secret answers keep it secret.
         return Trial(len(rows), error.reason, error.line, error.detail if is_shown else "")
     scored_answers = []
     if is_shown:
-        for row, value in zip(rows[:MOST_SHOWN], values, strict=False):
+        for row, value in zip(rows[:MOST_SHOWN_ANSWERS], values, strict=False):
             scored_answers.append({**row._asdict(), "value": value})
     mean = float(np.mean(values))
     return Trial(len(rows), seconds=seconds, mean=mean, shown=scored_answers)
 
 
-def _run_in_sandbox(metric: CustomMetric, rows: Sequence[AnswerToScore], beat: Beat) -> Scored:
+def _run_in_sandbox(
+    metric: CustomMetric, rows: Sequence[AnswerToScore], beat: Beat
+) -> MetricScores:
     def make_runner(model: Runnable) -> Runner:
         return choose_sandbox(model, metric, MOST_EXAMPLES)
 
@@ -96,7 +102,7 @@ def _score_run(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
     beat()
     try:
         values, seconds = _score_answers_of(metric, run, beat)
-    except Failed as error:
+    except MetricFailed as error:
         outcome = {"failure": error.reason, "line": error.line}
         CustomOutcome.objects.get_or_create(metric=metric, run=run, defaults=outcome)
         return
@@ -116,23 +122,23 @@ def _score_run(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
             )
 
 
-def _score_answers_of(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> Scored:
+def _score_answers_of(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> MetricScores:
     """Return a number for each answer of a run. Raises Failed.
 
     A missing answer gets the worst number and is not passed to the metric's file.
     """
     if run.version.size > MOST_EXAMPLES:
-        raise Failed("too_many")
+        raise MetricFailed("too_many")
     try:
-        rows = list(answers_of(run))
+        rows = list(read_answers_to_score(run))
     except (OSError, EOFError, ValueError, KeyError):
         logger.exception("%s cannot be scored", run)
-        raise Failed("gone") from None
+        raise MetricFailed("gone") from None
     answered = [row for row in rows if row.answer is not None]
-    scored = Scored([], 0.0)
+    scored = MetricScores([], 0.0)
     if answered:
         scored = _run_in_sandbox(metric, answered, beat)
     next_values = iter(scored.values)
     worst = 0.0 if metric.higher_is_better else 1.0
     values = [worst if row.answer is None else next(next_values) for row in rows]
-    return Scored(values, scored.seconds)
+    return MetricScores(values, scored.seconds)

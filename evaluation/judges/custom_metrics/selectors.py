@@ -16,27 +16,27 @@ from evaluation.test_sets.selectors import read_set_rows, select_newest_versions
 from tasks.config.schema import CUSTOM_PREFIX, TaskConfig
 from tasks.models import Round, Task
 
-TRIED_ON = 50
+TRIAL_EXAMPLES = 50
 """Examples of a trial."""
 Review = CustomMetric.Review
-PUBLIC = Q(review=Review.APPROVED) | Q(review=Review.RETIRED, decided_at__isnull=False)
+IS_PUBLIC = Q(review=Review.APPROVED) | Q(review=Review.RETIRED, decided_at__isnull=False)
 """Versions that were approved once: everybody who sees the task may read them and their numbers."""
 
 
-class TriedOn(NamedTuple):
+class TrialAnswers(NamedTuple):
     """The answers of a trial. is_shown: whether people may read them with their numbers."""
 
     rows: list[AnswerToScore]
     is_shown: bool
 
 
-def waiting_metrics() -> QuerySet[CustomMetric]:
+def find_waiting_metrics() -> QuerySet[CustomMetric]:
     """Return the versions that wait for an administrator's decision, oldest first."""
     proposed = CustomMetric.objects.filter(review=Review.PROPOSED)
     return proposed.select_related("task").order_by("queued_at")
 
 
-def tried_on(task: Task) -> TriedOn:
+def choose_trial_answers(task: Task) -> TrialAnswers:
     """Return answers for a trial: for half of the examples the correct one, for half a wrong one.
 
     A wrong answer is the correct one of the example before. Examples come from a set, preferably
@@ -50,7 +50,7 @@ def tried_on(task: Task) -> TriedOn:
     # Sets with public answers first: of these people may read what the trial shows.
     by_secrecy = sorted(versions, key=_hides_answers)
     if by_secrecy:
-        rows = list(islice(read_set_rows(by_secrecy[0]), TRIED_ON))
+        rows = list(islice(read_set_rows(by_secrecy[0]), TRIAL_EXAMPLES))
         is_shown = not _hides_answers(by_secrecy[0])
     else:
         rows, is_shown = _read_page_examples(task.config), True
@@ -60,7 +60,7 @@ def tried_on(task: Task) -> TriedOn:
     for place, row in enumerate(rows):
         answering_row = rows[place - place % 2]  # itself, then the one before: right and wrong
         answers.append(AnswerToScore(row.gold, answering_row.gold[0], row.inputs))
-    return TriedOn(answers, is_shown)
+    return TrialAnswers(answers, is_shown)
 
 
 def _hides_answers(version: EvaluationSetVersion) -> bool:
@@ -82,7 +82,7 @@ def _read_page_examples(config: TaskConfig) -> list[SetRow]:
     return rows
 
 
-def runs_to_score(metric: CustomMetric) -> QuerySet[EvaluationRun]:
+def find_unscored_runs(metric: CustomMetric) -> QuerySet[EvaluationRun]:
     """Return the task's successful runs that the metric has not scored, newest first.
 
     Runs on any version of a set are included.
@@ -98,7 +98,7 @@ def runs_to_score(metric: CustomMetric) -> QuerySet[EvaluationRun]:
     return unscored.select_related("version", "submission").order_by("-finished_at")
 
 
-def answers_of(run: EvaluationRun) -> Iterator[AnswerToScore]:
+def read_answers_to_score(run: EvaluationRun) -> Iterator[AnswerToScore]:
     """Yield the answers of a run with the correct ones, in the order of the set.
 
     They do not contain an example's author or source. Raises OSError and ValueError.
@@ -108,7 +108,7 @@ def answers_of(run: EvaluationRun) -> Iterator[AnswerToScore]:
             yield AnswerToScore(row.gold, orjson.loads(line)["answer"], row.inputs)
 
 
-def with_counts(metrics: QuerySet[CustomMetric]) -> QuerySet[CustomMetric]:
+def annotate_counts(metrics: QuerySet[CustomMetric]) -> QuerySet[CustomMetric]:
     """Annotate metrics with the numbers of runs that they scored and that they failed on."""
     return metrics.select_related("task").annotate(
         scored=Count("outcomes", filter=Q(outcomes__failure="")),
@@ -116,9 +116,11 @@ def with_counts(metrics: QuerySet[CustomMetric]) -> QuerySet[CustomMetric]:
     )
 
 
-def before(metric: CustomMetric) -> CustomMetric | None:
+def find_former_version(metric: CustomMetric) -> CustomMetric | None:
     """Return the version to compare a newer one with: the last that was ever approved, or None."""
-    earlier = metric.task.custom_metrics.filter(PUBLIC, name=metric.name, number__lt=metric.number)
+    earlier = metric.task.custom_metrics.filter(
+        IS_PUBLIC, name=metric.name, number__lt=metric.number
+    )
     return earlier.order_by("-number").first()
 
 
@@ -156,7 +158,7 @@ class Column(NamedTuple):
         }
 
 
-def columns_of(task: Task) -> Mapping[str, Column]:
+def find_custom_columns(task: Task) -> Mapping[str, Column]:
     """Return the custom metrics that the task's configuration names, by name; at most one query."""
     names = task.config.metrics.custom
     if not names:

@@ -18,7 +18,7 @@ from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
 from core.periodic import each_sweep
 from evaluation.isolation.queue.leases import queue_again
-from evaluation.judges.custom_metrics.selectors import runs_to_score
+from evaluation.judges.custom_metrics.selectors import find_unscored_runs
 from evaluation.models import CustomMetric
 from tasks.config.schema import CUSTOM_PATTERN, CUSTOM_PREFIX
 from tasks.mails import build_decision_text, mail_administrators, mail_person
@@ -30,7 +30,7 @@ MOST_WAITING = 5
 Review, State = CustomMetric.Review, CustomMetric.State
 
 
-def checked_source(source: str) -> str:
+def check_source(source: str) -> str:
     """Return a metric's source with Unix line endings. Raises Invalid."""
     text = re.sub(r"\r\n?", "\n", source).strip("\n") + "\n"
     if len(text.encode()) > MOST_BYTES:
@@ -53,7 +53,7 @@ def propose_metric(
     if not CUSTOM_PATTERN.fullmatch(CUSTOM_PREFIX + name):
         message = _("A name has up to 40 small letters a-z, digits and hyphens, a letter first.")
         raise Invalid(message, field="name")
-    text = checked_source(source)
+    text = check_source(source)
     digest = hashlib.sha256(text.encode()).hexdigest()
     versions = task.custom_metrics.filter(name=name)
     same = {"digest": digest, "about": about, "higher_is_better": higher_is_better}
@@ -77,7 +77,7 @@ def propose_metric(
         raise Refused(_("Somebody proposed a version a moment ago. Look at it first.")) from None
     log(actor, "metric.proposed", metric, digest=digest)
     enqueue(metric.function, metric.pk)
-    page = settings.SITE_URL + page_of(metric)
+    page = settings.SITE_URL + make_page_url(metric)
 
     def write() -> tuple[str, str]:
         subject = _("A metric is proposed: %(metric)s") % {"metric": metric}
@@ -87,7 +87,7 @@ def propose_metric(
     return metric
 
 
-def page_of(metric: CustomMetric) -> str:
+def make_page_url(metric: CustomMetric) -> str:
     """Return the URL of a version's page."""
     return reverse("evaluation:metric", args=[metric.task.code, metric.name, metric.number])
 
@@ -122,7 +122,7 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
 
         def write() -> tuple[str, str]:
             subject = _("%(metric)s was approved") if approve else _("%(metric)s was declined")
-            text = f"{reason}\n\n{settings.SITE_URL}{page_of(metric)}\n".lstrip()
+            text = f"{reason}\n\n{settings.SITE_URL}{make_page_url(metric)}\n".lstrip()
             return subject % {"metric": metric}, text
 
         mail_person(metric.requested_by, write)
@@ -175,6 +175,6 @@ def request_custom_scores() -> int:
     """Queue the approved metrics that have runs to score; return how many. Called by the sweep."""
     queued = 0
     for metric in CustomMetric.objects.filter(review=Review.APPROVED, state=State.DONE):
-        if runs_to_score(metric).exists():
+        if find_unscored_runs(metric).exists():
             queued += queue_again(CustomMetric.objects.filter(pk=metric.pk, state=State.DONE))
     return queued

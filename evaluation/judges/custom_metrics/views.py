@@ -13,10 +13,15 @@ from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from evaluation.judges.custom_metrics.forms import DecisionForm, MetricForm
 from evaluation.judges.custom_metrics.running import FAILURES, LIMITS
-from evaluation.judges.custom_metrics.selectors import PUBLIC, before, waiting_metrics, with_counts
+from evaluation.judges.custom_metrics.selectors import (
+    IS_PUBLIC,
+    annotate_counts,
+    find_former_version,
+    find_waiting_metrics,
+)
 from evaluation.judges.custom_metrics.services import (
     decide_metric,
-    page_of,
+    make_page_url,
     propose_metric,
     retire_metric,
     run_again,
@@ -41,8 +46,8 @@ def metrics(request: HttpRequest, code: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
             proposed = propose_metric(task=task, actor=user, **form.cleaned_data)
-            return redirect(page_of(proposed))
-    values = {"task": task, "form": form, "metrics": with_counts(task.custom_metrics.all())}
+            return redirect(make_page_url(proposed))
+    values = {"task": task, "form": form, "metrics": annotate_counts(task.custom_metrics.all())}
     status = form_status(form)
     return render(request, "evaluation/metrics.html", values, status=status)
 
@@ -60,7 +65,7 @@ def metric(request: HttpRequest, code: str, name: str, number: int) -> HttpRespo
     if form and form.is_valid():
         with as_form_error(form):
             decide_metric(metric=version, actor=person(request), **form.cleaned_data)
-            return redirect(page_of(version))
+            return redirect(make_page_url(version))
     values = _describe_version(request, task, version) | {"form": form}
     status = form_status(form)
     return render(request, "evaluation/metric.html", values, status=status)
@@ -68,14 +73,14 @@ def metric(request: HttpRequest, code: str, name: str, number: int) -> HttpRespo
 
 def _find_version(request: HttpRequest, task: Task, name: str, number: int) -> CustomMetric:
     """Return the version if the user may read it. Raises Http404."""
-    versions = with_counts(task.custom_metrics.all())
+    versions = annotate_counts(task.custom_metrics.all())
     if not can_edit(request.user, task):
-        versions = versions.filter(PUBLIC)
+        versions = versions.filter(IS_PUBLIC)
     return get_object_or_404(versions, name=name, number=number)
 
 
 def _describe_version(request: HttpRequest, task: Task, version: CustomMetric) -> dict[str, Any]:
-    former, lines = before(version), version.source.splitlines()
+    former, lines = find_former_version(version), version.source.splitlines()
     diff: list[str] = []
     if former:
         changes = unified_diff(former.source.splitlines(), lines, "", "", lineterm="", n=2)
@@ -102,7 +107,7 @@ def act(request: HttpRequest, code: str, name: str, number: int, action: str) ->
     version = _find_version(request, task, name, number)
     with as_message(request):
         ACTIONS[action](metric=version, actor=user)
-    return redirect(page_of(version))
+    return redirect(make_page_url(version))
 
 
 @require_safe
@@ -110,4 +115,4 @@ def waiting(request: HttpRequest) -> HttpResponse:
     """Show the versions that wait for an administrator's decision, oldest first."""
     if not request.user.is_superuser:
         raise Http404
-    return render(request, "evaluation/metrics_waiting.html", {"metrics": waiting_metrics()})
+    return render(request, "evaluation/metrics_waiting.html", {"metrics": find_waiting_metrics()})

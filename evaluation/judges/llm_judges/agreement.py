@@ -7,12 +7,12 @@ from typing import Literal, NamedTuple
 from validation.consensus.sampling import draw
 from validation.rates.rates import Rate, clustered_rate
 
-LEAST = 50
+LEAST_EXAMPLES = 50
 """The fewest examples, judged by both, on which an agreement counts as a calibration."""
-Part = Literal["tune", "calibrate"]
+Split = Literal["tune", "calibrate"]
 
 
-class Pair(NamedTuple):
+class JudgedPair(NamedTuple):
     """An answer that both people and the model judged. author: None if unknown."""
 
     author: Hashable | None
@@ -40,10 +40,10 @@ class Agreement(NamedTuple):
     @property
     def is_calibrated(self) -> bool:
         """Return whether the agreement is based on enough examples to be shown."""
-        return self.n >= LEAST and self.low is not None
+        return self.n >= LEAST_EXAMPLES and self.low is not None
 
 
-def part_of(task: int, author: Hashable, secret: str) -> Part:
+def assign_split(task: int, author: Hashable, secret: str) -> Split:
     """Return the part that an author's examples belong to: tuning prompts or calibrating judges.
 
     A keyed hash assigns about half of the authors to each part, so that nobody can choose the part
@@ -52,7 +52,7 @@ def part_of(task: int, author: Hashable, secret: str) -> Part:
     return "calibrate" if draw(f"llm judges of {task}: {author}", secret) % 2 else "tune"
 
 
-def agreement(pairs: Iterable[Pair]) -> Agreement:
+def compute_agreement(pairs: Iterable[JudgedPair]) -> Agreement:
     """Return the agreement between people and the model, as Cohen's kappa (1960).
 
     Notes
@@ -65,7 +65,7 @@ def agreement(pairs: Iterable[Pair]) -> Agreement:
     cells = Counter((pair.by_people, pair.by_model) for pair in pairs)
     both, people = cells[True, True], cells[True, False]
     model, neither = cells[False, True], cells[False, False]
-    clusters = _clusters(pairs)
+    clusters = _count_by_author(pairs)
     counted = Agreement(len(pairs), len(clusters), both, people, model, neither)
     observed = clustered_rate(clusters)
     if not isinstance(observed, Rate):
@@ -85,7 +85,7 @@ def agreement(pairs: Iterable[Pair]) -> Agreement:
     )
 
 
-def _clusters(pairs: Iterable[Pair]) -> list[tuple[float, int]]:
+def _count_by_author(pairs: Iterable[JudgedPair]) -> list[tuple[float, int]]:
     """Return (agreements, examples) for each author. Each unknown author is a separate cluster."""
     agreements: Counter[Hashable] = Counter()
     examples: Counter[Hashable] = Counter()

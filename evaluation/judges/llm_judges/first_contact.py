@@ -1,8 +1,8 @@
 """Ask a new judge once, so that a wrong model, key or prompt is seen where it is made."""
 
 from core.accounts.models import User
-from evaluation.judges.llm_judges.selectors import ANSWER
-from evaluation.judges.llm_judges.services import LABELS
+from evaluation.judges.llm_judges.selectors import ANSWER_FIELD
+from evaluation.judges.llm_judges.services import VERDICT_LABELS
 from evaluation.models import LlmJudge
 from tasks.targets.ask_before_opening import PLAIN_TEXT, build_sample, fill_inputs
 from tasks.targets.connect import build_chooser_endpoint
@@ -23,9 +23,9 @@ def contact_judge(judge: LlmJudge, actor: User) -> Contact | None:
         return None
 
     def build() -> Endpoint:
-        fields = (*task.config.model_fields, ANSWER)
+        fields = (*task.config.model_fields, ANSWER_FIELD)
         return build_chooser_endpoint(
-            judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt
+            judge.target, fields, output="verdict", labels=VERDICT_LABELS, prompt=judge.prompt
         )
 
-    return contact_chat(judge.target, actor, build, {**inputs, ANSWER: PLAIN_TEXT})
+    return contact_chat(judge.target, actor, build, {**inputs, ANSWER_FIELD: PLAIN_TEXT})

@@ -11,13 +11,13 @@ from evaluation.runs.chat.forms import make_chat_fields
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 
-PROMPT = (
+DEFAULT_PROMPT = (
     "Say whether <answer_to_judge> is a correct answer to what the other texts ask. An answer is "
     "incorrect if any part of it is false, or if it does not answer the question."
 )
 
 
-def prompt_for(config: TaskConfig) -> str:
+def make_default_prompt(config: TaskConfig) -> str:
     """Return the default prompt of a new judge, with the question that validators are asked.
 
     The question is left out if it is about attempts to fool a model, because a judge judges
@@ -26,7 +26,7 @@ def prompt_for(config: TaskConfig) -> str:
     validation = config.validation
     # The task's question is about something else, or there is none.
     if validation.asks == "attempt" or not (validation.question and validation.answers):
-        return PROMPT
+        return DEFAULT_PROMPT
     return (
         f"Answer this about <answer_to_judge>: {validation.question} Say “correct” for "
         f"“{validation.answers.correct}”, and “incorrect” for “{validation.answers.incorrect}”."
@@ -45,7 +45,11 @@ class JudgeForm(forms.Form):
         )
         hint = _("Texts are given between tags of their names, as data.")
         self.fields |= make_chat_fields(
-            task, label=_("Judge model"), prompt=prompt_for(task.config), prompt_help=hint, rows=6
+            task,
+            label=_("Judge model"),
+            prompt=make_default_prompt(task.config),
+            prompt_help=hint,
+            rows=6,
         )
         self.fields["most_calls"] = forms.IntegerField(
             min_value=1, max_value=MOST_CALLS, initial=500, label=_("Most calls each time")

@@ -12,7 +12,13 @@ from django.db.models import Max, Q, QuerySet
 from annotation.models import Example
 from annotation.selectors import with_outputs
 from evaluation.contract import Outcome
-from evaluation.judges.llm_judges.agreement import Agreement, Pair, Part, agreement, part_of
+from evaluation.judges.llm_judges.agreement import (
+    Agreement,
+    JudgedPair,
+    Split,
+    assign_split,
+    compute_agreement,
+)
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.test_sets.selectors import read_input_rows
@@ -21,11 +27,11 @@ from tasks.models import Task
 from validation.consensus.claims import is_about_model
 from validation.models import Verdict
 
-ANSWER = "answer_to_judge"
+ANSWER_FIELD = "answer_to_judge"
 """The field of a judge's prompt that holds the answer."""
 
 
-class Question(NamedTuple):
+class JudgeQuestion(NamedTuple):
     """An answer to judge, with the inputs that it answers.
 
     inputs: also contain the answer, under ANSWER. key: a digest of the inputs.
@@ -35,24 +41,26 @@ class Question(NamedTuple):
     key: str
 
 
-class Judged(NamedTuple):
+class JudgedAnswer(NamedTuple):
     """An answer with the verdict of people."""
 
-    question: Question
+    question: JudgeQuestion
     author: int | None
-    part: Part
+    part: Split
     is_correct: bool
 
 
-def make_question(config: TaskConfig, fields: Mapping[str, Any], answer: str) -> Question:
+def make_judge_question(
+    config: TaskConfig, fields: Mapping[str, Any], answer: str
+) -> JudgeQuestion:
     """Return the question for a judge: the fields that models read, and the answer."""
-    inputs = {name: fields.get(name, "") for name in config.model_fields} | {ANSWER: answer}
+    inputs = {name: fields.get(name, "") for name in config.model_fields} | {ANSWER_FIELD: answer}
     # Sorted keys: the same texts give the same key, whatever the order of the configuration.
     text = orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)
-    return Question(inputs, hashlib.sha256(text).hexdigest())
+    return JudgeQuestion(inputs, hashlib.sha256(text).hexdigest())
 
 
-def judged_by_people(task: Task) -> Iterator[Judged]:
+def find_judged_answers(task: Task) -> Iterator[JudgedAnswer]:
     """Return an iterator over the free-text answers that people judged, calibration part first.
 
     If people judged the model's answer, only examples with a single target count.
@@ -78,7 +86,7 @@ def judged_by_people(task: Task) -> Iterator[Judged]:
     return iter(judged)
 
 
-def _read_judgement(task: Task, example: Example) -> Judged | None:
+def _read_judgement(task: Task, example: Example) -> JudgedAnswer | None:
     """Return the judged free-text answer of an example, with the verdict of people.
 
     None if the answer is no text, or if people judged a model's answer and several targets
@@ -95,28 +103,30 @@ def _read_judgement(task: Task, example: Example) -> Judged | None:
         return None
     fields = {**example.context.fields, **example.inputs}
     author = example.annotator_id
-    part = part_of(task.pk, author or example.uuid, settings.SECRET_KEY)
+    part = assign_split(task.pk, author or example.uuid, settings.SECRET_KEY)
     is_correct = example.consensus.verdict == Verdict.CORRECT
-    return Judged(make_question(config, fields, answer), author, part, is_correct)
+    return JudgedAnswer(make_judge_question(config, fields, answer), author, part, is_correct)
 
 
-def verdicts_of(judge: LlmJudge) -> dict[str, bool]:
+def read_verdicts(judge: LlmJudge) -> dict[str, bool]:
     """Return the judge's verdicts so far, by the keys of the questions."""
     return dict(LlmVerdict.objects.filter(judge=judge).values_list("key", "is_correct"))
 
 
-def agreements(judged: Iterable[Judged], verdicts: Mapping[str, bool]) -> dict[Part, Agreement]:
+def compute_agreements(
+    judged: Iterable[JudgedAnswer], verdicts: Mapping[str, bool]
+) -> dict[Split, Agreement]:
     """Return the agreement between people and the judge on each part."""
-    pairs: dict[Part, list[Pair]] = {"calibrate": [], "tune": []}
+    pairs: dict[Split, list[JudgedPair]] = {"calibrate": [], "tune": []}
     for judgement in judged:
         if judgement.question.key in verdicts:
             by_model = verdicts[judgement.question.key]
-            pair = Pair(judgement.author, judgement.is_correct, by_model)
+            pair = JudgedPair(judgement.author, judgement.is_correct, by_model)
             pairs[judgement.part].append(pair)
-    return {name: agreement(of_part) for name, of_part in pairs.items()}
+    return {name: compute_agreement(of_part) for name, of_part in pairs.items()}
 
 
-def runs_to_judge(judge: LlmJudge) -> QuerySet[EvaluationRun]:
+def find_unjudged_runs(judge: LlmJudge) -> QuerySet[EvaluationRun]:
     """Return the task's successful runs that the judge has not scored, newest first.
 
     A judge outside this site gets no sets whose inputs may not leave the site.
@@ -135,19 +145,19 @@ def runs_to_judge(judge: LlmJudge) -> QuerySet[EvaluationRun]:
     return unscored.select_related("version").order_by("-finished_at")
 
 
-def answers_of(judge: LlmJudge, run: EvaluationRun) -> Iterator[Question | None]:
+def read_answers_to_judge(judge: LlmJudge, run: EvaluationRun) -> Iterator[JudgeQuestion | None]:
     """Yield the answers of a run as questions, in the set's order; None for a missing answer."""
     config = judge.task.config
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         for row, line in zip(read_input_rows(run.version), lines, strict=True):
             answer = orjson.loads(line)["answer"]
             if isinstance(answer, str):
-                yield make_question(config, row["inputs"], answer)
+                yield make_judge_question(config, row["inputs"], answer)
             else:
                 yield None
 
 
-class Calibrated(NamedTuple):
+class CalibratedJudge(NamedTuple):
     """A judge with its agreement with people, which is always shown with the judge.
 
     number: the judge's position among the task's judges, all of which are measured on the same
@@ -159,28 +169,28 @@ class Calibrated(NamedTuple):
     number: int
 
 
-def calibration(judge: LlmJudge) -> Agreement:
+def read_calibration(judge: LlmJudge) -> Agreement:
     """Return the agreement of a judge on the calibration part."""
     nothing_yet = dict.fromkeys(Agreement._fields[:6], 0)  # the counts; kappa stays None
     return Agreement(**(judge.report.get("calibrate") or nothing_yet))
 
 
-def calibrated(task: Task) -> list[Calibrated]:
+def find_calibrated_judges(task: Task) -> list[CalibratedJudge]:
     """Return the task's judges with their agreement, newest first; one query."""
     judges = task.llm_judges.select_related("target").order_by("pk")
     rows = []
     for number, judge in enumerate(judges, 1):
-        rows.append(Calibrated(judge, calibration(judge), number))
+        rows.append(CalibratedJudge(judge, read_calibration(judge), number))
     return rows[::-1]
 
 
-def scores_of(runs: Iterable[EvaluationRun]) -> list[tuple[LlmScore, Agreement]]:
+def find_judge_scores(runs: Iterable[EvaluationRun]) -> list[tuple[LlmScore, Agreement]]:
     """Return the judges' scores of these runs, each with the judge's agreement; one query."""
     of_runs = Q(run__in=[run.pk for run in runs])
     rows = LlmScore.objects.filter(of_runs).select_related(
         "judge", "run__version__evaluation_set", "run__submission"
     )
-    return [(score, calibration(score.judge)) for score in rows.order_by("judge", "run__pk")]
+    return [(score, read_calibration(score.judge)) for score in rows.order_by("judge", "run__pk")]
 
 
 class MetricJudge(NamedTuple):
@@ -212,7 +222,7 @@ class MetricJudge(NamedTuple):
         return {**about, "agreement": agreement}
 
 
-def metric_judge(task: Task) -> MetricJudge | None:
+def find_metric_judge(task: Task) -> MetricJudge | None:
     """Return the judge that the task's configuration names; at most two queries.
 
     None if the task does not use the metric `llm_judge`.
@@ -223,8 +233,8 @@ def metric_judge(task: Task) -> MetricJudge | None:
     judges = task.llm_judges.select_related("target").annotate(newest=Max("scores"))
     judge = judges.filter(name=name).first()
     if judge is None:
-        return MetricJudge(None, name, "", 0, agreement([]), None)
+        return MetricJudge(None, name, "", 0, compute_agreement([]), None)
     # Judges never go, so their count is a version that readers can cite.
     number = task.llm_judges.filter(pk__lte=judge.pk).count()
-    measured = calibration(judge)
+    measured = read_calibration(judge)
     return MetricJudge(judge.pk, name, judge.target.name, number, measured, judge.newest)

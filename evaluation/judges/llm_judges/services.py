@@ -16,13 +16,13 @@ from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat, queue_again
 from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.judges.llm_judges.selectors import (
-    ANSWER,
-    Question,
-    agreements,
-    answers_of,
-    judged_by_people,
-    runs_to_judge,
-    verdicts_of,
+    ANSWER_FIELD,
+    JudgeQuestion,
+    compute_agreements,
+    find_judged_answers,
+    find_unjudged_runs,
+    read_answers_to_judge,
+    read_verdicts,
 )
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.carriers import open_cluster_transport
@@ -33,11 +33,11 @@ from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.transport import Transport
 from validation.rates.rates import Rate, rate
 
-LABELS = ("correct", "incorrect")
+VERDICT_LABELS = ("correct", "incorrect")
 MOST_CALLS = 20_000
 
 
-CHANGED = gettext_noop(
+MODEL_CHANGED = gettext_noop(
     "The model, its address or its options are not those that the judge was made with. Make a new "
     "judge; it is calibrated again."
 )
@@ -81,7 +81,7 @@ def make_judge(
     return judge
 
 
-def ask_again(*, judge: LlmJudge, actor: User | None) -> None:
+def run_judge_again(*, judge: LlmJudge, actor: User | None) -> None:
     """Queue the judge again for new answers, with at most `most_calls` further calls.
 
     Takes no lock: a single update decides. Raises JudgeRefused while the judge is running.
@@ -91,7 +91,7 @@ def ask_again(*, judge: LlmJudge, actor: User | None) -> None:
     log(actor, "llm_judge.asked", judge)
 
 
-def ask(judge: LlmJudge) -> None:
+def run_judge(judge: LlmJudge) -> None:
     """Run a claimed judge on the answers that people judged, then on the answers of models.
 
     1. Load the model, if it is one of ours.
@@ -102,12 +102,12 @@ def ask(judge: LlmJudge) -> None:
     Each verdict is stored immediately, outside any transaction, so that an interrupted job
     continues where it stopped. A failed call gives no verdict. Raises LeaseLost.
     """
-    carry_through(judge, _ask)
+    carry_through(judge, _run_judge)
 
 
-def _ask(judge: LlmJudge, heartbeat: Heartbeat) -> None:
+def _run_judge(judge: LlmJudge, heartbeat: Heartbeat) -> None:
     with open_cluster_transport(judge.target, heartbeat.beat) as by:
-        asking = _Asking(judge, heartbeat, by)
+        asking = _JudgeJob(judge, heartbeat, by)
         try:
             asking.calibrate()
             asking.score_runs()
@@ -118,18 +118,18 @@ def _ask(judge: LlmJudge, heartbeat: Heartbeat) -> None:
     heartbeat.patiently(lambda: leases.finish_job(judge))
 
 
-class _Asking:
+class _JudgeJob:
     """One execution of the job that runs a judge, with at most `judge.most_calls` calls.
 
     by: the transport from `open_cluster_transport`.
     """
 
     def __init__(self, judge: LlmJudge, heartbeat: Heartbeat, by: Transport | None) -> None:
-        self.judge, self.asker = judge, Asker(judge, self.endpoint, CHANGED)
+        self.judge, self.asker = judge, Asker(judge, self.endpoint, MODEL_CHANGED)
         self.heartbeat, self.by = heartbeat, by
-        self.verdicts = verdicts_of(judge)
+        self.verdicts = read_verdicts(judge)
         # Read once: people go on judging while the model is asked.
-        self.judged = list(judged_by_people(judge.task))
+        self.judged = list(find_judged_answers(judge.task))
 
     def calibrate(self) -> None:
         for number, judgement in enumerate(self.judged):
@@ -139,7 +139,7 @@ class _Asking:
         self.report()
 
     def score_runs(self) -> None:
-        for run in runs_to_judge(self.judge):
+        for run in find_unjudged_runs(self.judge):
             self.heartbeat.tell(0.5, gettext_noop("judging what models answered"))
             self.score(run)
 
@@ -149,7 +149,7 @@ class _Asking:
         A score of only some of the answers could not be compared between models.
         """
         verdicts = []
-        for answer in answers_of(self.judge, run):
+        for answer in read_answers_to_judge(self.judge, run):
             self.heartbeat.beat()
             # A missing answer is incorrect. The judge need not be asked.
             verdict = False if answer is None else self.find_verdict(answer)
@@ -163,7 +163,7 @@ class _Asking:
             # Replaced if another worker has scored it meanwhile: both have the same verdicts.
             LlmScore.objects.update_or_create(judge=self.judge, run=run, defaults=values)
 
-    def find_verdict(self, question: Question) -> bool | None:
+    def find_verdict(self, question: JudgeQuestion) -> bool | None:
         """Return the stored verdict, or call the judge. Raises the exceptions of `Asker.ask`.
 
         None if no calls are left or the call failed.
@@ -176,7 +176,7 @@ class _Asking:
         answer = self.asker.ask(question.inputs)
         if answer is None:
             return None
-        is_correct = bool(answer["verdict"] == LABELS[0])
+        is_correct = bool(answer["verdict"] == VERDICT_LABELS[0])
         # Another worker may have asked the same after this one was taken for dead.
         LlmVerdict.objects.get_or_create(
             judge=self.judge, key=question.key, defaults={"is_correct": is_correct}
@@ -187,15 +187,20 @@ class _Asking:
     def endpoint(self) -> Endpoint:
         """Return the endpoint that asks the chat model for a verdict."""
         judge = self.judge
-        fields = (*judge.task.config.model_fields, ANSWER)
+        fields = (*judge.task.config.model_fields, ANSWER_FIELD)
         return build_chooser_endpoint(
-            judge.target, fields, output="verdict", labels=LABELS, prompt=judge.prompt, by=self.by
+            judge.target,
+            fields,
+            output="verdict",
+            labels=VERDICT_LABELS,
+            prompt=judge.prompt,
+            by=self.by,
         )
 
     def report(self) -> None:
         """Store the current agreement and the number of calls. Raises LeaseLost."""
         report: dict[str, Any] = {}
-        for name, agreement in agreements(self.judged, self.verdicts).items():
+        for name, agreement in compute_agreements(self.judged, self.verdicts).items():
             report[name] = agreement._asdict()
         keys = [judgement.question.key for judgement in self.judged]
         report["calls"], report["failures"] = self.asker.calls, self.asker.failures
@@ -203,9 +208,9 @@ class _Asking:
         leases.store_part(self.judge, report=report)
 
 
-def tuning_rows(task: Task) -> Iterable[dict[str, Any]]:
+def iterate_tuning_rows(task: Task) -> Iterable[dict[str, Any]]:
     """Yield the examples of the tuning part, each with its inputs, answer and verdict."""
-    for judgement in judged_by_people(task):
+    for judgement in find_judged_answers(task):
         if judgement.part == "tune":
-            verdict = LABELS[0] if judgement.is_correct else LABELS[1]
+            verdict = VERDICT_LABELS[0] if judgement.is_correct else VERDICT_LABELS[1]
             yield {"inputs": dict(judgement.question.inputs), "verdict": verdict}

@@ -8,11 +8,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from core.web.downloads import lines
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
-from evaluation.judges.llm_judges.agreement import LEAST
+from evaluation.judges.llm_judges.agreement import LEAST_EXAMPLES
 from evaluation.judges.llm_judges.first_contact import contact_judge
 from evaluation.judges.llm_judges.forms import JudgeForm
-from evaluation.judges.llm_judges.selectors import calibrated, judged_by_people, scores_of
-from evaluation.judges.llm_judges.services import ask_again, make_judge, tuning_rows
+from evaluation.judges.llm_judges.selectors import (
+    find_calibrated_judges,
+    find_judge_scores,
+    find_judged_answers,
+)
+from evaluation.judges.llm_judges.services import iterate_tuning_rows, make_judge, run_judge_again
 from evaluation.models import EvaluationRun
 from tasks.access import find_task_and_editor
 from tasks.targets.contact_pages import show_answer
@@ -30,15 +34,15 @@ def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
             return redirect("evaluation:llm-judges", code=code)
     parts: list[str] = []
     if task.config.answers_freely:
-        parts = [judgement.part for judgement in judged_by_people(task)]
+        parts = [judgement.part for judgement in find_judged_answers(task)]
     values = {
         "task": task,
         "form": form,
-        "judges": calibrated(task),
-        "least": LEAST,
+        "judges": find_calibrated_judges(task),
+        "least": LEAST_EXAMPLES,
         "to_tune": parts.count("tune"),
         "to_calibrate": parts.count("calibrate"),
-        "scores": scores_of(EvaluationRun.objects.filter(submission__task=task)),
+        "scores": find_judge_scores(EvaluationRun.objects.filter(submission__task=task)),
     }
     status = form_status(form)
     return render(request, "evaluation/llm_judges.html", values, status=status)
@@ -50,7 +54,7 @@ def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     task, user = find_task_and_editor(request, code)
     judge = get_object_or_404(task.llm_judges, pk=pk)
     with as_message(request):
-        ask_again(judge=judge, actor=user)
+        run_judge_again(judge=judge, actor=user)
     return redirect("evaluation:llm-judges", code=code)
 
 
@@ -58,5 +62,5 @@ def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 def tuning_examples(request: HttpRequest, code: str) -> StreamingHttpResponse:
     """Stream the examples of the tuning part as JSON Lines, never those of the calibration part."""
     task, _user = find_task_and_editor(request, code)
-    rows = (orjson.dumps(row) + b"\n" for row in tuning_rows(task))
+    rows = (orjson.dumps(row) + b"\n" for row in iterate_tuning_rows(task))
     return lines(rows, f"{task.code}-to-tune-judges.jsonl", "application/x-ndjson")

@@ -6,11 +6,11 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.judges.paraphrases.services import MOST
+from evaluation.judges.paraphrases.services import MOST_EXAMPLES
 from evaluation.runs.chat.forms import make_chat_fields
 from tasks.models import Task
 
-PROMPT = (
+DEFAULT_PROMPT = (
     "Say <text> in other words and in the same language. Its meaning stays the same, and so does "
     "every name, number and address, letter by letter."
 )
@@ -23,8 +23,8 @@ class ParaphraseForm(forms.Form):
         super().__init__(data)
         hint = _("The text is given between tags of its name, as data.")
         self.fields |= make_chat_fields(
-            task, label=_("Model"), prompt=PROMPT, prompt_help=hint, rows=4
+            task, label=_("Model"), prompt=DEFAULT_PROMPT, prompt_help=hint, rows=4
         )
         self.fields["size"] = forms.IntegerField(
-            min_value=1, max_value=MOST, initial=200, label=_("Most examples")
+            min_value=1, max_value=MOST_EXAMPLES, initial=200, label=_("Most examples")
         )

@@ -17,11 +17,11 @@ from evaluation.test_sets.selectors import read_set_rows
 from tasks.config.schema import TaskConfig
 
 State = Paraphrase.State
-SETTLED = (State.WAITING, State.KEPT)
+SETTLED_STATES = (State.WAITING, State.KEPT)
 """States in which an example needs no other paraphrase."""
 
 
-class ToCheck(NamedTuple):
+class PairToCheck(NamedTuple):
     """A paraphrase with its example, for people to check. texts: (field, original, paraphrase)."""
 
     paraphrase: Paraphrase
@@ -30,19 +30,19 @@ class ToCheck(NamedTuple):
     gold: list[str]
 
 
-def base_of(row: SetRow) -> str:
+def compute_base_digest(row: SetRow) -> str:
     """Return a digest of the inputs and correct answers against which a paraphrase is checked."""
     return hashlib.sha256(orjson.dumps([row.inputs, row.gold])).hexdigest()
 
 
-def rows_to_say(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow]:
+def choose_rows_to_paraphrase(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow]:
     """Return the examples that the job has not paraphrased yet, in an order given by a hash.
 
     Examples for which a paraphrase was tried before come last.
     """
     all_of_set = Paraphrase.objects.filter(job__evaluation_set=job.evaluation_set_id)
     of_job = set(job.paraphrases.values_list("uid", flat=True))
-    done = of_job | set(all_of_set.filter(state__in=SETTLED).values_list("uid", flat=True))
+    done = of_job | set(all_of_set.filter(state__in=SETTLED_STATES).values_list("uid", flat=True))
     tried = set(all_of_set.values_list("uid", flat=True))
     rows = (row for row in read_set_rows(version) if row.uid not in done)
 
@@ -53,14 +53,16 @@ def rows_to_say(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow
     return nsmallest(max(0, job.size - len(of_job)), rows, key=order)
 
 
-def counts(evaluation_set: EvaluationSet) -> dict[str, int]:
+def count_by_state(evaluation_set: EvaluationSet) -> dict[str, int]:
     """Return the number of a set's paraphrases in each state, including zeros."""
     rows = Paraphrase.objects.filter(job__evaluation_set=evaluation_set).values_list("state")
     count_by_state = dict(rows.annotate(n=Count("pk")).order_by())
     return {state.value: count_by_state.get(state.value, 0) for state in State}
 
 
-def fitting_rows(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Paraphrase, SetRow]]:
+def iterate_current_paraphrases(
+    version: EvaluationSetVersion, state: str
+) -> Iterator[tuple[Paraphrase, SetRow]]:
     """Yield the paraphrases in a state, with their examples.
 
     Only if the example is in the version and unchanged.
@@ -72,11 +74,11 @@ def fitting_rows(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Pa
     for row in read_set_rows(version):
         paraphrase = paraphrases.get(row.uid)
         # An example that was changed since then needs another paraphrase.
-        if paraphrase and paraphrase.base == base_of(row):
+        if paraphrase and paraphrase.base == compute_base_digest(row):
             yield paraphrase, row
 
 
-def beside(config: TaskConfig, paraphrase: Paraphrase, row: SetRow) -> ToCheck:
+def make_pair_to_check(config: TaskConfig, paraphrase: Paraphrase, row: SetRow) -> PairToCheck:
     """Return a paraphrase with what people need to check it: the model's inputs and the answers."""
     texts = []
     for name, new in paraphrase.fields.items():
@@ -86,10 +88,10 @@ def beside(config: TaskConfig, paraphrase: Paraphrase, row: SetRow) -> ToCheck:
         is_other = name not in paraphrase.fields and name not in config.media_fields
         if is_other and row.inputs.get(name):
             others.append((config.component(name).others_title, str(row.inputs[name])))
-    return ToCheck(paraphrase, texts, others, [_as_words(gold) for gold in row.gold])
+    return PairToCheck(paraphrase, texts, others, [_format_gold(gold) for gold in row.gold])
 
 
-def _as_words(gold: Any) -> str:
+def _format_gold(gold: Any) -> str:
     if isinstance(gold, Mapping) and "text" in gold:  # a span
         gold = gold["text"]
     if isinstance(gold, list):

@@ -11,7 +11,7 @@ from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.contract import MOST_BASES
-from evaluation.judges.paraphrases.selectors import fitting_rows
+from evaluation.judges.paraphrases.selectors import iterate_current_paraphrases
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import CHAT_ADAPTER, read_target_settings
 from evaluation.test_sets.selectors import find_latest_version
@@ -19,16 +19,16 @@ from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
 
 State = Paraphrase.State
-MOST = 2000
+MOST_EXAMPLES = 2000
 """Examples for which a model is asked each time; people check every one."""
-OF_VERSION = (
+SHARED_COLUMNS = (
     "evaluation_set", "inputs", "gold", "sha256", "size", "slices", "dataset", "overlap",
     "exposed_at", "settled_at", "judged", "to_judge",
 )  # fmt: skip
 """What a version shares with the one before it that has the same examples."""
 
 
-def words_of(config: TaskConfig) -> tuple[str, ...]:
+def find_text_fields(config: TaskConfig) -> tuple[str, ...]:
     """Return the text fields that may be paraphrased: all but a passage that answers quote."""
     answer = config.component(config.answer_field)
     quoted = answer.reference if answer.type == "span" else None
@@ -71,7 +71,7 @@ def check_may_ask(evaluation_set: EvaluationSet, target: TargetModel) -> None:
             _("Examples with pictures or recordings are not said in other words: nobody who checks "
               "them would see these here.")
         )  # fmt: skip
-    if not words_of(config):
+    if not find_text_fields(config):
         raise Refused(_("Models read no text here that could be said in other words."))
     if version is None or version.size > MOST_BASES:
         raise Refused(_("The set needs a version of at most 100,000 examples."))
@@ -115,7 +115,9 @@ def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> Evaluatio
     # Read before the lock, because it reads the whole set. The version is compared afterwards.
     accepted = set()
     if last:
-        accepted = {paraphrase.pk for paraphrase, _row in fitting_rows(last, State.KEPT)}
+        accepted = {
+            paraphrase.pk for paraphrase, _row in iterate_current_paraphrases(last, State.KEPT)
+        }
     with transaction.atomic():
         locked = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=evaluation_set.pk)
         # What was accepted was compared with a version that is not the last one any more.
@@ -123,7 +125,7 @@ def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> Evaluatio
             raise Refused(_("The set has another version since. Look at it and try again."))
         if accepted <= set(last.paraphrases.values_list("pk", flat=True)):
             raise Refused(_("No paraphrase was kept since the last version."))
-        same = {name: getattr(last, name) for name in OF_VERSION}
+        same = {name: getattr(last, name) for name in SHARED_COLUMNS}
         number = last.version + 1
         version = EvaluationSetVersion.objects.create(version=number, made_by=actor, **same)
         version.paraphrases.set(accepted)

@@ -16,7 +16,11 @@ from core.web.lists import RowStream, list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.contract import SetRow
 from evaluation.judges.paraphrases.forms import ParaphraseForm
-from evaluation.judges.paraphrases.selectors import beside, counts, fitting_rows
+from evaluation.judges.paraphrases.selectors import (
+    count_by_state,
+    iterate_current_paraphrases,
+    make_pair_to_check,
+)
 from evaluation.judges.paraphrases.services import (
     ask_for_paraphrases,
     decide_paraphrases,
@@ -27,9 +31,9 @@ from evaluation.test_sets.selectors import find_latest_version
 from tasks.access import find_task_and_editor
 
 State = Paraphrase.State
-AT_ONCE = 10
+PAIRS_A_PAGE = 10
 """Paraphrases on a page."""
-CHECKED = (State.WAITING, State.KEPT, State.REFUSED)
+SHOWN_STATES = (State.WAITING, State.KEPT, State.REFUSED)
 
 
 def _find_set(request: HttpRequest, code: str, name: str) -> tuple[EvaluationSet, User]:
@@ -47,15 +51,15 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
         with as_form_error(form):
             ask_for_paraphrases(evaluation_set=evaluation_set, actor=user, **form.cleaned_data)
             return redirect("evaluation:paraphrases", code=code, name=name)
-    version, numbers = find_latest_version(evaluation_set), counts(evaluation_set)
+    version, numbers = find_latest_version(evaluation_set), count_by_state(evaluation_set)
     state = State.WAITING
-    if request.GET.get("state") in CHECKED:
+    if request.GET.get("state") in SHOWN_STATES:
         state = State(request.GET["state"])
     page, items, in_version = None, [], 0
     if version:
-        pairs = RowStream(partial(_some_pairs, version, state))
-        page = list_page(request, pairs, size=AT_ONCE)
-        items = [beside(task.config, paraphrase, row) for paraphrase, row in page]
+        pairs = RowStream(partial(_list_pairs, version, state))
+        page = list_page(request, pairs, size=PAIRS_A_PAGE)
+        items = [make_pair_to_check(task.config, paraphrase, row) for paraphrase, row in page]
         # What the version has is decided for good; the page says how many these are.
         in_version = version.paraphrases.count()
     values = {
@@ -64,7 +68,7 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
         "form": form,
         "version": version,
         "numbers": [(each, numbers[each]) for each in State],
-        "listed": CHECKED,
+        "listed": SHOWN_STATES,
         "shown": state,
         "page": page,
         "items": items,
@@ -75,11 +79,11 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
     return render(request, "evaluation/paraphrases.html", values, status=status)
 
 
-def _some_pairs(
+def _list_pairs(
     version: EvaluationSetVersion, state: State, start: int, end: int
 ) -> list[tuple[Paraphrase, SetRow]]:
     """Return the paraphrases in a state with their examples, from index `start` up to `end`."""
-    return list(islice(fitting_rows(version, state), start, end))
+    return list(islice(iterate_current_paraphrases(version, state), start, end))
 
 
 @require_POST

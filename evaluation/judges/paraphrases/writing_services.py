@@ -11,8 +11,8 @@ from evaluation.isolation.inference.evaluate import perturbation_scope_of
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.queue.lifecycle import carry_through
-from evaluation.judges.paraphrases.selectors import base_of, rows_to_say
-from evaluation.judges.paraphrases.services import check_may_ask, words_of
+from evaluation.judges.paraphrases.selectors import choose_rows_to_paraphrase, compute_base_digest
+from evaluation.judges.paraphrases.services import check_may_ask, find_text_fields
 from evaluation.models import Paraphrase, Paraphrasing
 from evaluation.runs.carriers import open_cluster_transport
 from evaluation.runs.chat.target_services import Asker
@@ -25,7 +25,7 @@ from tasks.targets.endpoints.transport import Transport
 
 State = Paraphrase.State
 READS, WRITES = "text", "paraphrase"
-CHANGED = gettext_noop(
+MODEL_CHANGED = gettext_noop(
     "The model, its address or its options are not those that it was asked with at first. Ask for "
     "paraphrases again."
 )
@@ -42,7 +42,7 @@ def write_paraphrases(job: Paraphrasing) -> None:
 
 def _write(job: Paraphrasing, heartbeat: Heartbeat) -> None:
     with open_cluster_transport(job.target, heartbeat.beat) as by:
-        asker = Asker(job, lambda: _endpoint(job, by), CHANGED)
+        asker = Asker(job, lambda: _make_endpoint(job, by), MODEL_CHANGED)
         try:
             _ask_about_rows(job, heartbeat, asker)
         except Refused as refused:
@@ -61,25 +61,27 @@ def _ask_about_rows(job: Paraphrasing, heartbeat: Heartbeat, asker: Asker) -> No
     # The inputs leave for somebody else's machine.
     if job.target.url:
         note_taken(version, job.requested_by)
-    rows = rows_to_say(job, version)
-    reading = replace(perturbation_scope_of(config), fields=words_of(config))
+    rows = choose_rows_to_paraphrase(job, version)
+    reading = replace(perturbation_scope_of(config), fields=find_text_fields(config))
     for number, row in enumerate(rows):
         heartbeat.tell(number / len(rows), gettext_noop("writing paraphrases"))
-        variant = make_paraphrase(lambda text: _ask(asker, text), row, reading, seed=0)
+        variant = make_paraphrase(
+            lambda text: _ask_for_paraphrase(asker, text), row, reading, seed=0
+        )
         fields: dict[str, str] = {}
         if variant is not None:
             fields = _find_changes(row.inputs, variant.row.inputs)
         state = State.WAITING if fields else State.UNFIT
         Paraphrase.objects.create(
-            job=job, uid=row.uid, base=base_of(row), fields=fields, state=state
+            job=job, uid=row.uid, base=compute_base_digest(row), fields=fields, state=state
         )
 
 
-def _endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:
+def _make_endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:
     return build_writer_endpoint(job.target, reads=READS, output=WRITES, prompt=job.prompt, by=by)
 
 
-def _ask(asker: Asker, text: str) -> str:
+def _ask_for_paraphrase(asker: Asker, text: str) -> str:
     """Return the model's paraphrase of the text, or the text itself if the call failed."""
     answer = asker.ask({READS: text})
     return text if answer is None else str(answer[WRITES])

@@ -14,17 +14,17 @@ from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.subprocess_job import carry_out, tell
 from evaluation.models import TrainingRun
 from evaluation.runs.carriers import open_trainer
-from evaluation.training.report_text import report_lines
+from evaluation.training.report_text import iterate_report_lines
 from evaluation.training.services import (
     ROWS,
     SEED,
     check_round,
-    default_base,
-    free_name,
+    find_default_base,
+    find_free_name,
+    find_uploaded_trainings,
     has_seed,
     register_trained,
     request_training,
-    uploaded,
 )
 from tasks.management.named import task_of
 from tasks.models import Task
@@ -66,9 +66,9 @@ class Command(BaseCommand):
             if options["json"]:
                 self.stdout.write(json.dumps({"run": run.pk, **run.report}, indent=2))
             else:
-                self.stdout.write("\n".join(report_lines(run.report)))
+                self.stdout.write("\n".join(iterate_report_lines(run.report)))
             if options["round"]:
-                name = options["name"] or free_name(task, options["round"])
+                name = options["name"] or find_free_name(task, options["round"])
                 target = register_trained(run=run, number=options["round"], name=name, actor=None)
                 self.stderr.write(f"{target} is a target of round {options['round']}.")
 
@@ -76,7 +76,7 @@ class Command(BaseCommand):
         """Request the training and do it in this process, as a worker would."""
         base, revision = options["base"], options["revision"]
         if base is None:
-            base, revision = default_base(task)
+            base, revision = find_default_base(task)
         # Workers run elsewhere: a relative path would be another folder there.
         elif Path(base).is_dir():
             base = str(Path(base).resolve())
@@ -111,7 +111,7 @@ class Command(BaseCommand):
         if not options["no_seed"]:
             if has_seed(task):
                 names.append(SEED)
-            names += [f"{ROWS}{run.pk}" for run in uploaded(task)]
+            names += [f"{ROWS}{run.pk}" for run in find_uploaded_trainings(task)]
         unused = sorted(weights.keys() - set(names))
         if unused:
             raise CommandError(f"--weight names {unused[0]}, which is not trained on.")

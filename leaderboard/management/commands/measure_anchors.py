@@ -77,9 +77,9 @@ class Command(BaseCommand):
         self, task: Task, name: str, folder: Path, chosen_runner: str | None
     ) -> dict[str, Any]:
         """Build a reference model and run it on the control set."""
-        from evaluation.training.reference import build
+        from evaluation.training.reference import build_reference_model
 
-        build(task.code, name, folder, _ignore_progress, is_trained=False)
+        build_reference_model(task.code, name, folder, _ignore_progress, is_trained=False)
         model, runner = find_model(task, str(folder), chosen_runner)
         no_suites: Sequence[str] = ()
         examples = find_examples(task, CONTROL, None)

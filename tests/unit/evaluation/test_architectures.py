@@ -151,7 +151,7 @@ def test_a_submission_in_a_process_answers_as_the_model_alone(
 def test_what_is_trained_from_it_answers_as_the_trained_model_alone(
     name: str, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fine_tune, "fast_bfloat16", lambda: False)  # rounds to two digits
+    monkeypatch.setattr(fine_tune, "has_fast_bfloat16", lambda: False)  # rounds to two digits
     rows = [
         {"text": text, "label": LABELS[number % 3], "group": str(number)}
         for number, text in enumerate(TEXTS)
@@ -164,7 +164,7 @@ def test_what_is_trained_from_it_answers_as_the_trained_model_alone(
     ask = reference(tmp_path / "trained", ARCHITECTURES[name].limit)
     wanted = [ask(text) for text in TEXTS]
     reading = fine_tune.Reading("sequence-classification", LABELS, None)
-    told = fine_tune.text_answers(tmp_path / "trained", rows, reading)
+    told = fine_tune.answer_texts(tmp_path / "trained", rows, reading)
     check_close(
         f"{name}, training", [[one.prob[label] for label in LABELS] for one in told], wanted
     )

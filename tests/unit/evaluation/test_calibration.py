@@ -11,9 +11,9 @@ from evaluation.training.calibration import (
     COLDEST,
     HOTTEST,
     ScoredRow,
-    expected_calibration_error,
+    compute_calibration_error,
+    compute_negative_log_likelihood,
     fit_temperature,
-    negative_log_likelihood,
     restore_scores,
     soften_head,
 )
@@ -48,8 +48,8 @@ def test_the_fitted_temperature_minimises_the_loss(rows: list[ScoredRow]) -> Non
     fitted = fit_temperature(rows)
     assert COLDEST <= fitted <= HOTTEST
     scan = np.geomspace(COLDEST, HOTTEST, 200)
-    least = min(negative_log_likelihood(rows, temperature) for temperature in scan)
-    assert negative_log_likelihood(rows, fitted) <= least + 1e-3
+    least = min(compute_negative_log_likelihood(rows, temperature) for temperature in scan)
+    assert compute_negative_log_likelihood(rows, fitted) <= least + 1e-3
 
 
 @given(ROWS, st.floats(COLDEST, HOTTEST))
@@ -96,9 +96,11 @@ def test_a_temperature_does_not_hang_on_last_digits() -> None:
 
 def test_the_loss_is_the_mean_of_minus_the_logarithms() -> None:
     rows = [row(sure(0.8), 0.0), row(sure(0.8), 0.0, right=1)]
-    assert negative_log_likelihood(rows) == pytest.approx(-(math.log(0.8) + math.log(0.2)) / 2)
-    assert negative_log_likelihood(rows, 1e9) == pytest.approx(math.log(2))
-    assert negative_log_likelihood([row(1e4, 0.0, right=1)]) == pytest.approx(1e4)
+    assert compute_negative_log_likelihood(rows) == pytest.approx(
+        -(math.log(0.8) + math.log(0.2)) / 2
+    )
+    assert compute_negative_log_likelihood(rows, 1e9) == pytest.approx(math.log(2))
+    assert compute_negative_log_likelihood([row(1e4, 0.0, right=1)]) == pytest.approx(1e4)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_the_loss_is_the_mean_of_minus_the_logarithms() -> None:
     ],
 )
 def test_calibration_error(rows: list[ScoredRow], wanted: float) -> None:
-    assert expected_calibration_error(rows) == pytest.approx(wanted, abs=1e-9)
+    assert compute_calibration_error(rows) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_restored_scores_are_those_before_the_division() -> None:
@@ -122,8 +124,8 @@ def test_restored_scores_are_those_before_the_division() -> None:
     for (scores, right), (wanted, same) in zip(restore_scores(softened, 3.2), rows, strict=True):
         np.testing.assert_allclose(scores, wanted)
         assert right == same
-    assert expected_calibration_error(softened) == pytest.approx(
-        expected_calibration_error(rows, 3.2)
+    assert compute_calibration_error(softened) == pytest.approx(
+        compute_calibration_error(rows, 3.2)
     )
 
 

@@ -14,7 +14,7 @@ from evaluation.scoring.paired import (
     is_right,
 )
 from evaluation.task_shape import Shape
-from evaluation.training.report_text import report_lines
+from evaluation.training.report_text import iterate_report_lines
 from serving.spec import PAIR, SPAN
 from tasks.config.verdicts import AskUser, ExactMatch, StringF1
 
@@ -134,7 +134,7 @@ def report(before: list[str] | None, missing: str, labels: tuple[str, ...] | Non
 
 
 def test_the_report_as_text():
-    text = "\n".join(report_lines(report(["no", "no"], "")))
+    text = "\n".join(iterate_report_lines(report(["no", "no"], "")))
     assert "  seed: 0 train, 0 dev, 2 test (" in text
     assert "  nli-round1-v1: 9 train, 3 dev, 4 test, 5 left out (weight 2)" in text
     assert "  epoch 1: loss 0.500, accuracy 0.250  (kept)" in text
@@ -144,7 +144,7 @@ def test_the_report_as_text():
 
 
 def test_the_report_says_why_there_is_no_before():
-    text = "\n".join(report_lines(report(None, "tiny did not answer: down", None)))
+    text = "\n".join(iterate_report_lines(report(None, "tiny did not answer: down", None)))
     assert re.search(r"^token F1 .*tiny did not answer: down", text, re.M)
     assert "  seed: unknown → 1.000" in text
     assert "mended" not in text

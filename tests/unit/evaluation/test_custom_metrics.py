@@ -9,7 +9,7 @@ from evaluation.isolation.sandbox import metric_script
 from evaluation.judges.custom_metrics.running import (
     FAILURES,
     AnswerToScore,
-    Failed,
+    MetricFailed,
     NotNow,
     score_answers,
 )
@@ -50,18 +50,18 @@ def test_a_number_of_each_answer_whatever_the_order(tmp_path):
     ],
 )
 def test_whatever_else_a_file_does_gives_no_number(tmp_path, body, reason, line):
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(MetricFailed) as failed:
         score_of(body, ROWS, tmp_path)
     assert (failed.value.reason, failed.value.line) == (reason, line)
 
 
 def test_a_file_without_the_function_and_nothing_to_score(tmp_path):
-    with pytest.raises(Failed, match=FAILURES["error"]) as failed:
+    with pytest.raises(MetricFailed, match=FAILURES["error"]) as failed:
         score_of("pass", ROWS, tmp_path, head="def scores():")
     assert failed.value.detail == f"TypeError: {metric_script.NONE}"
-    with pytest.raises(Failed, match=FAILURES["no_examples"]):
+    with pytest.raises(MetricFailed, match=FAILURES["no_examples"]):
         score_of("return 1", [])
-    with pytest.raises(Failed, match=FAILURES["too_many"]):
+    with pytest.raises(MetricFailed, match=FAILURES["too_many"]):
         score_of("return 1", ROWS * 25_001)
 
 
@@ -75,7 +75,7 @@ def test_a_file_without_the_function_and_nothing_to_score(tmp_path):
     ],
 )
 def test_an_end_before_its_time_gives_no_number(tmp_path, outcome, reason):
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(MetricFailed) as failed:
         score_of("return 1", ROWS, tmp_path, InProcess(outcome))
     assert failed.value.reason == reason
 
@@ -90,7 +90,7 @@ def test_a_sandbox_that_fails_is_not_the_files_fault(tmp_path):
     [b'{"value": 1}', b'{"error": "late", "line": 1}', b'{"value": NaN}', b"[1]", b'{"line": 1}'],
 )
 def test_lines_that_only_a_stranger_writes_are_refused(tmp_path, more):
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(MetricFailed) as failed:
         score_of("return 1", ROWS, tmp_path, InProcess(more=more))
     assert failed.value.reason == "output"
 

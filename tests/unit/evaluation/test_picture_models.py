@@ -20,7 +20,7 @@ from evaluation.task_shape import (
     runnable_shape_of,
     trainable_shape_of,
 )
-from evaluation.training.pictures import held_out_samples
+from evaluation.training.pictures import draw_held_out_samples
 from evaluation.training.shipped import install_starter
 from serving.errors import MisconfiguredError
 from serving.spec import PICTURE
@@ -32,7 +32,7 @@ from tasks.services import OFFICIAL_FOLDER
 from tests.support.serving_models import tiny_model, tiny_vilt
 
 CONFIG = load_config((OFFICIAL_FOLDER / "vqa" / "task.yaml").read_text())
-HELD = held_out_samples(120)
+HELD = draw_held_out_samples(120)
 
 
 def examples() -> list[dict[str, Any]]:

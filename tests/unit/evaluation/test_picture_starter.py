@@ -11,13 +11,13 @@ from safetensors.numpy import load_file, save_file
 
 from evaluation import seeds
 from evaluation.training import reference, reference_pictures, shipped, starters
-from evaluation.training.calibration import ScoredRow, expected_calibration_error
+from evaluation.training.calibration import ScoredRow, compute_calibration_error
 from evaluation.training.pictures import (
     PictureOptions,
     Sample,
-    held_out_samples,
-    picture_answers,
-    samples,
+    answer_pictures,
+    draw_held_out_samples,
+    draw_samples,
     score_pictures,
     train_pictures,
 )
@@ -31,7 +31,7 @@ from tasks.contexts.scenes.scene import Scene
 
 pytestmark = pytest.mark.nightly("starters")
 
-HELD = held_out_samples(400)
+HELD = draw_held_out_samples(400)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def ask(model: ServedModel, asked: list[tuple[Scene, str]]) -> list[Answer]:
 
 
 def test_it_is_small() -> None:
-    files = shipped.shipped_folder("vqa").iterdir()
+    files = shipped.find_shipped_folder("vqa").iterdir()
     assert sum(file.stat().st_size for file in files) <= 2_000_000
 
 
@@ -69,7 +69,7 @@ def test_it_answers_three_quarters_of_what_no_training_saw(model: ServedModel) -
     answers = ask(model, [(scene, question.text) for scene, question in HELD])
     said = [answer.output["answer"] for answer in answers]
     right = sum(a == row.question.answer for a, row in zip(said, HELD, strict=True)) / len(HELD)
-    report = shipped.read_report(shipped.shipped_folder("vqa"))
+    report = shipped.read_report(shipped.find_shipped_folder("vqa"))
     assert right >= 0.75
     assert right == pytest.approx(report["held_out"]["accuracy"], abs=0.06)
     assert all(answer.prob.keys() == {*ANSWERS} for answer in answers)
@@ -78,14 +78,14 @@ def test_it_answers_three_quarters_of_what_no_training_saw(model: ServedModel) -
         ScoredRow(scores, [*answer.prob].index(row.question.answer))
         for scores, answer, row in zip(shares, answers, HELD, strict=True)
     ]
-    assert expected_calibration_error(shown) <= 0.06
+    assert compute_calibration_error(shown) <= 0.06
 
 
 def test_onnx_runtime_answers_as_torch_does(model: ServedModel, home: Path) -> None:
-    folder = shipped.starter_folder("vqa", home)
+    folder = shipped.find_starter_folder("vqa", home)
     some = HELD[:120]
     said = ask(model, [(scene, question.text) for scene, question in some])
-    pairs = zip(said, picture_answers(folder, some), strict=True)
+    pairs = zip(said, answer_pictures(folder, some), strict=True)
     assert sum(a.output["answer"] == other for a, other in pairs) >= 0.98 * len(some)
 
 
@@ -113,7 +113,9 @@ def test_questions_that_people_find_trivial_fool_it(model: ServedModel) -> None:
 
 
 def test_held_out_questions_are_of_scenes_that_no_training_draws() -> None:
-    seen = {scene for scene, _ in (next(row) for row in [samples(0, 8)] for _ in range(20_000))}
+    seen = {
+        scene for scene, _ in (next(row) for row in [draw_samples(0, 8)] for _ in range(20_000))
+    }
     assert not seen & {scene for scene, _ in HELD}
 
 
@@ -125,7 +127,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(seeds, "OFFICIAL_TASKS_FOLDER", tmp_path / "official")
     monkeypatch.setattr(starters, "PICTURE_STARTERS", {"vqa": TINY})
     monkeypatch.setattr(starters, "HELD_OUT_QUESTIONS", 40)
-    return shipped.shipped_folder("vqa")
+    return shipped.find_shipped_folder("vqa")
 
 
 def test_a_small_one_is_trained_shipped_and_installed(tiny: Path, tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ def test_a_small_one_is_trained_shipped_and_installed(tiny: Path, tmp_path: Path
     report = shipped.read_report(tiny)
     assert (report["questions"], report["held_out_rows"]) == (24, 40)
     folder = shipped.install_starter("vqa", tmp_path)
-    assert score_pictures(folder, held_out_samples(40)) == report["held_out"]
+    assert score_pictures(folder, draw_held_out_samples(40)) == report["held_out"]
     assert report["calibration"]["rows"] == 40
     surer = load_file(tiny / shipped.MODEL)
     for name in ("classifier.3.weight", "classifier.3.bias"):
@@ -154,9 +156,9 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
 
 
 def test_other_options_are_another_recipe(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = starters.recipe("vqa")
+    before = starters.compute_recipe("vqa")
     monkeypatch.setattr(starters, "PICTURE_STARTERS", {"vqa": PictureOptions()})
-    assert starters.recipe("vqa") != before
+    assert starters.compute_recipe("vqa") != before
 
 
 def test_reference_models_without_learning_or_sight(
@@ -164,13 +166,15 @@ def test_reference_models_without_learning_or_sight(
 ) -> None:
     blind = reference_pictures.Shape({"steps": 2, "batch": 8, "layers": 1}, is_blind=True)
     monkeypatch.setitem(reference_pictures.SHAPES, "question-only", blind)
-    monkeypatch.setattr(reference_pictures, "COUNTED", 400)
+    monkeypatch.setattr(reference_pictures, "COUNTED_QUESTIONS", 400)
     asked = [row.question for row in HELD[:20]]
     same = [[Sample(scene, one) for one in asked] for scene in (HELD[0].scene, HELD[1].scene)]
     found = {}
     for name in ("majority", "random", "question-only"):
-        reference.build("vqa", name, tmp_path / name, lambda *_: None, is_trained=True)
-        found[name] = [picture_answers(tmp_path / name, rows) for rows in same]
+        reference.build_reference_model(
+            "vqa", name, tmp_path / name, lambda *_: None, is_trained=True
+        )
+        found[name] = [answer_pictures(tmp_path / name, rows) for rows in same]
     assert len({answer for answers in found["majority"] for answer in answers}) == 1
-    assert len({*picture_answers(tmp_path / "random", HELD[:40])}) > 3
+    assert len({*answer_pictures(tmp_path / "random", HELD[:40])}) > 3
     assert found["question-only"][0] == found["question-only"][1]

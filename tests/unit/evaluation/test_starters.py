@@ -17,10 +17,10 @@ from bench import reference_talks
 from evaluation import seeds
 from evaluation.seeds import Row, seed_rows, split_held_out
 from evaluation.training import reference, shipped
-from evaluation.training.calibration import ScoredRow, expected_calibration_error
+from evaluation.training.calibration import ScoredRow, compute_calibration_error
 from evaluation.training.confidence import score_rows
-from evaluation.training.fine_tune import Reading, text_answers
-from evaluation.training.low_rank import merge, squeeze
+from evaluation.training.fine_tune import Reading, answer_texts
+from evaluation.training.low_rank import compress_change, merge_change
 from evaluation.training.starters import CODES, STARTERS, is_calibrated, is_fresh
 from leaderboard.ranking import anchored, pools
 from serving import backends
@@ -50,8 +50,8 @@ def test_a_change_of_low_rank_comes_back(rows: int, columns: int, seed: int) -> 
         "head": draw.normal(size=(2, 5)).astype(np.float32),
         "pooler": np.eye(4, dtype=np.float32) * 1.5,
     }
-    parts = squeeze(before, after, 4)
-    merged = merge(before, parts)
+    parts = compress_change(before, after, 4)
+    merged = merge_change(before, parts)
     assert merged.keys() == after.keys()
     for name, weights in after.items():
         assert merged[name].dtype == np.float32
@@ -63,7 +63,7 @@ def test_a_change_of_low_rank_comes_back(rows: int, columns: int, seed: int) -> 
 
 
 def test_the_starters_of_the_encoder_are_small_together() -> None:
-    files = [shipped.shipped_folder(code) / shipped.DELTA for code in STARTERS]
+    files = [shipped.find_shipped_folder(code) / shipped.DELTA for code in STARTERS]
     assert sum(file.stat().st_size for file in files) <= 3_000_000
 
 
@@ -77,7 +77,7 @@ def test_what_is_shipped_is_of_the_present_seeds_and_options(code: str) -> None:
 def test_a_starter_is_as_sure_as_it_is_right(code: str) -> None:
     """By its report, on the held-out rows; its weights are those of the report."""
     assert is_calibrated(code)
-    calibration = shipped.read_report(shipped.shipped_folder(code))["calibration"]
+    calibration = shipped.read_report(shipped.find_shipped_folder(code))["calibration"]
     before, after = calibration["before"], calibration["after"]
     assert after["ece"] <= LARGEST_ERROR
     assert after["nll"] <= before["nll"]
@@ -105,7 +105,7 @@ def test_a_starter_is_installed_and_served_without_an_export(
     report = shipped.read_report(folder)
     assert np.mean(rights) == pytest.approx(report["held_out"][figure], abs=0.12)
     shown = [row_of(*pair) for pair in zip(confidences, rights, strict=True)]
-    assert expected_calibration_error(shown) <= (0.1 if few else LARGEST_ERROR)
+    assert compute_calibration_error(shown) <= (0.1 if few else LARGEST_ERROR)
     compared = slice(0, None, 8)
     scored = score_rows(folder, rows[compared])
     assert confidences[compared] == pytest.approx(confidences_of(scored), abs=0.02)
@@ -150,7 +150,7 @@ def test_answers_in_long_passages_are_scored_as_they_are_served(tmp_path: Path) 
     (confidence,) = confidences_of(scored)
     for (said,) in (
         ask_served(folder, tmp_path, [asked]),
-        text_answers(folder, [asked], QUESTIONS),
+        answer_texts(folder, [asked], QUESTIONS),
     ):
         assert max(said.prob.values()) == pytest.approx(confidence, abs=0.02)
 
@@ -177,8 +177,8 @@ def test_two_first_starts_at_once_install_one_starter(
     moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one installs while this one reads what its weights or its graph are made of."""
-    folder = shipped.starter_folder("sentiment", tmp_path)
-    files = {"weights": shipped.shipped_folder("sentiment") / shipped.DELTA}
+    folder = shipped.find_starter_folder("sentiment", tmp_path)
+    files = {"weights": shipped.find_shipped_folder("sentiment") / shipped.DELTA}
     files["graph"] = folder / shipped.MODEL
 
     def slow_load(file: Path) -> Any:
@@ -199,7 +199,7 @@ def test_weights_that_are_not_those_of_the_report_are_refused(
 ) -> None:
     monkeypatch.setattr(seeds, "OFFICIAL_TASKS_FOLDER", tmp_path / "official")
     real = Path(shipped.__file__).parents[2] / "tasks" / "official" / "sentiment" / "starter"
-    copy = shutil.copytree(real, shipped.shipped_folder("sentiment"))
+    copy = shutil.copytree(real, shipped.find_shipped_folder("sentiment"))
     parts = load_file(copy / shipped.DELTA)
     name = next(key for key in parts if key.startswith("left/"))
     parts[name][0, 0] += 1
@@ -211,11 +211,11 @@ def test_weights_that_are_not_those_of_the_report_are_refused(
 
 def test_the_shipped_files_name_no_path_of_the_machine_that_made_them() -> None:
     for code in CODES:
-        for file in shipped.shipped_folder(code).iterdir():
+        for file in shipped.find_shipped_folder(code).iterdir():
             words = file.read_bytes()
             assert b"/tmp/" not in words, file
             assert b".venv" not in words, file
-        report = json.loads((shipped.shipped_folder(code) / shipped.REPORT).read_bytes())
+        report = json.loads((shipped.find_shipped_folder(code) / shipped.REPORT).read_bytes())
         assert report["task"] == code
 
 

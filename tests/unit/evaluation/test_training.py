@@ -19,13 +19,13 @@ from evaluation.seeds import split_by_group
 from evaluation.training import fine_tune, sentences, shipped, starters
 from evaluation.training.confidence import score_rows
 from evaluation.training.data import (
-    ASKED_AT_ONCE,
+    BATCH_WINDOWS,
     TrainingError,
-    batches,
+    draw_batches,
     draw_items,
+    find_span,
     run_sorted,
-    score,
-    span_of,
+    score_answers,
 )
 from evaluation.training.fine_tune import (
     TrainingOptions,
@@ -33,7 +33,7 @@ from evaluation.training.fine_tune import (
     evaluate,
     train,
 )
-from evaluation.training.folders import atomic_folder
+from evaluation.training.folders import make_atomic_folder
 from evaluation.training.softening import divide_head
 from serving.codecs import Answer, codec_for
 from serving.spec import FIELDS, OUTPUTS, ModelFolder
@@ -197,10 +197,10 @@ def test_spans_are_found_by_characters_and_never_in_the_question() -> None:
     encoding = wordpieces().encode("1984 1984?", "é 1984, 1984.")
     tokens = ["[CLS]", "19", "##84", "19", "##84", "?", "[SEP]", "[UNK]", "19", "##84", ","]
     assert encoding.tokens[: len(tokens)] == tokens
-    assert span_of(encoding, 2, 6) == (8, 9)
-    assert span_of(encoding, 8, 12) == (11, 12)
-    assert span_of(encoding, 8, 13) == (11, 13)
-    assert span_of(encoding, 12, 20) is None
+    assert find_span(encoding, 2, 6) == (8, 9)
+    assert find_span(encoding, 8, 12) == (11, 12)
+    assert find_span(encoding, 8, 13) == (11, 13)
+    assert find_span(encoding, 12, 20) is None
 
 
 def test_a_cut_passage_without_the_whole_answer_is_no_target() -> None:
@@ -208,7 +208,7 @@ def test_a_cut_passage_without_the_whole_answer_is_no_target() -> None:
     start = passage.index("tea was made")
     span = codec("extractive-qa", None, max_length=13)
     windows = span.encode({"question": "who?", "passage": passage})
-    spans = [span_of(window, start, start + len("tea was made")) for window in windows]
+    spans = [find_span(window, start, start + len("tea was made")) for window in windows]
     assert spans[0] is None
     assert windows[0].tokens[-3:-1] == ["tea", "was"]
     found = [w.tokens[s[0] : s[1] + 1] for w, s in zip(windows, spans, strict=True) if s]
@@ -242,7 +242,7 @@ def test_a_text_that_leaves_no_room_is_named() -> None:
 def test_batches_hold_every_item_once() -> None:
     text = codec("sequence-classification", ("negative", "positive"))
     items = draw_items(text_rows() * 9, text, window=0, rng=random.Random(0))
-    made = list(batches(items, 4, random.Random(1)))
+    made = list(draw_batches(items, 4, random.Random(1)))
     assert sorted(id(item) for batch in made for item in batch) == sorted(map(id, items))
     assert {len(batch) for batch in made} == {4}
 
@@ -261,7 +261,7 @@ def test_what_is_asked_by_length_comes_back_in_the_order_of_its_rows(
 
     assert run_sorted(windows, run) == lengths
     assert sum(sizes) == sum(map(len, lengths))
-    assert max(sizes) <= ASKED_AT_ONCE
+    assert max(sizes) <= BATCH_WINDOWS
 
 
 def test_scores() -> None:
@@ -269,15 +269,15 @@ def test_scores() -> None:
         return [Answer({"label": label}, None) for label in labels]
 
     rows = [{"label": label} for label in "aaab"]
-    assert score(rows, said("aaab"), kind="sequence-classification") == {
+    assert score_answers(rows, said("aaab"), kind="sequence-classification") == {
         "accuracy": 1.0,
         "macro_f1": 1.0,
     }
-    found = score(rows, said("aaaa"), kind="pair-classification")
+    found = score_answers(rows, said("aaaa"), kind="pair-classification")
     assert found["accuracy"] == 0.75
     assert found["macro_f1"] == pytest.approx((6 / 7 + 0) / 2)
     spans = [Answer({"answer": answer}, None) for answer in ("The tea!", "good tea", "day")]
-    found = score([{"answer": "tea"}] * 3, spans, kind="extractive-qa")
+    found = score_answers([{"answer": "tea"}] * 3, spans, kind="extractive-qa")
     assert found == pytest.approx({"f1": (1 + 2 / 3 + 0) / 3, "exact_match": 1 / 3})
 
 
@@ -306,7 +306,7 @@ def test_a_trained_model_is_no_surer_than_its_dev_rows_allow(
     assert trained(kind, base, folders["plain"]).temperature == 1
     labels = json.loads((folders["plain"] / "dynabench.json").read_bytes())["labels"]
     reading = fine_tune.Reading(kind, labels and tuple(labels), 64)
-    plain, divided = (fine_tune.text_answers(folder, rows, reading) for folder in folders.values())
+    plain, divided = (fine_tune.answer_texts(folder, rows, reading) for folder in folders.values())
     assert [one.output for one in plain] == [one.output for one in divided]
     scores = {name: score_rows(folder, rows) for name, folder in folders.items()}
     for before, after in zip(scores["plain"], scores["divided"], strict=True):
@@ -407,7 +407,7 @@ def test_an_existing_folder_is_never_touched(base: Path, tmp_path: Path) -> None
         trained("sequence-classification", base, tmp_path)
     assert list(tmp_path.iterdir()) == []
     made = tmp_path / "made"
-    with contextlib.suppress(OSError), atomic_folder(made) as folder:
+    with contextlib.suppress(OSError), make_atomic_folder(made) as folder:
         (folder / "new").touch()
         made.mkdir()
         (made / "old").touch()
@@ -448,7 +448,7 @@ def test_rows_of_one_author_are_kept_apart_by_their_texts() -> None:
         {"group": "ada", "passage": f"Passage {n % 3}.", "question": f"Question {n}?"}
         for n in range(12)
     ]
-    part, dev = fine_tune.dev_part(rows, OPTIONS)
+    part, dev = fine_tune.split_dev_rows(rows, OPTIONS)
     assert part
     assert dev
     assert not {row["passage"] for row in part} & {row["passage"] for row in dev}
@@ -470,7 +470,7 @@ def test_one_text_is_not_enough(tmp_path: Path) -> None:
 def check_temperature_is_divided_by_once(calm: Path, home: Path) -> None:
     """A head that is far too sure says the same after calibration, less surely; the next
     calibration changes no byte."""
-    target = shipped.shipped_folder("sentiment")
+    target = shipped.find_shipped_folder("sentiment")
     parts = load_file(target / shipped.DELTA)
     for name in ("whole/classifier.weight", "whole/classifier.bias"):
         parts[name] = parts[name] * 1000
@@ -487,7 +487,7 @@ def check_temperature_is_divided_by_once(calm: Path, home: Path) -> None:
     mended = shipped.install_starter("sentiment", home)
     assert mended != calm
     reading = fine_tune.Reading("sequence-classification", ("negative", "positive"), 64)
-    said = [fine_tune.text_answers(folder, text_rows(), reading) for folder in (calm, mended)]
+    said = [fine_tune.answer_texts(folder, text_rows(), reading) for folder in (calm, mended)]
     assert [one.output for one in said[0]] == [one.output for one in said[1]]
     files = {file.name: file.read_bytes() for file in target.iterdir()}
     starters.calibrate_starter("sentiment", target)
@@ -505,13 +505,13 @@ def small_starters(monkeypatch: pytest.MonkeyPatch, base: Path, tmp_path: Path) 
     monkeypatch.setattr(seeds, "OFFICIAL_TASKS_FOLDER", tmp_path / "official")
     monkeypatch.setattr(starters, "STARTERS", {"sentiment": starter})
     for module in (starters, shipped):
-        monkeypatch.setattr(module, "encoder", lambda: base)
+        monkeypatch.setattr(module, "find_encoder", lambda: base)
     return tmp_path / "home"
 
 
 def test_a_starter_is_trained_shipped_and_installed(small_starters: Path) -> None:
     steps: list[int] = []
-    target = shipped.shipped_folder("sentiment")
+    target = shipped.find_shipped_folder("sentiment")
     starters.train_starter("sentiment", target, lambda done, *_: steps.append(done))
     assert steps
     assert starters.is_fresh("sentiment")
@@ -539,7 +539,7 @@ def test_a_training_that_failed_leaves_what_was_shipped(
     def fail(*_: object) -> None:
         raise RuntimeError("out of memory")
 
-    old = shipped.shipped_folder("sentiment")
+    old = shipped.find_shipped_folder("sentiment")
     old.mkdir()
     monkeypatch.setattr(starters, "evaluate", fail)
     with pytest.raises(RuntimeError, match="out of memory"):
@@ -598,7 +598,7 @@ def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
     fine_tune.check_rows(rows, kind=starter.kind, labels=starter.options.labels)
     held = seeds.split_held_out(rows)[1]
     assert 0.08 < len(held) / len(rows) < 0.15
-    assert (shipped.encoder() / "model.safetensors").is_file()
+    assert (shipped.find_encoder() / "model.safetensors").is_file()
     if starter.options.labels:
         assert {row["label"] for row in held} == set(starter.options.labels)
 
@@ -609,8 +609,8 @@ def test_sentences_of_like_meaning_have_vectors_of_like_direction() -> None:
         "A woman is playing the guitar on a stage.",
         "It rained.",
     ]
-    found = sentences.embed(texts)
+    found = sentences.embed_texts(texts)
     assert [max(map(abs, np.frombuffer(one, np.int8).tolist())) for one in found] == [127] * 3
     near = find_closest_cosines(dict(enumerate(found)), [1, 2])
     assert near[1] > 0.85 > 0.5 > near[2]
-    assert len(sentences.encoder_digest()) == 16
+    assert len(sentences.compute_encoder_digest()) == 16
