@@ -233,9 +233,16 @@ class FieldType(ABC):
     TypeError if the subclass lacks one of PARTS. Subclasses without a name are shared bases.
     """
 
-    PARTS: ClassVar = ("keys", "places", "check", "form_input", "display", "described")
+    PARTS: ClassVar = (
+        *("title", "place", "keys", "places"),
+        *("check", "form_input", "display", "described"),
+    )
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    """What owners choose when they add a field, untranslated."""
+    place: ClassVar[int]
+    """Its place among the types that owners choose from, from 1."""
     keys: ClassVar[tuple[str, ...]]
     """Keys of the configuration besides COMMON_KEYS."""
     places: ClassVar[tuple[Place, ...]]
@@ -359,7 +366,7 @@ def display_plainly(kind: FieldType, component: Component, value: Any) -> str:
 def format_value(value: Any) -> str:
     """Return the text that people read for any value.
 
-    >>> plain([{"text": "red", "start": 0, "end": 3}, 2, 0.0])
+    >>> format_value([{"text": "red", "start": 0, "end": 3}, 2, 0.0])
     'red, 2, 0'
     """
     if value is None:
@@ -377,7 +384,7 @@ def format_value(value: Any) -> str:
 def join_labels(labels: Sequence[str]) -> str:
     """Return labels separated by commas, in quotes if one of them contains a comma.
 
-    >>> listed(["yes", "no"]), listed(["yes", "yes, but"])
+    >>> join_labels(["yes", "no"]), join_labels(["yes", "yes, but"])
     ('yes, no', '“yes”, “yes, but”')
     """
     return ", ".join(quote_labels(labels))

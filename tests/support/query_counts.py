@@ -63,4 +63,5 @@ def check(page, found):
     if UPDATES:
         known[page] = found
         KNOWN.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
-    assert known.get(page) == found
+    hint = f"{page} makes {found} queries. If each is needed, run ./test --update queries."
+    assert known.get(page) == found, hint

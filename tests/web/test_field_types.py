@@ -70,6 +70,8 @@ def day(monkeypatch):
     """A type that only this class knows."""
 
     class Day(FieldType, name="day"):
+        title = "Day"
+        place = 99
         keys = ("placeholder",)
         places = ("input", "metadata")
 

@@ -332,7 +332,8 @@ def test_today_counts_time_between_what_was_sent(as_alice, alice, nli):
         example.created_at = now - timedelta(minutes=minutes)
         example.save()
     pass_gate(annotator=annotator_of(alice), task=nli.task)
-    assert "2 tries, 0 judgements, about 12 minutes" in as_alice.get(URL).text
+    today = as_alice.get(URL).context["today"]
+    assert (today.tries, today.judged, today.minutes) == (2, 0, 12)
 
 
 def test_signed_out_people_sign_in_first(client, db):

@@ -24,22 +24,6 @@ from tasks.making.outline import (
     tidy_data,
 )
 
-TYPE_WORDS = {
-    "text": gettext_lazy("Text, one line"),
-    "long_text": gettext_lazy("Text, several lines"),
-    "multiclass": gettext_lazy("One label of several"),
-    "multilabel": gettext_lazy("Any of several labels"),
-    "span": gettext_lazy("A part of a given text"),
-    "spans": gettext_lazy("Several parts of a given text, with tags"),
-    "number": gettext_lazy("Number"),
-    "slider": gettext_lazy("Slider"),
-    "candidates": gettext_lazy("Texts that compete"),
-    "chat": gettext_lazy("Conversation"),
-    "prob": gettext_lazy("Probability"),
-    "image": gettext_lazy("Picture"),
-    # Translators: noun: a sound
-    "audio": gettext_lazy("Recording"),
-}
 PLACE_WORDS = {
     "context": gettext_lazy("People are given"),
     "input": gettext_lazy("People fill in"),
@@ -124,9 +108,8 @@ def list_type_choices(place: str = "") -> list[tuple[str, Any]]:
     fitting = list(FIELD_TYPES)
     if place:
         fitting = list_types_for(_find_section(place))
-    # Types of other packages have no words here, and come last.
-    order = list(TYPE_WORDS) + [name for name in FIELD_TYPES if name not in TYPE_WORDS]
-    return [(name, TYPE_WORDS.get(name, name)) for name in order if name in fitting]
+    kinds = sorted((FIELD_TYPES[name] for name in fitting), key=lambda kind: kind.place)
+    return [(kind.name, _(kind.title)) for kind in kinds]
 
 
 class AddForm(forms.Form):
@@ -473,4 +456,5 @@ def find_field_title(field: Data) -> str:
 
 def describe_type(field: Data) -> str:
     """Return the title of a field's type; empty for a field without a type."""
-    return str(TYPE_WORDS.get(get_value(field, ("type",), ""), ""))
+    kind = FIELD_TYPES.get(get_value(field, ("type",), ""))
+    return _(kind.title) if kind else ""

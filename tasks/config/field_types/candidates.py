@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from core.text.words import gettext_noop
 from tasks.config.components import (
     Component,
     FieldType,
@@ -20,6 +21,8 @@ class Candidates(FieldType, name="candidates"):
     ordered, best first.
     """
 
+    title = gettext_noop("Texts that compete")
+    place = 9
     keys = ("reference", "rank")
     places = ("context", "input", "output")
     own_metrics = ("pair_accuracy",)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from core.text.words import gettext_noop
 from tasks.config.components import Component, FieldType, FormInput, format_value
 from tasks.config.parsing import Finding, Loc, locate_inside
 from tasks.config.values import FORBIDDEN_CHARACTERS, format_characters, format_subject
@@ -24,6 +25,8 @@ class Chat(FieldType, name="chat"):
     `system` turn may tell the model a secret, which is also stored under the key `secret`.
     """
 
+    title = gettext_noop("Conversation")
+    place = 10
     keys = ("max_turns", "max_length", "system")
     places = ("context", "input")
     missing = "Talk to the model and mark its answer in {title}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core.text.words import label_of
+from core.text.words import gettext_noop, label_of
 from tasks.config.components import (
     PLACES,
     Component,
@@ -34,6 +34,8 @@ class _Choice(FieldType):
 class Multiclass(_Choice, name="multiclass"):
     """One of the labels."""
 
+    title = gettext_noop("One label of several")
+    place = 3
     places = PLACES
     in_prompt = True
     cell = "text"
@@ -69,6 +71,8 @@ class Multiclass(_Choice, name="multiclass"):
 class Multilabel(_Choice, name="multilabel"):
     """Any of the labels, each once."""
 
+    title = gettext_noop("Any of several labels")
+    place = 4
     places = ("input", "metadata")
 
     def is_list(self, component: Component) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from core.text.words import gettext_noop
 from tasks.config.components import Component, FieldType, FormInput
 from tasks.config.values import format_subject
 
@@ -75,6 +76,8 @@ class _Media(FieldType):
 class Image(_Media, name="image"):
     """A picture: PNG or JPEG."""
 
+    title = gettext_noop("Picture")
+    place = 12
     element = "image"
     noun = "a picture"
     mimes = ("image/png", "image/jpeg")
@@ -86,6 +89,9 @@ class Image(_Media, name="image"):
 class Audio(_Media, name="audio"):
     """A recording: WAV of one channel."""
 
+    # Translators: noun: a sound
+    title = gettext_noop("Recording")
+    place = 13
     element = "audio"
     noun = "a recording"
     mimes = ("audio/wav",)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from core.text.words import gettext_noop
 from tasks.config.components import PLACES, Component, FieldType, FormInput, display_plainly
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import format_subject
@@ -16,6 +17,8 @@ MAX_EXACT_INTEGER = 2**53
 class Number(FieldType, name="number"):
     """A number between the configured minimum and maximum."""
 
+    title = gettext_noop("Number")
+    place = 7
     keys = ("minimum", "maximum", "step")
     places = PLACES
     is_read = False
@@ -70,6 +73,8 @@ class Number(FieldType, name="number"):
 class Slider(Number, name="slider"):
     """A number input with a slider. Without JavaScript, only the number input is shown."""
 
+    title = gettext_noop("Slider")
+    place = 8
     places = ("input", "output", "metadata")
     in_prompt = False
     template = "annotation/_slider.html"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from core.text.words import gettext_noop
 from tasks.config.components import (
     Component,
     FieldType,
@@ -20,6 +21,8 @@ SUM_TOLERANCE = 1e-4  # as Dynabench 1.0
 class Prob(FieldType, name="prob"):
     """A mapping `{label: probability}`; with `single`, one number that people set with a slider."""
 
+    title = gettext_noop("Probability")
+    place = 11
     keys = ("reference", "single")
     places = ("input", "output", "metadata")
     is_read = False

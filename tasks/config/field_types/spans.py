@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from core.text.words import gettext_noop
 from tasks.config.components import (
     Component,
     FieldType,
@@ -34,6 +35,8 @@ class _Stretch(FieldType):
 class Span(_Stretch, name="span"):
     """A stretch of a context text, `{text, start, end}`. Models answer only the text."""
 
+    title = gettext_noop("A part of a given text")
+    place = 5
     keys = ("reference", "placeholder", "max_length")
     places = ("input", "output", "metadata")
     in_prompt = True
@@ -83,6 +86,8 @@ class Spans(_Stretch, name="spans"):
     their start, `words @17 = tag`. A line break in the words is written as `⏎`.
     """
 
+    title = gettext_noop("Several parts of a given text, with tags")
+    place = 6
     keys = ("reference", "tags", "colours")
     places = ("input", "output", "metadata")
     category = "token-classification"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from core.text.words import gettext_noop
 from tasks.config.components import PLACES, Component, FieldType, FormInput, display_plainly
 from tasks.config.values import FORBIDDEN_CHARACTERS, format_characters, format_subject
 
@@ -41,12 +42,18 @@ class _Text(FieldType):
 class Text(_Text, name="text"):
     """One line."""
 
+    title = gettext_noop("Text, one line")
+    place = 1
+
     def form_input(self, component: Component) -> FormInput:
         return FormInput(attrs={"autocomplete": "off", "dir": "auto"})
 
 
 class LongText(_Text, name="long_text"):
     """Several lines."""
+
+    title = gettext_noop("Text, several lines")
+    place = 2
 
     def form_input(self, component: Component) -> FormInput:
         return FormInput(widget="Textarea", attrs={"rows": 4, "dir": "auto"})

@@ -37,9 +37,9 @@ def test_a_value_of_a_button_is_given_once(more):
 
 def test_a_new_aid_has_a_button_and_is_found_by_it():
     config = load_config(MINIMAL)
-    assert allowed_aids(config) == []
+    before = allowed_aids(config)
     with registered_for_now():
         add("word", **PARTS)
-        assert [aid.name for aid in allowed_aids(config)] == ["word"]
+        assert [aid.name for aid in allowed_aids(config) if aid not in before] == ["word"]
         assert find_aid(config, "word").template == PARTS["template"]
         assert find_aid(config, "suggestion") is None

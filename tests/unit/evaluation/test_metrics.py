@@ -70,7 +70,7 @@ def test_a_process_that_knows_no_metrics_takes_every_name(monkeypatch):
 def test_every_metric_is_explained():
     page = (Path(__file__).parents[3] / "docs/evaluation.md").read_text()
     for name, metric in METRICS.items():
-        assert f"`{name}`" in page
+        assert f"`{name}`" in page, f"Name {name} in docs/evaluation.md, Scores."
         assert metric.__doc__
         assert metric.version_for("en") >= 1
         assert metric.higher_is_better == (name not in ERROR_METRICS)

@@ -17,6 +17,8 @@ KEYS: dict[str, Any] = {
     "maximum": 5.0,
 }
 WHOLE: dict[str, Any] = {
+    "title": "Half",
+    "place": 99,
     "keys": ("labels",),
     "places": ("input",),
     "check": lambda *given: [],

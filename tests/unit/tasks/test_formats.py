@@ -19,11 +19,10 @@ from tests.support.published import read, without, wrong
 
 
 def test_every_layout_says_what_it_is():
-    assert {"label_studio", "doccano", "argilla", "potato", "dynabench"} == {
-        name for name, form in TOOL_FORMATS.items() if not form.needs
-    }
-    assert all(form.terms.license or name in TOOL_FORMATS for name, form in FORMATS.items())
-    assert all(bool(form.terms.license) == bool(form.terms.citation) for form in FORMATS.values())
+    writers = {name for name, form in TOOL_FORMATS.items() if not form.needs}
+    assert writers >= {"label_studio", "doccano", "argilla", "potato", "dynabench"}
+    for name, form in FORMATS.items():
+        assert bool(form.terms.license) == bool(form.terms.citation), name
 
 
 SENTENCE = {
