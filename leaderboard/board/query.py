@@ -91,8 +91,10 @@ def choose_changed_value(texts: Sequence[str]) -> str:
 
     Without JavaScript, slider and text box are not synchronised.
 
-    >>> changed_value(["4", "5", "4"]), changed_value(["4", "4", "6"]), changed_value(["4"])
-    ('5', '6', '4')
+    >>> choose_changed_value(["4", "5", "4"]), choose_changed_value(["4", "4", "6"])
+    ('5', '6')
+    >>> choose_changed_value(["4"])
+    '4'
     """
     for text in reversed(texts):
         if text != texts[0]:

@@ -173,7 +173,7 @@ class Example:
 def format_p(p: float) -> str:
     """Return a p-value with two significant digits.
 
-    >>> p_text(0.0412), p_text(0.5), p_text(1.0), p_text(1e-9)
+    >>> format_p(0.0412), format_p(0.5), format_p(1.0), format_p(1e-9)
     ('0.041', '0.5', '1', '< 0.0001')
     """
     return f"{p:.2g}" if p >= MIN_SHOWN_P else f"< {MIN_SHOWN_P:.4f}"

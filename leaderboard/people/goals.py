@@ -11,7 +11,7 @@ PAUSE_SECONDS = 15 * 60
 def find_monday(day: date) -> date:
     """Return the Monday of the day's week.
 
-    >>> monday(date(2026, 11, 21))
+    >>> find_monday(date(2026, 11, 21))
     datetime.date(2026, 11, 16)
     """
     return day - timedelta(days=day.weekday())

@@ -33,7 +33,7 @@ CRITICAL_Z = STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2)
 def compute_shared_ranks(scores: Sequence[float]) -> list[int]:
     """Return the rank of each score, the highest first; equal scores share the better rank.
 
-    >>> shared_ranks([70.0, 90.0, 70.0, 50.0])
+    >>> compute_shared_ranks([70.0, 90.0, 70.0, 50.0])
     [2, 1, 2, 4]
     """
     return [first for first, _ in compute_rank_bounds(scores, scores)]
@@ -44,7 +44,7 @@ def compute_rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[t
 
     A score is certainly better than another if its lower end is above the other's upper end.
 
-    >>> rank_bounds([80.0, 60.0, 50.0], [80.0, 70.0, 65.0])
+    >>> compute_rank_bounds([80.0, 60.0, 50.0], [80.0, 70.0, 65.0])
     [(1, 1), (2, 3), (2, 3)]
     """
     lower_ends, upper_ends = sorted(least), sorted(most)
@@ -59,7 +59,7 @@ def compute_rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[t
 def label_ranks(ranks: Collection[int]) -> list[str]:
     """Return formatted ranks; `=` marks a shared one.
 
-    >>> rank_labels([1, 2, 2, 4])
+    >>> label_ranks([1, 2, 2, 4])
     ['1', '2=', '2=', '4']
     """
     times = Counter(ranks)
@@ -219,7 +219,7 @@ def compute_min_examples(half_width: float = 0.05) -> int:
     n = (z ÷ (2 × half_width))², rounded up: at an accuracy of 0.5, where the interval is widest,
     half of it is z × √(0.25 ÷ n).
 
-    >>> least_examples(), least_examples(0.1)
+    >>> compute_min_examples(), compute_min_examples(0.1)
     (385, 97)
     """
     return ceil((CRITICAL_Z / (2 * half_width)) ** 2)

@@ -246,7 +246,7 @@ def _compute_gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell,
 def subtract_cells(first: Cell, second: Cell) -> Cell:
     """Return the difference of two independent numbers; empty if one lacks an interval.
 
-    >>> minus(Cell(90.0, 87.0, 93.0), Cell(70.0, 66.0, 74.0))
+    >>> subtract_cells(Cell(90.0, 87.0, 93.0), Cell(70.0, 66.0, 74.0))
     Cell(value=20.0, low=15.0, high=25.0)
     """
     first_rate, second_rate = _convert_to_rate(first), _convert_to_rate(second)

@@ -30,7 +30,7 @@ def count_words(value: Any) -> int:
 
     In scripts without spaces every two characters count as one word, which underestimates.
 
-    >>> words_in(["Ada left.", {"text": "the mill", "start": 3}, 7]), words_in("我们喜欢北京")
+    >>> count_words(["Ada left.", {"text": "the mill", "start": 3}, 7]), count_words("我们喜欢北京")
     (4, 3)
     """
     if isinstance(value, str):

@@ -8,7 +8,7 @@ MAX_TAG_CHARS = 40
 def normalise_tag(text: str) -> str:
     """Return the normalised tag, so that tags that look alike are one. Raises ValueError.
 
-    >>> tag_name("  Off  Topic ")
+    >>> normalise_tag("  Off  Topic ")
     'off topic'
     """
     name = spaced(folded(text, compatible=True, points=True))
