@@ -39,7 +39,8 @@ from evaluation.scoring.metrics import METRICS
 from tasks.config.components import FIELD_TYPES
 from tasks.config import schema, field_types
 from tasks.formats import FORMATS
-print("shout" in METRICS, "shout" in schema.METRIC_NAMES, "proverb" in FIELD_TYPES, "other" in FORMATS)
+print("shout" in METRICS, "shout" in schema.METRIC_NAMES)
+print("proverb" in FIELD_TYPES, "other" in FORMATS)
 """
 GROUPS = {
     "dynabench.metrics": "shout = plug:Shout",
