@@ -18,8 +18,8 @@ if __name__ == "__main__":
     except EnvError as error:  # a line that names the variable says all
         sys.exit(f"{error}")
     except Exception as error:
-        from dynabench.operations.management.sentences import sentence_of
+        from dynabench.operations.management.sentences import explain_error
 
-        if line := sentence_of(error):
+        if line := explain_error(error):
             sys.exit(line)
         raise

@@ -26,7 +26,7 @@ from tasks.admin.roles import (
 from validation.models import Validation
 
 
-class OfManyTasks(RoleAdmin):
+class ManyTasksAdmin(RoleAdmin):
     """Base admin of rows that belong to no single task.
 
     The queryset limits what each person sees.
@@ -39,7 +39,7 @@ class OfManyTasks(RoleAdmin):
 
 
 @admin.register(LogEntry)
-class LogAdmin(OfManyTasks):
+class LogAdmin(ManyTasksAdmin):
     list_display = ["created_at", "who", "action", "target", "task"]
     list_filter = ["task", "action"]
     lookups = ["target"]
@@ -51,9 +51,9 @@ class LogAdmin(OfManyTasks):
         rows = admin.ModelAdmin.get_queryset(self, request).select_related("actor__annotator")
         if request.user.is_superuser:
             return rows.annotate(is_reviewed=Value(True), is_owned=Value(True))
-        reads = _codes_with(request, READERS)
-        reviews = _codes_with(request, REVIEWERS)
-        owns = _codes_with(request, OWNERS)
+        reads = _find_codes(request, READERS)
+        reviews = _find_codes(request, REVIEWERS)
+        owns = _find_codes(request, OWNERS)
         seen = rows.filter(pk__in=find_readable_entries(reads, reviews).values("pk"))
         return seen.annotate(
             is_reviewed=build_boolean_column(match_tasks(reviews)),
@@ -83,13 +83,13 @@ class LogAdmin(OfManyTasks):
         return {"target": row.target}
 
 
-def _codes_with(request: HttpRequest, roles: Any) -> list[str]:
+def _find_codes(request: HttpRequest, roles: Any) -> list[str]:
     """Return the codes of the tasks in which the person has one of the roles."""
     return list(find_tasks_with_role(request, roles).values_list("code", flat=True))
 
 
 @admin.register(Annotator)
-class PeopleAdmin(OfManyTasks):
+class PeopleAdmin(ManyTasksAdmin):
     """The admin of people by pseudonym, with their work in the tasks that the reader reviews."""
 
     list_display = ["person", "written", "judged"]
@@ -116,11 +116,11 @@ class PeopleAdmin(OfManyTasks):
 
     @admin.display(ordering="written_in_all")
     def written(self, row: Any) -> str:
-        return _link("annotation_example_changelist", "annotator", row, row.written_in_all)
+        return _link_number("annotation_example_changelist", "annotator", row, row.written_in_all)
 
     @admin.display(ordering="judged_in_all")
     def judged(self, row: Any) -> str:
-        return _link("validation_validation_changelist", "validator", row, row.judged_in_all)
+        return _link_number("validation_validation_changelist", "validator", row, row.judged_in_all)
 
     @admin.display(description="on the owners' pages")
     def pages(self, row: Any) -> str:
@@ -151,6 +151,6 @@ def _count(rows: QuerySet[Any], who: str) -> Coalesce:
     return Coalesce(Subquery(of_person.annotate(n=Count("pk")).values("n")), 0)
 
 
-def _link(place: str, who: str, row: Annotator, number: int) -> str:
+def _link_number(place: str, who: str, row: Annotator, number: int) -> str:
     """Return a number linked to the list of the rows that a person created."""
     return format_html('<a href="{}?{}={}">{}</a>', reverse(f"admin:{place}"), who, row.pk, number)

@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 from core.accounts import api as accounts
 from core.web.outages import api_error, unavailable
 
-ERROR = {
+ERROR_SCHEMA = {
     "type": "object",
     "required": ["error"],
     "properties": {
@@ -59,7 +59,9 @@ def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     for name, shape in result["components"].get("schemas", {}).items():
         if name.endswith("Request") and "properties" in shape:
             shape["additionalProperties"] = False
-    result["components"].setdefault("schemas", {})["Error"] = ERROR  # none: no address was found
+    result["components"].setdefault("schemas", {})["Error"] = (
+        ERROR_SCHEMA  # none: no address was found
+    )
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     retry = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
     errors = {
@@ -88,7 +90,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return api_error("server_error", message, 500)
 
 
-class Nothing(APIView):
+class UnknownUrlView(APIView):
     """The view for unknown URLs of the API, which responds with 404."""
 
     permission_classes = [AllowAny]
@@ -101,15 +103,15 @@ class Nothing(APIView):
         raise exceptions.NotFound
 
 
-class KeptSchema(SchemaGenerator):
+class CachedSchemaGenerator(SchemaGenerator):
     """The public schema, cached for each process because it takes a second to generate."""
 
     def get_schema(self, request: Request | None = None, public: bool = False) -> Any:
-        return _schema(self.api_version, get_language())
+        return _generate_schema(self.api_version, get_language())
 
 
 @lru_cache(maxsize=8)
-def _schema(version: str | None, language: str | None) -> Any:
+def _generate_schema(version: str | None, language: str | None) -> Any:
     return SchemaGenerator(api_version=version).get_schema(public=True)  # type: ignore[no-untyped-call]
 
 
@@ -119,7 +121,9 @@ urlpatterns = [
     path("tokens/<int:pk>/", accounts.TokenView.as_view(), name="token"),
     path(
         "schema/",
-        SpectacularAPIView.as_view(permission_classes=[AllowAny], generator_class=KeptSchema),
+        SpectacularAPIView.as_view(
+            permission_classes=[AllowAny], generator_class=CachedSchemaGenerator
+        ),
         name="schema",
     ),
     path("", include("dynabench.webhooks.api")),
@@ -135,5 +139,5 @@ urlpatterns = [
     path("", include("dynabench.manage.api")),
     path("", include("dynabench.manage.config_api")),
     path("", include("dynabench.manage.approval_api")),
-    re_path(r"^(?P<rest>[\s\S]*)$", Nothing.as_view()),
+    re_path(r"^(?P<rest>[\s\S]*)$", UnknownUrlView.as_view()),
 ]

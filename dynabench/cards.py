@@ -62,7 +62,7 @@ class TaskCard:
         return bool(self.is_open and self.task.allow_try_out and self.task.config.practice_contexts)
 
 
-def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
+def build_cards(tasks: Sequence[Task]) -> list[TaskCard]:
     """Return a card for each task: open tasks first, sensitive tasks after others."""
     latest = {round.task_id: round for round in find_opened_rounds(tasks)}
     rounds = list(latest.values())
@@ -70,7 +70,7 @@ def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
     judged = [round.pk for round in rounds if round.state in JUDGED_STATES]
     # Kept for a while under these rounds: the list is asked for more often than people vote.
     waiting = read_or_count(f"queued:{'-'.join(map(str, judged))}", lambda: queued_examples(judged))
-    teasers = _teasers([task for task in tasks if not task.is_sensitive])
+    teasers = _find_teasers([task for task in tasks if not task.is_sensitive])
     sizes = count_sizes(tasks)
     cards = []
     for task in tasks:
@@ -80,12 +80,14 @@ def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
             card = replace(card, round=round, waiting=waiting[round.pk])
             counts = counted.get(round.pk)
             if counts:  # a large round is counted for the first time by a worker
-                card = replace(card, numbers=counts.numbers, progress=_progress(round, counts))
+                card = replace(
+                    card, numbers=counts.numbers, progress=_measure_progress(round, counts)
+                )
         cards.append(card)
     return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
 
 
-def cards_for(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
+def limit_cards(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
     """Return the cards without numbers of examples that this person may not judge. One query."""
     waiting = [card.task.pk for card in cards if card.waiting]
     if not waiting:
@@ -99,7 +101,7 @@ def cards_for(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
     return adjusted
 
 
-def _progress(round: Round, counted: Kept) -> list[BudgetLine]:
+def _measure_progress(round: Round, counted: Kept) -> list[BudgetLine]:
     """Return the round's progress towards its budget, without money, which only owners may see."""
     counts = []
     for name in ("collected", "verified_fooled"):
@@ -112,38 +114,40 @@ def _progress(round: Round, counted: Kept) -> list[BudgetLine]:
     return [line for line in list_limits(round.budget, used) if line.name != "money"]
 
 
-def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
+def _find_teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
     """Return a teaser by task: a released failure, or else the first good sample example."""
     config_of = {task.pk: task.config for task in tasks}
     teasers = {}
     for pk, config in config_of.items():
-        shipped = _shipped(config)
+        shipped = _build_sample_teaser(config)
         if shipped:
             teasers[pk] = shipped
     for example in find_released_failures([task for task in tasks if task.is_visible]):
         task = example.round.task_id
-        teasers[task] = _failure(config_of[task], example)
+        teasers[task] = _build_failure_teaser(config_of[task], example)
     return teasers
 
 
-def _shipped(config: TaskConfig) -> Teaser | None:
+def _build_sample_teaser(config: TaskConfig) -> Teaser | None:
     """Return the teaser of the configuration's first good example, or None."""
     if not config.examples.good:
         return None
-    return _teaser(config, config.examples.good[0].input)
+    return _build_teaser(config, config.examples.good[0].input)
 
 
-def _failure(config: TaskConfig, example: Example) -> Teaser:
+def _build_failure_teaser(config: TaskConfig, example: Example) -> Teaser:
     """Return the teaser of an example, with the answer of the first model that it fooled."""
     name = config.answer_field
     model_answer = ""
     fooled = [output for output in example.target_outputs.all() if output.fooled]
     if fooled:
         model_answer = config.display(name, fooled[0].output.get(name))
-    return _teaser(config, example.inputs, model_answer)
+    return _build_teaser(config, example.inputs, model_answer)
 
 
-def _teaser(config: TaskConfig, inputs: Mapping[str, object], model_answer: str = "") -> Teaser:
+def _build_teaser(
+    config: TaskConfig, inputs: Mapping[str, object], model_answer: str = ""
+) -> Teaser:
     answer = inputs.get(config.answer_field)
     return Teaser(
         written_text(config, inputs), config.display(config.answer_field, answer), model_answer

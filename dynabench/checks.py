@@ -10,11 +10,11 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
 from core.env import sends_mail
 
-REQUIRED = ("ALLOWED_HOSTS", "DATABASE_URL")
+REQUIRED_SETTINGS = ("ALLOWED_HOSTS", "DATABASE_URL")
 
 
 @register(Tags.security, deploy=True)
-def required_settings(**kwargs: Any) -> list[CheckMessage]:
+def check_required_settings(**kwargs: Any) -> list[CheckMessage]:
     """Require the settings for hosts and database in production."""
     return [
         Error(
@@ -22,13 +22,13 @@ def required_settings(**kwargs: Any) -> list[CheckMessage]:
             hint=f"Set the environment variable {name} (docs/operators.md).",
             id="dynabench.E001",
         )
-        for name in REQUIRED
+        for name in REQUIRED_SETTINGS
         if not (os.environ.get(name) or os.environ.get(f"{name}_FILE"))
     ]
 
 
 @register(Tags.security, deploy=True)
-def kept_key(**kwargs: Any) -> list[CheckMessage]:
+def check_key_source(**kwargs: Any) -> list[CheckMessage]:
     """Warn if SECRET_KEY is the one stored in the home folder, which exists on one machine only."""
     if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
         return []
@@ -43,7 +43,7 @@ def kept_key(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.caches, deploy=True)
-def shared_cache(**kwargs: Any) -> list[CheckMessage]:
+def check_shared_cache(**kwargs: Any) -> list[CheckMessage]:
     """Warn that without a shared cache each process has its own limits and circuit breakers."""
     if settings.CACHE_URL or settings.WEB_CONCURRENCY == 1:
         return []
@@ -57,7 +57,7 @@ def shared_cache(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def confirmed_addresses(**kwargs: Any) -> list[CheckMessage]:
+def check_address_confirmation(**kwargs: Any) -> list[CheckMessage]:
     """Warn if email addresses need no confirmation.
 
     Sign-up then reveals which addresses have an account, and new roles take effect only
@@ -73,7 +73,7 @@ def confirmed_addresses(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def private_home(**kwargs: Any) -> list[CheckMessage]:
+def check_private_home(**kwargs: Any) -> list[CheckMessage]:
     """Warn if other users of the machine can read the database's file, emails and drafts."""
     if not settings.HOME.stat().st_mode & stat.S_IRWXO:
         return []
@@ -87,7 +87,7 @@ def private_home(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
-def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
+def check_no_torch(**kwargs: Any) -> list[CheckMessage]:
     """Refuse torch in web processes, where importing it costs a second and 250 MB each."""
     if "torch" not in sys.modules:
         return []
@@ -95,7 +95,7 @@ def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
-def finished_restoration(**kwargs: Any) -> list[CheckMessage]:
+def check_finished_restoration(**kwargs: Any) -> list[CheckMessage]:
     """Refuse to start any process while a restoration of the site is unfinished.
 
     Parts of the site may be missing, and erased people may be back.
@@ -107,7 +107,7 @@ def finished_restoration(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
-def privacy_text(**kwargs: Any) -> list[CheckMessage]:
+def check_privacy_text(**kwargs: Any) -> list[CheckMessage]:
     """Require that the operator's privacy notice is readable."""
     if not settings.PRIVACY_TEXT or os.access(settings.PRIVACY_TEXT, os.R_OK):
         return []

@@ -12,33 +12,33 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-CLIENT = Path("dynabench", "client")
+CLIENT_FOLDER = Path("dynabench", "client")
 
 
 @login_not_required
 @require_safe
 def client_zip(request: HttpRequest) -> HttpResponse:
     """Download the client's source folder, with the files of the server that its build needs."""
-    return HttpResponse(archive(), content_type="application/zip")
+    return HttpResponse(build_archive(), content_type="application/zip")
 
 
 @lru_cache(maxsize=1)
-def archive() -> bytes:
+def build_archive() -> bytes:
     """Return the bytes of the archive of a few hundred files, which are always the same."""
     base = Path(settings.BASE_DIR)
-    project = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
+    project = tomllib.loads((base / CLIENT_FOLDER / "pyproject.toml").read_text())
     # Not imported: the web process loads no client.
-    freshness = runpy.run_path(str(base / CLIENT / "freshness.py"))
+    freshness = runpy.run_path(str(base / CLIENT_FOLDER / "freshness.py"))
     server = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
     files = set()
-    for name in [CLIENT, *freshness["SOURCES"], *server]:
+    for name in [CLIENT_FOLDER, *freshness["SOURCES"], *server]:
         source = base / name
         if source.is_dir():
             files |= set(source.rglob("*"))
         else:
             files.add(source)
     # They are made where the wheel is built; here they may be missing, or of another version.
-    files -= {base / CLIENT / name for name in freshness["GENERATED"]}
+    files -= {base / CLIENT_FOLDER / name for name in freshness["GENERATED"]}
     out = BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
         for file in sorted(files):

@@ -16,9 +16,9 @@ from django.utils.translation import gettext as _
 from core.errors import Unavailable
 from core.versions import version
 from core.web.outages import unavailable
-from dynabench.operations.soundness.health import check_schema, check_static_files, part_states
+from dynabench.operations.soundness.health import check_schema, check_static_files, read_part_states
 
-KEPT_SECONDS = 1.0
+CACHE_SECONDS = 1.0
 _asking = threading.Lock()
 _last: tuple[float, dict[str, str]] | None = None
 
@@ -35,7 +35,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
-def once_ready(make: Callable[[], Application]) -> Application:
+def open_when_ready(make: Callable[[], Application]) -> Application:
     """Return the application of `make`, which responds with 503 until its version is set up.
 
     Before `manage.py migrate` the application would fail or store incomplete rows, and
@@ -52,7 +52,7 @@ def once_ready(make: Callable[[], Application]) -> Application:
         if is_open:  # nearly always
             return application(environ, start_response)
         try:
-            reason = _what_lacks()
+            reason = _explain_unready()
         except (DatabaseError, InterfaceError):
             # The application itself tells of that. Whether it may open is asked the next time.
             return application(environ, start_response)
@@ -67,7 +67,7 @@ def once_ready(make: Callable[[], Application]) -> Application:
         # Pages of the former version, which serves beside this one, name static files here too.
         if environ["PATH_INFO"].startswith(settings.STATIC_URL):
             return application(environ, start_response)
-        response = _closed(WSGIRequest(environ), reason)
+        response = _respond_closed(WSGIRequest(environ), reason)
         start_response(f"503 {response.reason_phrase}", list(response.items()))
         return response
 
@@ -81,7 +81,7 @@ def _read_static_names() -> None:
         storage.hashed_files, storage.manifest_hash = storage.load_manifest()
 
 
-def _what_lacks() -> str:
+def _explain_unready() -> str:
     """Return what this version lacks to serve, as a sentence; empty if nothing.
 
     Raises DatabaseError or InterfaceError if the database does not respond.
@@ -90,7 +90,7 @@ def _what_lacks() -> str:
     return " ".join(finding.message for finding in findings if finding.state != "ok")
 
 
-def _closed(request: HttpRequest, reason: str) -> HttpResponse:
+def _respond_closed(request: HttpRequest, reason: str) -> HttpResponse:
     if request.path == "/healthz/":
         body = {"status": "waits", "version": version(), "reason": reason}
         return JsonResponse(body, status=503, headers={"Retry-After": "5"})
@@ -103,7 +103,7 @@ def _closed(request: HttpRequest, reason: str) -> HttpResponse:
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
     """Show the state of each part of the site by name; status 503 if one is not ok."""
-    body = _parts()
+    body = _read_parts()
     down = [name for name, state in body.items() if state != "ok"]
     if not down:
         return JsonResponse({"status": "ok", "parts": body})
@@ -113,7 +113,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _parts() -> dict[str, str]:
+def _read_parts() -> dict[str, str]:
     """Return the states of the parts, at most a few seconds old. Only one thread checks at a time.
 
     While a part hangs, only that thread waits; others get the former states.
@@ -124,8 +124,8 @@ def _parts() -> dict[str, str]:
         assert before is not None  # or this thread had waited
         return before[1]
     try:
-        if _last is None or time.monotonic() - _last[0] > KEPT_SECONDS:
-            _last = (time.monotonic(), part_states())
+        if _last is None or time.monotonic() - _last[0] > CACHE_SECONDS:
+            _last = (time.monotonic(), read_part_states())
         return _last[1]
     finally:
         _asking.release()

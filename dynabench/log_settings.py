@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 
-def log_settings(log_format: str, level: str) -> dict[str, Any]:
+def build_log_settings(log_format: str, level: str) -> dict[str, Any]:
     """Return Django's LOGGING. With `json`, Python's warnings are logged too."""
     loggers: dict[str, Any] = {
         # One line a request, at INFO, is noise; httpx says the same of each model call.

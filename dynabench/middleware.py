@@ -73,7 +73,7 @@ class Language(LocaleMiddleware):
             request.LANGUAGE_CODE = settings.LANGUAGE_CODE
 
 
-def policy(**changes: Sequence[str]) -> str:
+def build_policy_header(**changes: Sequence[str]) -> str:
     """Return settings.SECURE_CSP as a header value.
 
     changes: directives to replace, such as `frame_ancestors=["'self'"]`.
@@ -85,7 +85,7 @@ def policy(**changes: Sequence[str]) -> str:
 
 def content_security_policy(get_response: Handler) -> Handler:
     """Send settings.SECURE_CSP. Replace with Django 6's own middleware."""
-    usual = policy()
+    usual = build_policy_header()
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

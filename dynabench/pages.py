@@ -20,7 +20,7 @@ from core.text.markdown import render_markdown
 from core.web.htmx import htmx_partial, render_page
 from core.web.lists import NoSuchRows
 from core.web.refusals import Curable
-from dynabench.cards import TaskCard, cards_for, cards_of
+from dynabench.cards import TaskCard, build_cards, limit_cards
 from dynabench.communities.permissions import find_visible_communities
 from dynabench.operations.demo.services import can_offer
 from leaderboard.people.next_steps import find_next_steps
@@ -41,9 +41,9 @@ from validation.statistics.definitions import DEFINITIONS
 def home(request: HttpRequest) -> HttpResponse:
     """Show the tasks that this person may see, with search and filters, and a first step."""
     tasks = load_with_roles(find_visible_tasks(request.user), request.user)
-    cards = cards_of(tasks)
+    cards = build_cards(tasks)
     if request.user.is_authenticated:
-        cards = cards_for(person(request), cards)
+        cards = limit_cards(person(request), cards)
     search = request.GET.get("q", "").strip().lower()
     only_open, no_sensitive = request.GET.get("open"), request.GET.get("mild")
     matching = []
@@ -65,7 +65,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "mild": no_sensitive,
     }
     if not htmx_partial(request):  # the list, which htmx asks for, shows none of it
-        values |= _beginning(request, cards)
+        values |= _find_first_step(request, cards)
     return render_page(request, "tasks/home.html", values, part="tasks")
 
 
@@ -102,7 +102,7 @@ def favicon(request: HttpRequest) -> HttpResponse:
     return redirect(static("favicon.svg"))
 
 
-def _beginning(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[str, Any]:
+def _find_first_step(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[str, Any]:
     """Return the suggested first step: a try-out for visitors, or unfinished work.
 
     The person's own tasks come first.
@@ -124,7 +124,7 @@ def _beginning(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[str, Any
     return {
         "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
         "steps": find_next_steps(annotator_of(user), tasks),
-        "to_write": _first_to_write(user, lasting),
+        "to_write": _find_writable_task(user, lasting),
         "to_judge": max(
             judged,
             key=lambda card: (card.waiting > 0 and card.task.pk in own, card.waiting),
@@ -134,7 +134,7 @@ def _beginning(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[str, Any
     }
 
 
-def _first_to_write(user: User, cards: Sequence[TaskCard]) -> Task | None:
+def _find_writable_task(user: User, cards: Sequence[TaskCard]) -> Task | None:
     """Return the task of the first card where the person may write now, or None."""
     for card in cards:
         if card.is_open and can_write(user, card.task):

@@ -36,7 +36,7 @@ from core.env import (
 )
 from core.text.languages import languages
 from core.web.enum_names import ENUM_NAMES
-from dynabench.log_settings import log_settings
+from dynabench.log_settings import build_log_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Database, models, secrets and uploads of a plain installation live below one folder.
@@ -466,7 +466,7 @@ if HAS_TRACES:
     MIDDLEWARE.insert(after_id, "dynabench.middleware.trace")
 
 LOG_LEVEL = env_choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL")
-LOGGING = log_settings(LOG_FORMAT, LOG_LEVEL)
+LOGGING = build_log_settings(LOG_FORMAT, LOG_LEVEL)
 if SENTRY_DSN := env_secret("SENTRY_DSN"):
     from core.telemetry.reports import report_to
 

@@ -13,7 +13,7 @@ ROUNDS = ("1", "2", "3")
 WEEKS = [Point(f"week {n}", n) for n in range(1, 13)]
 
 
-def _line(*values: float) -> list[Point]:
+def _build_points(*values: float) -> list[Point]:
     """Return one point per round, each with an interval of ten percentage points."""
     return [
         Point(label, value, max(value - 0.05, 0), min(value + 0.05, 1))
@@ -26,7 +26,7 @@ def styleguide(request: HttpRequest) -> HttpResponse:
     """Show every component with made-up numbers. Raises Http404 without DEBUG."""
     if not settings.DEBUG:
         raise Http404
-    people, model = _line(0.93, 0.92, 0.94), _line(0.58, 0.66, 0.75)
+    people, model = _build_points(0.93, 0.92, 0.94), _build_points(0.58, 0.66, 0.75)
     funnel = {"Tries": 214, "Fooled": 96, "Judged": 80, "Valid": 71}
     values = {
         "tasks": range(1, 7),

@@ -30,8 +30,8 @@ from validation.rates.rates import Rate
 from validation.statistics.cache import all_numbers
 from validation.statistics.report import as_json, flatten_row
 
-Numbered = tuple[Round, Kept]
-FIRST = 3
+NumberedRound = tuple[Round, Kept]
+MAX_FIRST_MODELS = 3
 """Models in the overview."""
 
 
@@ -44,22 +44,22 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
     description = ""
     if live:
         description = render_markdown(live.description)
-    config, numbered = task.config, _numbered(rounds)
+    config, numbered = task.config, _pair_with_numbers(rounds)
     values: dict[str, Any] = {
-        **_frame(request, task, "overview"),
+        **_build_frame_values(request, task, "overview"),
         "communities": find_communities(task, request.user),
         "round": live,
         "is_judged": any(round.state in JUDGED_STATES for round in rounds),
         "can_edit": can_edit(request.user, task),
         "instructions": render_markdown(config.instructions),
         "description": description,
-        "good": [_shown(config, case) for case in config.examples.good],
-        "bad": [_shown(config, case) for case in config.examples.bad],
+        "good": [_describe_example(config, case) for case in config.examples.good],
+        "bad": [_describe_example(config, case) for case in config.examples.bad],
         "newest": next(reversed(numbered), None),
         "is_counting": len(numbered) < len(rounds),
         "share_scale": (0.0, 1.0),
-        "gap": _gap(numbered),
-        **_first_models(task),
+        "gap": _draw_gap(numbered),
+        **_find_first_models(task),
         "follows": task.followers.filter(user=request.user.pk).exists(),
     }
     if values["can_review"]:
@@ -67,7 +67,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "tasks/overview.html", values)
 
 
-def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
+def _build_frame_values(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
     """Return the values that every page of the task needs. here: the page's tab."""
     return {
         "here": here,
@@ -77,12 +77,12 @@ def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
     }
 
 
-def _first_models(task: Task) -> dict[str, Any]:
+def _find_first_models(task: Task) -> dict[str, Any]:
     """Return the best models by the owner's weights, and a scale that fits their intervals."""
     from leaderboard.board.page import rank_first_models  # it loads numpy
 
     board = rank_first_models(task)
-    first = board["top"][:FIRST]
+    first = board["top"][:MAX_FIRST_MODELS]
     cells = [row.dynascore for row, _score, _interval in first]
     return {**board, "top": first, "scale": reach(chain.from_iterable(cells))}
 
@@ -92,20 +92,20 @@ def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
     """Show the rounds of a task with their models, numbers and charts."""
     task = find_task(request, code)
     seen = find_opened_rounds([task])
-    numbered = _numbered(seen)
+    numbered = _pair_with_numbers(seen)
     datasets: Mapping[int, Dataset] = {}
     if can_take(request.user, task):
         datasets = find_latest_datasets(seen)
     counted = {round.pk: counts for round, counts in numbered}
     values = {
-        **_frame(request, task, "rounds"),
+        **_build_frame_values(request, task, "rounds"),
         "rounds": [(round, counted.get(round.pk), datasets.get(round.pk)) for round in seen],
         "numbered": [(round, counts.numbers) for round, counts in numbered],
         "is_counting": len(numbered) < len(seen),
         "has_examples": any(counts.numbers["collected"] for _round, counts in numbered),
         "counted_at": min((counts.counted_at for _round, counts in numbered), default=None),
-        "trend": _chart(numbered, {"vMER": "vmer"}, _("vMER by round")),
-        "gap": _gap(numbered),
+        "trend": _draw_chart(numbered, {"vMER": "vmer"}, _("vMER by round")),
+        "gap": _draw_gap(numbered),
         "is_open": any(round.state == Round.State.OPEN for round in seen),
     }
     return render(request, "tasks/rounds.html", values)
@@ -120,7 +120,7 @@ def task_data(request: HttpRequest, code: str) -> HttpResponse:
     if takes:
         datasets = find_public_datasets(find_opened_rounds([task]))
     values = {
-        **_frame(request, task, "data"),
+        **_build_frame_values(request, task, "data"),
         "datasets": datasets,
         "takes": takes,
         "people": render_markdown(about.people),
@@ -136,7 +136,7 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
     Status 503 while a large round is counted for the first time.
     """
     task = find_task(request, code)
-    rows = _rows(task)
+    rows = _build_rows(task)
     if rows is None:
         words = _("The numbers are being counted. Ask again in a minute.")
         response = HttpResponse(f"{words}\n", status=503, content_type="text/plain; charset=utf-8")
@@ -152,7 +152,7 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
     return csv_file(lines, f"{task.code}-numbers.csv")
 
 
-def _rows(task: Task) -> list[dict[str, Any]] | None:
+def _build_rows(task: Task) -> list[dict[str, Any]] | None:
     """Return the rounds' numbers, or None while a round is counted for the first time."""
     rounds = find_opened_rounds([task])
     counts = all_numbers(rounds)
@@ -166,18 +166,20 @@ def _rows(task: Task) -> list[dict[str, Any]] | None:
     return rows
 
 
-def _numbered(rounds: Sequence[Round]) -> list[Numbered]:
+def _pair_with_numbers(rounds: Sequence[Round]) -> list[NumberedRound]:
     """Return (round, numbers) for the rounds whose numbers have been counted."""
     counts = all_numbers(rounds)
     return [(round, counts[round.pk]) for round in rounds if round.pk in counts]
 
 
-def _gap(numbered: Sequence[Numbered]) -> SafeString | None:
+def _draw_gap(numbered: Sequence[NumberedRound]) -> SafeString | None:
     accuracies = {_("people"): "human_accuracy", _("models"): "model_accuracy"}
-    return _chart(numbered, accuracies, _("Accuracy of people and models by round"))
+    return _draw_chart(numbered, accuracies, _("Accuracy of people and models by round"))
 
 
-def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -> SafeString | None:
+def _draw_chart(
+    numbered: Sequence[NumberedRound], lines: Mapping[str, str], title: str
+) -> SafeString | None:
     """Draw rates over the rounds.
 
     Returns None if fewer than two rounds have a rate, because a table is clearer then.
@@ -199,7 +201,7 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
     return line_chart(drawn, title=title)
 
 
-def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
+def _describe_example(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
     """Return a sample example with its values as text, changes of its prompt marked.
 
     fields: (title, pieces) of context and input. A piece is (text, whether it is new).
@@ -212,12 +214,12 @@ def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
         words = render_value(config, name, value)
         pieces = [(words, False)]
         if prompt and name == config.text_field:
-            pieces = _changed(prompt, words)
+            pieces = _mark_changes(prompt, words)
         fields.append((config.component(name).title, pieces))
     return {"reason": case.reason, "fields": fields}
 
 
-def _changed(before: str, after: str) -> list[tuple[str, bool]]:
+def _mark_changes(before: str, after: str) -> list[tuple[str, bool]]:
     """Split the later text into (piece, whether it is new)."""
     old, new = before.split(), after.split()
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()

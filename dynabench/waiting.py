@@ -5,7 +5,7 @@ from evaluation.judges.custom_metrics.selectors import find_waiting_metrics
 from tasks.models import TaskProposal
 
 
-def waiting_decisions() -> int:
+def count_waiting_decisions() -> int:
     """Return the number of proposals that await a decision. One query."""
     tasks = TaskProposal.objects.filter(state=TaskProposal.State.WAITING)
     communities = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)

@@ -67,7 +67,7 @@ def load_apps() -> None:
     django.setup(set_prefix=False)  # as Django's get_wsgi_application: requests set the prefix
 
 
-def rest_collector() -> None:
+def tune_collector() -> None:
     """Make garbage collection rare, and exclude what is loaded now.
 
     Loaded objects live as long as the process. A request creates some ten thousand objects, which
@@ -80,7 +80,7 @@ def rest_collector() -> None:
 set_environment()
 start_measuring()
 load_apps()
-from dynabench.health import once_ready  # noqa: E402 - it reads models
+from dynabench.health import open_when_ready  # noqa: E402 - it reads models
 
-application = with_room(once_ready(WSGIHandler))
-rest_collector()
+application = with_room(open_when_ready(WSGIHandler))
+tune_collector()

@@ -22,7 +22,7 @@ from dynabench.campaigns.doors import may_open_page
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.place_services import hide_earlier_work
 from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
-from dynabench.middleware import policy
+from dynabench.middleware import build_policy_header
 
 COOKIE_NAME = "arrival"
 COOKIE_SECONDS = 3600
@@ -161,7 +161,9 @@ class Frames(MiddlewareMixin):
             return response
         hosts = list(MTURK_HOSTS)
         form_action = ["'self'", *hosts]
-        response["Content-Security-Policy"] = policy(frame_ancestors=hosts, form_action=form_action)
+        response["Content-Security-Policy"] = build_policy_header(
+            frame_ancestors=hosts, form_action=form_action
+        )
         response.headers.pop("X-Frame-Options", None)
         for cookie in response.cookies.values():
             cookie["samesite"], cookie["secure"] = "None", True

@@ -7,28 +7,28 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-ALLOWED = (".json", ".safetensors", ".txt", ".model", ".md", ".jinja")
+ALLOWED_SUFFIXES = (".json", ".safetensors", ".txt", ".model", ".md", ".jinja")
 """Endings of files that transformers writes: configuration, weights, tokenizer, card.
 
 None of these formats holds code that is run when a file is loaded.
 """
-NAMES = ("LICENSE", "NOTICE")
+ALLOWED_NAMES = ("LICENSE", "NOTICE")
 """Names of files that are taken whatever they end in."""
-CONFIGS = {"config.json", "adapter_config.json"}
+CONFIG_NAMES = {"config.json", "adapter_config.json"}
 """Configurations of a model, and of a LoRA adapter, as peft saves it."""
-SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
+SAVE_EXAMPLE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
-def allowed_files(folder: Path) -> list[Path]:
+def list_allowed_files(folder: Path) -> list[Path]:
     """Return the files in a model folder that a server accepts, sorted by name.
 
     Raises ValueError if the folder contains no model.
     """
     files = sorted(path for path in folder.iterdir() if _is_allowed(path))
-    if CONFIGS.isdisjoint(path.name for path in files):
+    if CONFIG_NAMES.isdisjoint(path.name for path in files):
         # Often somebody names the folder above the model's.
         inner = next(folder.glob("*/config.json"), None)
-        cure = f"Name {inner.parent}." if inner else f"Save model and tokenizer: {SAVE}"
+        cure = f"Name {inner.parent}." if inner else f"Save model and tokenizer: {SAVE_EXAMPLE}"
         raise ValueError(f"config.json is missing in {folder}. {cure}")
     if not any(path.suffix == ".safetensors" for path in files):
         raise ValueError(
@@ -40,22 +40,22 @@ def allowed_files(folder: Path) -> list[Path]:
 
 def _is_allowed(path: Path) -> bool:
     """Return whether a server accepts a file with this name; hidden files are left out."""
-    is_taken = path.suffix in ALLOWED or path.name in NAMES
+    is_taken = path.suffix in ALLOWED_SUFFIXES or path.name in ALLOWED_NAMES
     return path.is_file() and is_taken and not path.name.startswith(".")
 
 
-def size_of(path: Path) -> int:
+def measure_size(path: Path) -> int:
     """Return the number of bytes to upload for a file or a model folder without reading it.
 
     Raises FileNotFoundError, ValueError.
     """
     if not path.exists():
         raise FileNotFoundError(f"There is no {path}.")
-    files = allowed_files(path) if path.is_dir() else [path]
+    files = list_allowed_files(path) if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)
 
 
-def packed(path: Path) -> IO[bytes]:
+def open_packed(path: Path) -> IO[bytes]:
     """Open the upload for a path: a tar of a model folder, or the file itself.
 
     The tar is an unnamed temporary file, so it vanishes even if the process is killed. Raises
@@ -63,7 +63,7 @@ def packed(path: Path) -> IO[bytes]:
     """
     if not path.is_dir():
         return path.open("rb")
-    files = allowed_files(path)
+    files = list_allowed_files(path)
     archive = TemporaryFile()  # noqa: SIM115 (its caller closes it)
     # A named format: Python's default may change, and the bytes must not.
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
@@ -76,24 +76,24 @@ def packed(path: Path) -> IO[bytes]:
     return archive
 
 
-def packed_name(path: Path) -> str:
-    """Return the file name of what `packed` opens."""
-    return f"{own_name(path)}.tar" if path.is_dir() else path.name
+def build_packed_name(path: Path) -> str:
+    """Return the file name of what `open_packed` opens."""
+    return f"{find_own_name(path)}.tar" if path.is_dir() else path.name
 
 
-def own_name(path: Path) -> str:
+def find_own_name(path: Path) -> str:
     """Return the last part of a path, also for `.`; for a link, the link's own name."""
     # Not `resolve`, which would name what a link leads to.
     return Path(os.path.abspath(path)).name
 
 
-def digest_of(path: Path) -> str:
+def compute_digest(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
-        return digest_in(file)
+        return compute_file_digest(file)
 
 
-def digest_in(file: IO[bytes]) -> str:
+def compute_file_digest(file: IO[bytes]) -> str:
     """Return the SHA-256 of an open file, read from its start, in hexadecimal digits."""
     file.seek(0)
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ import httpx
 
 from dynabench.client.boards import Boards
 from dynabench.client.communities import Communing
-from dynabench.client.credentials import api_key, server_url
-from dynabench.client.flow import Awaiting, Blocking, Call, Flow, Pause, Step, Work
+from dynabench.client.credentials import find_api_key, find_server_url
+from dynabench.client.flow import AsyncClient, BlockingClient, Call, Flow, Pause, Step, Work
 from dynabench.client.leasing import Leasing
 from dynabench.client.models import Models
 from dynabench.client.moderating import Moderating
@@ -60,7 +60,7 @@ class Methods(
         transport: Any = None,
     ) -> None:
         """Create a client without sending a request."""
-        self.server, self.retries, self.progress = server_url(url), retries, progress
+        self.server, self.retries, self.progress = find_server_url(url), retries, progress
         self._open(transport, api_key)
 
     @abstractmethod
@@ -70,12 +70,12 @@ class Methods(
     def _options(self, key: str | None) -> dict[str, Any]:
         """Return the options of an httpx client."""
         # Redirects are not followed (httpx's default): the key is for this server only.
-        own_key = api_key(self.server, key)
+        own_key = find_api_key(self.server, key)
         headers = {"Authorization": f"Bearer {own_key}"} if own_key else {}
         return {"base_url": f"{self.server}/api/v1", "headers": headers, "timeout": TIMEOUT}
 
 
-def _arguments(call: Call) -> dict[str, Any]:
+def _build_arguments(call: Call) -> dict[str, Any]:
     """Return the arguments of `httpx.Client.stream` for a call."""
     arguments = {"params": call.params or None, "headers": call.headers, "content": call.content}
     if call.json is not None:
@@ -83,7 +83,7 @@ def _arguments(call: Call) -> dict[str, Any]:
     return arguments
 
 
-class DynabenchClient(Methods, Blocking):
+class DynabenchClient(Methods, BlockingClient):
     """A client for a Dynabench server whose methods block until they are done."""
 
     def _open(self, transport: Any, key: str | None) -> None:
@@ -128,7 +128,7 @@ class DynabenchClient(Methods, Blocking):
 
         It includes the body, unless `call.into` takes the body.
         """
-        with self._http.stream(call.method, call.path, **_arguments(call)) as response:
+        with self._http.stream(call.method, call.path, **_build_arguments(call)) as response:
             # An error's body is small, and is read for its message.
             if call.into and response.is_success:
                 take = call.into(response)
@@ -151,7 +151,7 @@ class DynabenchClient(Methods, Blocking):
         self.close()
 
 
-class AsyncDynabenchClient(Methods, Awaiting):
+class AsyncDynabenchClient(Methods, AsyncClient):
     """A client for a Dynabench server whose methods are awaited."""
 
     def _open(self, transport: Any, key: str | None) -> None:
@@ -189,7 +189,7 @@ class AsyncDynabenchClient(Methods, Awaiting):
 
         It includes the body, unless `call.into` takes the body.
         """
-        async with self._http.stream(call.method, call.path, **_arguments(call)) as response:
+        async with self._http.stream(call.method, call.path, **_build_arguments(call)) as response:
             if call.into and response.is_success:
                 take = call.into(response)
                 async for block in response.aiter_bytes():

@@ -7,7 +7,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Literal
 
 from dynabench.client import types
-from dynabench.client.archive import own_name
+from dynabench.client.archive import find_own_name
 from dynabench.client.boards import Weights
 from dynabench.client.flow import Flow, Work, method
 from dynabench.client.upload import Uploading
@@ -53,7 +53,7 @@ class Communing(Uploading):
             body["upload"] = yield from self._upload_model(kind, path)
         # The time makes the name one that was not used before.
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        body["name"] = name or f"{own_name(path)[:80]} {now}"
+        body["name"] = name or f"{find_own_name(path)[:80]} {now}"
         submission: types.Joint = yield from self._write(
             "POST", f"/communities/{slug}/submissions/", body
         )
@@ -65,7 +65,7 @@ class Communing(Uploading):
             return (yield from self._upload(path))
         # Packing many files takes long, so it is work of its own, off the event loop.
         with (yield Work(lambda: _pack_lines(path))) as file:
-            return (yield from self._upload_open(f"{own_name(path)}.tar", file))
+            return (yield from self._upload_open(f"{find_own_name(path)}.tar", file))
 
 
 def _pack_lines(folder: Path) -> IO[bytes]:

@@ -20,15 +20,15 @@ def as_pandas(folder: str | Path, splits: Iterable[str] | None = None) -> "panda
     frame: type[pandas.DataFrame] = _import_needed("pandas").DataFrame
     path = Path(folder)
     if path.is_file():
-        return frame(_rows(path))  # read_json would guess at dates and numbers
+        return frame(_read_rows(path))  # read_json would guess at dates and numbers
     rows = []
-    for split, file in _files(path, ".jsonl").items():
+    for split, file in _list_files(path, ".jsonl").items():
         if splits is None or split in splits:
-            rows += [row | {"split": split} for row in _rows(file)]
+            rows += [row | {"split": split} for row in _read_rows(file)]
     return frame(rows)
 
 
-def _files(folder: Path, ending: str) -> dict[str, Path]:
+def _list_files(folder: Path, ending: str) -> dict[str, Path]:
     """Return files by split; for a test split, the file with the answers if it exists."""
     files = {file.stem: file for file in sorted(folder.glob(f"*{ending}"))}
     # The file without the answers would repeat the same rows.
@@ -37,7 +37,7 @@ def _files(folder: Path, ending: str) -> dict[str, Path]:
     return files
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file of JSON lines."""
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
@@ -51,7 +51,7 @@ def as_dataset(folder: str | Path) -> "datasets.DatasetDict":
     # `datasets` allows no hyphens in names of splits.
     files = {
         split.replace("-", "_"): str(file)
-        for split, file in _files(Path(folder), ".parquet").items()
+        for split, file in _list_files(Path(folder), ".parquet").items()
     }
     library = _import_needed("datasets")
     splits: datasets.DatasetDict = library.load_dataset("parquet", data_files=files)

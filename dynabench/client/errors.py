@@ -102,7 +102,7 @@ class EvaluationFailed(DynabenchError):
         super().__init__(message, code=outcome)
 
 
-TOO_LARGE = (
+TOO_LARGE_MESSAGE = (
     "A proxy in front of the site takes no request of this size (413), so it never arrived. Ask "
     "who runs the site to let the proxy take 32 MiB, as deploy/nginx.conf does. Pieces of uploads "
     "have up to 16 MiB."
@@ -121,10 +121,10 @@ BY_STATUS: Mapping[int, type[DynabenchError]] = {
 }
 
 
-def error_of(response: httpx.Response) -> DynabenchError:
+def build_error(response: httpx.Response) -> DynabenchError:
     """Return the exception for an unsuccessful response."""
     status = response.status_code
-    problem = _problem_of(response)
+    problem = _read_problem(response)
     # Redirects are not followed, so that the key reaches no other server.
     if problem is None and status < 400:
         where = response.headers.get("Location", "another address")
@@ -134,7 +134,7 @@ def error_of(response: httpx.Response) -> DynabenchError:
         name = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown"
         message = f"{response.url} answered {status} ({name}) and nothing that we understand."
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            message = TOO_LARGE
+            message = TOO_LARGE_MESSAGE
         problem = {"message": message, "code": "", "fields": {}}
     default = ServerError if status >= 500 else Refused
     # Unknown statuses become refusals, or failures of the server.
@@ -145,7 +145,7 @@ def error_of(response: httpx.Response) -> DynabenchError:
     return error
 
 
-def _problem_of(response: httpx.Response) -> dict[str, Any] | None:
+def _read_problem(response: httpx.Response) -> dict[str, Any] | None:
     """Return the error in a response's body, or None if it is not in the API's format."""
     try:
         problem = response.json()["error"]

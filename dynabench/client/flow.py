@@ -57,7 +57,7 @@ Step = Call | Pause | Work
 Flow = Generator[Step, Any, T]
 
 
-class Blocking(ABC):
+class BlockingClient(ABC):
     """A client that blocks until a flow ends."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Blocking(ABC):
         """Run a flow and return its result."""
 
 
-class Awaiting(ABC):
+class AsyncClient(ABC):
     """A client that runs flows asynchronously."""
 
     @abstractmethod
@@ -93,9 +93,11 @@ class method(Generic[P, R]):
     @overload
     def __get__(self, client: None, owner: object) -> Callable[Concatenate[Any, P], R]: ...
     @overload
-    def __get__(self, client: Blocking, owner: object) -> Callable[P, R]: ...
+    def __get__(self, client: BlockingClient, owner: object) -> Callable[P, R]: ...
     @overload
-    def __get__(self, client: Awaiting, owner: object) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(
+        self, client: AsyncClient, owner: object
+    ) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, client: Any, owner: object) -> Any:
         """Return the method, bound to a client; of a class the function, which has its help."""
         # As functions do: bound to the instance.

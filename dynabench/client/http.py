@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from dynabench.client.archive import digest_of
+from dynabench.client.archive import compute_digest
 from dynabench.client.errors import (
     Damaged,
     DynabenchError,
@@ -20,25 +20,25 @@ from dynabench.client.errors import (
     ServerError,
     TimedOut,
     Unreachable,
-    error_of,
+    build_error,
     retry_after,
 )
 from dynabench.client.flow import Call, Flow, Pause, Work, method
-from dynabench.client.progress import bytes_shown, lines_shown
+from dynabench.client.progress import show_bytes, show_lines
 
 T = TypeVar("T")
-AWAY = (502, 503, 504)
+UNAVAILABLE_STATUSES = (502, 503, 504)
 """Statuses of a server that is restarting or overloaded, or of a proxy that does not reach it."""
-LONGEST_PAUSE = 120.0
+MAX_PAUSE_SECONDS = 120.0
 """Maximum seconds that the client waits when the server asks it to."""
-LONGEST_LOOK = 10.0
+MAX_POLL_SECONDS = 10.0
 """Maximum seconds between two requests for the state of a job."""
-MOST_SILENCE = 10
+MAX_FAILED_POLLS = 10
 """How many times in a row the server may not answer while we wait for a job."""
-OTHER_SERVER = "DYNABENCH_URL, or url=, names the server."
+SERVER_HINT = "DYNABENCH_URL, or url=, names the server."
 
 
-def back_off(attempt: int) -> float:
+def compute_backoff(attempt: int) -> float:
     """Return the seconds before the next try, which double with each try, minus a random part.
 
     The random part is up to one half, so that clients that failed together do not retry together.
@@ -71,21 +71,21 @@ class Asking:
         can be repeated. Raises DynabenchError.
         """
         for attempt in range(self.retries + 1):
-            pause = back_off(attempt)
+            pause = compute_backoff(attempt)
             try:
                 response: httpx.Response = yield call()
             except httpx.TransportError as error:
                 reason = f"{self.server} cannot be reached: {error}"
-                failure: DynabenchError = Unreachable(f"{reason.rstrip(': ')}. {OTHER_SERVER}")
+                failure: DynabenchError = Unreachable(f"{reason.rstrip(': ')}. {SERVER_HINT}")
             else:
                 if response.is_success:
                     return response
-                failure = error_of(response)
+                failure = build_error(response)
                 requested_pause = retry_after(response)
                 if not _is_temporary(failure, requested_pause):
                     raise failure
                 if requested_pause is not None:
-                    if requested_pause > LONGEST_PAUSE:
+                    if requested_pause > MAX_PAUSE_SECONDS:
                         raise failure
                     pause = max(pause, requested_pause)
             if attempt < self.retries:
@@ -95,7 +95,7 @@ class Asking:
     def _get(self, path: str, **params: Any) -> Flow[Any]:
         """Return the JSON at a path. params: the query; None values are left out."""
         query = {name: value for name, value in params.items() if value is not None}
-        return _data((yield from self._send(lambda: Call("GET", path, query))))
+        return _read_json((yield from self._send(lambda: Call("GET", path, query))))
 
     def _write(
         self,
@@ -111,7 +111,7 @@ class Asking:
         if content is not None:
             headers["Content-Type"] = "application/octet-stream"
         call = Call(verb, path, params or {}, json, content, headers)
-        return _data((yield from self._send(lambda: call)))
+        return _read_json((yield from self._send(lambda: call)))
 
     def _all(self, path: str, **params: Any) -> Flow[list[Any]]:
         """Return all rows of a list, from all its pages."""
@@ -138,7 +138,7 @@ class Asking:
         2. Append to `NAME.part`, which an interrupted download leaves behind (`_fetch_rest`).
         3. Compare the digest, and rename the file.
         """
-        if sha256 and target.exists() and (yield Work(lambda: digest_of(target))) == sha256:
+        if sha256 and target.exists() and (yield Work(lambda: compute_digest(target))) == sha256:
             return
         # Beside the target, so that the last step is a rename on one disk.
         part = target.with_name(f"{target.name}.part")
@@ -155,7 +155,7 @@ class Asking:
                 part.unlink()
             raise
         if sha256:
-            digest = yield Work(lambda: digest_of(part))
+            digest = yield Work(lambda: compute_digest(part))
             if digest != sha256:
                 part.unlink()
                 message = f"{target.name} arrived damaged (SHA-256 {digest}). Download it again."
@@ -187,7 +187,7 @@ class Asking:
             show(file.tell())
 
         here = os.fstat(file.fileno()).st_size
-        with bytes_shown(name, size, here, is_shown=self.progress) as show:
+        with show_bytes(name, size, here, is_shown=self.progress) as show:
             try:
                 if not size or here != size:
                     yield from self._send(call)
@@ -212,7 +212,7 @@ class Following(Asking):
         timeout: maximum seconds to wait; None for no limit. Raises TimedOut.
         """
         begun, silence, pause = monotonic(), 0, 1.0
-        with lines_shown(is_shown=self.progress) as tell:
+        with show_lines(is_shown=self.progress) as tell:
             while True:
                 try:
                     job = yield from ask()
@@ -220,7 +220,7 @@ class Following(Asking):
                 except (Unreachable, ServerError) as error:
                     # A server that restarts for longer than a request's own retries.
                     silence += 1
-                    if silence > MOST_SILENCE:
+                    if silence > MAX_FAILED_POLLS:
                         raise
                     tell(f"{error.message} Trying again.")
                 else:
@@ -233,7 +233,7 @@ class Following(Asking):
                     raise TimedOut(f"Not over after {timeout:g} seconds. Ask for it again later.")
                 yield Pause(pause)
                 # Often at first, for jobs of seconds, and rarely for jobs of hours.
-                pause = min(pause * 1.5, LONGEST_LOOK)
+                pause = min(pause * 1.5, MAX_POLL_SECONDS)
 
 
 def _is_temporary(failure: DynabenchError, requested_pause: float | None) -> bool:
@@ -244,10 +244,10 @@ def _is_temporary(failure: DynabenchError, requested_pause: float | None) -> boo
     """
     if failure.status == httpx.codes.TOO_MANY_REQUESTS:
         return requested_pause is not None
-    return failure.status in AWAY or failure.code == "in_progress"
+    return failure.status in UNAVAILABLE_STATUSES or failure.code == "in_progress"
 
 
-def _data(response: httpx.Response) -> Any:
+def _read_json(response: httpx.Response) -> Any:
     """Return the JSON of a response, or None without a body. Raises ServerError."""
     # Deletions and the like answer nothing.
     if response.status_code == httpx.codes.NO_CONTENT:

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from dynabench.client import types
-from dynabench.client.archive import own_name, size_of
+from dynabench.client.archive import find_own_name, measure_size
 from dynabench.client.errors import EvaluationFailed, QuotaReached
 from dynabench.client.flow import Flow, Work, method
 from dynabench.client.http import Following
 from dynabench.client.upload import Uploading
 
-GOOD = ("accepted", "scored", "published")
+GOOD_STATES = ("accepted", "scored", "published")
 """Phases in which a model stays that did not fail."""
 
 
@@ -203,12 +203,12 @@ class Models(Uploading, Following):
         team = fields.pop("team")
         if file:
             # Looks at every file of a folder, which may be on a slow disk.
-            size = yield Work(lambda: size_of(file))
+            size = yield Work(lambda: measure_size(file))
             yield from self._check_quota(task, size, team)
             fields["upload"] = yield from self._upload(file)
         if isinstance(name, Path):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-            name = f"{own_name(name)[:80]} {now}"
+            name = f"{find_own_name(name)[:80]} {now}"
         # The kind's own fields lie beside those of all kinds.
         body = {"kind": kind, "name": name, "card": card, **fields}
         if team:
@@ -308,7 +308,7 @@ def _describe_progress(results: types.Results) -> tuple[str, bool]:
 def _check_results(results: types.Results) -> types.Results:
     """Return the results, unless the model failed. Raises EvaluationFailed."""
     # Without `wait` a model may still be on its way.
-    if not results["is_over"] or results["phase"] in GOOD:
+    if not results["is_over"] or results["phase"] in GOOD_STATES:
         return results
     error = results["error"] or {}
     raise EvaluationFailed(

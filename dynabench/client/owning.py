@@ -10,8 +10,10 @@ from dynabench.client import types
 from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
 
-BINARY = ("xlsx", "xls", "ods", "zip")
-FORMATS = {name: name for name in ("jsonl", "csv", "tsv", "txt", *BINARY)} | {"ndjson": "jsonl"}
+BINARY_FORMATS = ("xlsx", "xls", "ods", "zip")
+FORMATS = {name: name for name in ("jsonl", "csv", "tsv", "txt", *BINARY_FORMATS)} | {
+    "ndjson": "jsonl"
+}
 """Endings of files of contexts, and what the API calls each."""
 
 
@@ -74,7 +76,7 @@ def _read_contexts(file: Path) -> tuple[str, str]:
             raise ValueError(f"{file} is a damaged gzip: {error}.") from None
     if not data:
         raise ValueError(f"{file} is empty.")
-    if format in BINARY:
+    if format in BINARY_FORMATS:
         return format, base64.b64encode(data).decode()
     # Excel saves "Unicode text" so; without a mark UTF-16 cannot be told from other bytes.
     is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -8,18 +8,18 @@ from typing import Any
 from tqdm import tqdm
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     """Print a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
-def _amount(size: int) -> str:
+def _format_size(size: int) -> str:
     """Return a size in MB or kB as text."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
 
 
 @contextmanager
-def bytes_shown(
+def show_bytes(
     title: str, size: int, done: int, *, is_shown: bool
 ) -> Iterator[Callable[[int], object]]:
     """Yield a function that shows the number of bytes transferred, out of `size`.
@@ -34,13 +34,13 @@ def bytes_shown(
         def tell(now: int) -> None:
             nonlocal bar
             if bar is None:
-                bar = stack.enter_context(_bar(title, size, done, is_shown))
+                bar = stack.enter_context(_build_bar(title, size, done, is_shown))
             bar.update(now - bar.n)
 
         yield tell
 
 
-def _bar(title: str, size: int, done: int, is_shown: bool) -> Any:
+def _build_bar(title: str, size: int, done: int, is_shown: bool) -> Any:
     """Return a progress bar.
 
     Without a terminal, prints one line with the size and returns a hidden bar.
@@ -50,10 +50,10 @@ def _bar(title: str, size: int, done: int, is_shown: bool) -> Any:
     if is_shown and not is_terminal:
         line = title
         if size:
-            line += f": {_amount(size)}"
+            line += f": {_format_size(size)}"
         if done:
-            line += f", {_amount(done)} of it there"
-        _say(line)
+            line += f", {_format_size(done)} of it there"
+        _print_line(line)
     is_hidden = not (is_shown and is_terminal)
     return tqdm(
         total=size or None, initial=done, desc=title, unit="B", unit_scale=True, disable=is_hidden
@@ -61,7 +61,7 @@ def _bar(title: str, size: int, done: int, is_shown: bool) -> Any:
 
 
 @contextmanager
-def lines_shown(*, is_shown: bool) -> Iterator[Callable[[str], object]]:
+def show_lines(*, is_shown: bool) -> Iterator[Callable[[str], object]]:
     """Yield a function to call with each progress message.
 
     A terminal shows the newest message and the elapsed time; elsewhere each new one is printed.
@@ -74,7 +74,7 @@ def lines_shown(*, is_shown: bool) -> Iterator[Callable[[str], object]]:
             # Logs would fill with the same line, as the client asks every few seconds.
             if is_shown and text != last_text:
                 last_text = text
-                _say(text)
+                _print_line(text)
 
         yield tell
         return

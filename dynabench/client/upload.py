@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import IO
 
 from dynabench.client import types
-from dynabench.client.archive import digest_in, packed, packed_name
+from dynabench.client.archive import build_packed_name, compute_file_digest, open_packed
 from dynabench.client.errors import Refused
 from dynabench.client.flow import Flow, Work
 from dynabench.client.http import Asking
-from dynabench.client.progress import bytes_shown
+from dynabench.client.progress import show_bytes
 
 
 class Uploading(Asking):
@@ -22,13 +22,13 @@ class Uploading(Asking):
         Resumes an interrupted upload of the same bytes. The server recognizes it by its name, which
         contains the digest, so nothing is stored here.
         """
-        with (yield Work(lambda: packed(path))) as file:
-            return (yield from self._upload_open(packed_name(path), file))
+        with (yield Work(lambda: open_packed(path))) as file:
+            return (yield from self._upload_open(build_packed_name(path), file))
 
     def _upload_open(self, file_name: str, file: IO[bytes]) -> Flow[str]:
         """Upload an open file under this name; return the upload's id."""
         size = file.seek(0, os.SEEK_END)
-        digest = yield Work(lambda: digest_in(file))
+        digest = yield Work(lambda: compute_file_digest(file))
         ending = "".join(Path(file_name).suffixes[-2:])  # as .jsonl.gz
         # The server limits names, and reads the kind of a file from its ending.
         name = f"{file_name.removesuffix(ending)[:100]}.{digest}{ending[-20:]}"
@@ -39,7 +39,7 @@ class Uploading(Asking):
         else:
             body = {"file_name": name, "size": size}
             upload = yield from self._write("POST", "/uploads/", body)
-        with bytes_shown(file_name, size, upload["received"], is_shown=self.progress) as show:
+        with show_bytes(file_name, size, upload["received"], is_shown=self.progress) as show:
             # Before the first piece, so that a resumed upload begins where it was.
             show(upload["received"])
             yield from self._send_pieces(file, upload, show)

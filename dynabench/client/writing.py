@@ -11,9 +11,9 @@ from dynabench.client.errors import Refused, TimedOut
 from dynabench.client.flow import Flow, Pause, method
 from dynabench.client.http import Asking
 
-LONGEST_ASKING = 120.0
+MAX_ANSWER_SECONDS = 120.0
 """Seconds after which the server has the targets' answers or has given up."""
-PAUSE = 2.0
+PAUSE_SECONDS = 2.0
 """Seconds between two requests for the answers."""
 
 
@@ -35,9 +35,9 @@ class Writing(Asking):
         answer = yield from self._write("POST", address, {"inputs": inputs})
         begun = monotonic()
         while answer.get("state") == "asking":
-            if monotonic() - begun > LONGEST_ASKING:
+            if monotonic() - begun > MAX_ANSWER_SECONDS:
                 raise TimedOut("The targets have not answered. The text is kept as your draft.")
-            yield Pause(PAUSE)
+            yield Pause(PAUSE_SECONDS)
             answer = yield from self._get(f"/attempts/{answer['id']}/")
         if answer.get("failure"):
             raise Refused(answer["failure"])
@@ -56,9 +56,9 @@ class Writing(Asking):
         conversation: types.Conversation = yield from self._write("POST", address, {"text": text})
         begun = monotonic()
         while conversation["is_asking"]:
-            if monotonic() - begun > LONGEST_ASKING:
+            if monotonic() - begun > MAX_ANSWER_SECONDS:
                 raise TimedOut("The model has not answered. Ask for the conversation later.")
-            yield Pause(PAUSE)
+            yield Pause(PAUSE_SECONDS)
             conversation = yield from self._get(address)
         if conversation["failure"]:
             raise Refused(conversation["failure"])

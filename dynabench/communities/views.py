@@ -16,7 +16,7 @@ from core.text.markdown import render_markdown
 from core.web.htmx import form_status
 from core.web.lists import list_page
 from core.web.refusals import as_form_error
-from dynabench.cards import cards_of
+from dynabench.cards import build_cards
 from dynabench.communities.board import build_board, list_data_rows
 from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm
 from dynabench.communities.models import Community, CommunityProposal
@@ -73,7 +73,7 @@ def community(request: HttpRequest, slug: str) -> HttpResponse:
     page = list_page(request, community.posts.all(), size=NEWS_PER_PAGE)
     values = _build_frame(request, community, "community") | {
         "text": render_markdown(community.text),
-        "cards": [replace(card, top=tops.get(card.task.pk)) for card in cards_of(tasks)],
+        "cards": [replace(card, top=tops.get(card.task.pk)) for card in build_cards(tasks)],
         "page": page,
         "posts": [(post, render_markdown(post.text)) for post in page],
     }

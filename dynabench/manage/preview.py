@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from annotation.models import Example
 from annotation.writing.page import WritePage
 from core.accounts.models import Annotator
-from dynabench.middleware import policy
+from dynabench.middleware import build_policy_header
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, Task
@@ -28,7 +28,7 @@ def show_framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse
     """
     response = render(request, "own/preview.html", values)
     # Everything of the site is protected from frames but this one, in a frame of the site itself.
-    response["Content-Security-Policy"] = policy(frame_ancestors=["'self'"])
+    response["Content-Security-Policy"] = build_policy_header(frame_ancestors=["'self'"])
     return response
 
 

@@ -21,7 +21,7 @@ from django.utils.translation import get_language
 
 register = template.Library()
 Values = dict[str, FilterExpression]
-MOST = 256
+MAX_COMBINATIONS = 256
 """Combinations of values for which a piece is kept; then it begins from nothing."""
 
 
@@ -49,7 +49,7 @@ class KeptNode(Node):
         text = self._kept.get(key)
         if text is None:
             text = self.nodelist.render(context.new(values | self._markers))
-            if len(self._kept) >= MOST:
+            if len(self._kept) >= MAX_COMBINATIONS:
                 self._kept.clear()
             self._kept[key] = text
         for name, value in self._filled.items():
@@ -57,8 +57,8 @@ class KeptNode(Node):
         return SafeString(text)
 
 
-@register.tag
-def kept(parser: Parser, token: Token) -> KeptNode:
+@register.tag("kept")
+def parse_cached_block(parser: Parser, token: Token) -> KeptNode:
     """Parse `{% kept %}…{% endkept %}`, which caches the output of the block."""
     bits = token.split_contents()[1:]
     values = token_kwargs(bits, parser)

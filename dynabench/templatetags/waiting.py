@@ -2,7 +2,7 @@
 
 from django import template
 
-from dynabench.waiting import waiting_decisions
+from dynabench.waiting import count_waiting_decisions
 
 register = template.Library()
-register.simple_tag(waiting_decisions)
+register.simple_tag(count_waiting_decisions, name="waiting_decisions")

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
-from dynabench.middleware import policy
+from dynabench.middleware import build_policy_header
 from evaluation.submissions.selectors import are_visible_to_all, count_models
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.arena.board import count_sizes
@@ -181,5 +181,5 @@ def embed(request: HttpRequest, code: str) -> HttpResponse:
     task = find_task(request, code)
     response = render(request, "leaderboard/embed.html", {"task": task, **rank_first_models(task)})
     # Any site may show this page in a frame, and no other page of ours.
-    response["Content-Security-Policy"] = policy(frame_ancestors=["*"])
+    response["Content-Security-Policy"] = build_policy_header(frame_ancestors=["*"])
     return response

@@ -21,11 +21,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_one_machine_sets_up_and_the_others_wait(at_once, monkeypatch):
     monkeypatch.setattr(installing.fcntl, "flock", lambda *_: None)  # each machine has its own disk
-    monkeypatch.setattr(installing, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(installing, "RETRY_SECONDS", 0.05)
     within, seen = [], []
 
     def set_up(name):
-        with installing.alone():
+        with installing.lock_setup():
             within.append(name)
             time.sleep(0.1)
             seen.append(list(within))

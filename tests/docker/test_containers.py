@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.operations.attacks.bench import LABELS, LIMITS, SIZE, Bench
+from dynabench.operations.attacks.bench import EXAMPLE_COUNT, LABELS, LIMITS, Bench
 from evaluation.contract import MIB, Beat, Outcome, Runnable
 from evaluation.isolation.inference.exchange import CollectedAnswers
 from evaluation.isolation.sandbox import usage as sandbox_usage
@@ -74,13 +74,13 @@ for example in examples:
     ending, usage = seen.ending, seen.ending.usage
     assert ending.outcome == Outcome.OK
     assert (ending.sentence, ending.log, ending.warnings) == ("", "", ())
-    assert seen.labels == ["no"] * SIZE
-    assert usage.answers == SIZE
+    assert seen.labels == ["no"] * EXAMPLE_COUNT
+    assert usage.answers == EXAMPLE_COUNT
     assert usage.cpu_seconds >= 0.8  # the last look may have been before the end
     assert 60 * MIB < usage.peak_bytes < 120 * MIB
     assert 30 * MIB < usage.mean_bytes <= usage.peak_bytes
     assert usage.start_seconds >= 1
-    assert usage.answer_seconds >= (SIZE - 1) * 0.05
+    assert usage.answer_seconds >= (EXAMPLE_COUNT - 1) * 0.05
     assert 0 < usage.examples_per_second <= 20
     assert usage.seconds >= usage.start_seconds + usage.answer_seconds
 
@@ -92,7 +92,7 @@ def test_who_computes_first_and_answers_then_is_not_fast(bench: Bench, monkeypat
         "for example in examples:\n    answer(example)\n    time.sleep(0.01)"
     )
     usage = seen.ending.usage
-    assert usage.examples_per_second <= SIZE / 2
+    assert usage.examples_per_second <= EXAMPLE_COUNT / 2
     assert "worked ahead" in seen.ending.warnings[0]
 
 
@@ -188,7 +188,7 @@ def test_what_is_left_of_the_same_attempt_is_no_obstacle(bench: Bench):
         beat=lambda: None,
     )
     assert ending.outcome == Outcome.OK, ending
-    assert len(lines) == SIZE
+    assert len(lines) == EXAMPLE_COUNT
     assert not list_ours(key)
 
 
@@ -222,7 +222,7 @@ def test_a_full_disk_is_not_the_model(bench: Bench):
 
 
 def test_answers_that_come_late_keep_their_place(bench: Bench):
-    answers = CollectedAnswers("label", LABELS, [f"e{number}" for number in range(SIZE)])
+    answers = CollectedAnswers("label", LABELS, [f"e{number}" for number in range(EXAMPLE_COUNT)])
     script = "for n in reversed(range(40)): answer(examples[n], 'no' if n == 3 else 'yes')"
     DockerRunner(bench.key()).run(
         Runnable(image=bench.image), bench.inputs(script), LIMITS, take=answers.take,

@@ -34,8 +34,8 @@ from core.data.encryption import encrypt
 from dynabench.campaigns.models import Payment
 from dynabench.notices.services import renew_and_tell
 from dynabench.operations.backups import services
-from dynabench.operations.backups.quiet import statements
-from dynabench.operations.backups.tables import stored_models, table_digest
+from dynabench.operations.backups.quiet import build_statements
+from dynabench.operations.backups.tables import compute_table_digest, list_stored_models
 from dynabench.people.deletion.services import delete_person
 from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import Submission
@@ -53,7 +53,7 @@ from tests.support.submissions import submission_of
 pytestmark = pytest.mark.django_db(transaction=True)
 PASSPHRASE = "a passphrase that nobody guesses"
 CHANGES = r"(?m)^(?:UPDATE|INSERT INTO|DELETE FROM) (\w+)"
-CHANGED = {*re.findall(CHANGES, statements(timezone.now()))} | {
+CHANGED = {*re.findall(CHANGES, build_statements(timezone.now()))} | {
     "accounts_erasure",
     "accounts_logentry",
 }
@@ -191,7 +191,10 @@ def writing_meanwhile(round):
 
 
 def tables() -> dict[str, tuple[int, str]]:
-    return {model._meta.db_table: table_digest(model, "default") for model in stored_models()}
+    return {
+        model._meta.db_table: compute_table_digest(model, "default")
+        for model in list_stored_models()
+    }
 
 
 @contextmanager

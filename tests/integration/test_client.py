@@ -16,7 +16,7 @@ from core.accounts.tokens import create_token
 from dynabench import DynabenchClient
 from dynabench import client as errors
 from dynabench.client import as_dataset, as_pandas
-from dynabench.client.archive import digest_in, packed
+from dynabench.client.archive import compute_file_digest, open_packed
 from evaluation.isolation.uploads.chunked import PIECE_BYTES, received_bytes
 from evaluation.models import EvaluationSet, Submission, Upload
 from evaluation.test_sets.services import make_version
@@ -164,8 +164,8 @@ def test_a_killed_upload_goes_on(home, nli, key, large, live_server):
     submission = Submission.objects.get(pk=model)
     assert submission.upload_id == upload.pk
     assert sum(told) == upload.size - here
-    with packed(large) as archive:
-        assert digest_in(archive) in upload.file_name
+    with open_packed(large) as archive:
+        assert compute_file_digest(archive) in upload.file_name
         assert received_bytes(upload) == archive.seek(0, os.SEEK_END)
 
 

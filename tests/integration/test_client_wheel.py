@@ -12,7 +12,7 @@ import pytest
 
 from core.accounts.tokens import create_token
 from dynabench.client import freshness
-from dynabench.download import CLIENT, archive
+from dynabench.download import CLIENT_FOLDER, build_archive
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.live import ROOT
 
@@ -97,15 +97,15 @@ def test_the_folder_alone_and_the_sites_archive_make_a_wheel(source, tmp_path):
     """A copy that has no folders above it, an sdist, and what `pip install` gets of a site."""
     if source == "folder":
         package = tmp_path / "client-alone"
-        shutil.copytree(ROOT / CLIENT, package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / CLIENT_FOLDER, package, ignore=shutil.ignore_patterns("__pycache__"))
     elif source == "sdist":
         program = "import hatchling.build, sys; hatchling.build.build_sdist(sys.argv[1])"
         build = [sys.executable, "-P", "-c", program, str(tmp_path)]  # types.py is there
-        subprocess.run(build, cwd=ROOT / CLIENT, check=True)
+        subprocess.run(build, cwd=ROOT / CLIENT_FOLDER, check=True)
         (package,) = tmp_path.glob("*.tar.gz")
     else:
-        zipfile.ZipFile(BytesIO(archive())).extractall(tmp_path / "client-alone")
-        package = tmp_path / "client-alone" / CLIENT
+        zipfile.ZipFile(BytesIO(build_archive())).extractall(tmp_path / "client-alone")
+        package = tmp_path / "client-alone" / CLIENT_FOLDER
     options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path))
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", *options, package], check=True)
     (wheel,) = tmp_path.glob("*.whl")

@@ -11,7 +11,7 @@ from django.db import connection
 from annotation.models import Example
 from core.jobs import queue
 from dynabench.operations.demo.community import make_task
-from dynabench.operations.demo.loop import Size, run_demo
+from dynabench.operations.demo.loop import DemoSize, run_demo
 from dynabench.operations.demo.server import site_or_substitute
 from dynabench.operations.demo.texts import LABELS
 from evaluation.models import Dataset, DatasetFile, EvaluationRun
@@ -42,7 +42,7 @@ def home(tmp_path: Path, monkeypatch, settings) -> Path:
 def test_the_whole_loop(home):
     base = tiny_model(home / "base", "sequence-classification", labels=LABELS)
     with site_or_substitute():
-        report = run_demo(make_task(), 1, lambda share, words: None, Size(6, 6, 30, 1), base)
+        report = run_demo(make_task(), 1, lambda share, words: None, DemoSize(6, 6, 30, 1), base)
     task = Task.objects.get(code=SIMULATED)
     json.dumps(report)
     assert queue.is_empty()  # a later site has nothing to do

@@ -32,11 +32,11 @@ from core.files.storage.object_storage import ObjectStorage, trouble_of
 from core.files.storage.stored import files_in, folders_in
 from core.outside import limit_waiting
 from dynabench.operations.backups.stores import (
-    MANIFEST,
-    dated_place,
+    MANIFEST_NAME,
+    build_dated_place,
+    open_store,
     put_file,
-    remove_older,
-    store_at,
+    remove_older_backups,
 )
 from dynabench.operations.soundness import health
 from evaluation.dataset_releases.stored_files import find_damages
@@ -152,11 +152,11 @@ def test_old_backups_go_from_a_bucket(site, server, tmp_path):
     where = f"s3://site/{tmp_path.name}-daily?endpoint={server}&region=us-east-1"
     then = datetime(2026, 1, 1, tzinfo=UTC)
     for days in (0, 1):
-        store = store_at(dated_place(where, then + timedelta(days)))
-        for name in (MANIFEST, "media/a/b"):
+        store = open_store(build_dated_place(where, then + timedelta(days)))
+        for name in (MANIFEST_NAME, "media/a/b"):
             put_file(store, name, [b"x"])
-    assert remove_older(where, than=then + timedelta(hours=1)) == ["2026-01-01T0000"]
-    assert store_at(where).listdir("")[0] == ["2026-01-02T0000"]
+    assert remove_older_backups(where, than=then + timedelta(hours=1)) == ["2026-01-01T0000"]
+    assert open_store(where).listdir("")[0] == ["2026-01-02T0000"]
 
 
 def test_a_bucket_that_is_away_is_told_so(site, server):

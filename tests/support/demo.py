@@ -3,11 +3,11 @@
 from random import Random
 
 from annotation.models import Example
-from dynabench.operations.demo.community import make_owner, make_people, make_task, plan
+from dynabench.operations.demo.community import build_plan, make_owner, make_people, make_task
 from dynabench.operations.demo.loop import seed_chance
 from dynabench.operations.demo.people import draw_people
 from dynabench.operations.demo.play import Community
-from dynabench.operations.demo.texts import contexts
+from dynabench.operations.demo.texts import build_contexts
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, Task
 from tasks.rounds.services import plan_round
@@ -24,8 +24,8 @@ def played_round(seed: int = 3, tries: int = 20) -> Round:
     owner = make_owner(task)
     writers, judges = draw_people(seed, 12, 8)
     people = Community(owner, writers, judges, make_people([*writers, *judges]), chance)
-    round = plan_round(task=task, actor=owner, fields=plan(tries))
-    store_contexts(round=round, rows=contexts(chance, 8), file_name="places.jsonl")
+    round = plan_round(task=task, actor=owner, fields=build_plan(tries))
+    store_contexts(round=round, rows=build_contexts(chance, 8), file_name="places.jsonl")
     target = scripted_target(
         round, label="neutral", rules=[{"contains": "not", "label": "negative"}]
     )

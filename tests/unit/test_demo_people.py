@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from dynabench.operations.demo.people import FLAG, Judge, Text, draw_people
-from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, contexts, word_idea
+from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, build_contexts, write_idea
 from validation.consensus.consensus import Vote
 
 
@@ -14,7 +14,7 @@ from validation.consensus.consensus import Vote
 def test_each_idea_is_a_text_that_the_form_takes(idea):
     chance = Random(0)
     for _ in range(20):
-        text = word_idea(idea, "swimming pool", chance)
+        text = write_idea(idea, "swimming pool", chance)
         assert 8 <= len(text) <= 290  # a sign may follow
         assert not set("{}") & set(text)
         assert not text[0].islower()
@@ -26,7 +26,7 @@ def test_each_label_can_be_written_plainly_and_otherwise():
 
 
 def test_contexts_are_about_different_places():
-    rows = list(contexts(Random(0), 20))
+    rows = list(build_contexts(Random(0), 20))
     assert len({row["prompt"] for row in rows}) == 20
     assert all(row["metadata"]["place"] in row["prompt"] for row in rows)
 

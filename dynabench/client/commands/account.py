@@ -11,37 +11,37 @@ from dynabench.client import types
 from dynabench.client.commands.shared import (
     USAGE,
     CommandError,
-    client_for,
-    command,
-    note,
-    server_of,
-    tell,
+    add_command,
+    find_server,
+    open_client,
+    print_note,
+    print_result,
 )
-from dynabench.client.credentials import forget_key, keep_key, keys_file
+from dynabench.client.credentials import find_keys_file, forget_key, keep_key
 
 
 def add(commands: Any) -> None:
     """Add the commands to the parser."""
-    parser = command(commands, "login", login, "keep a key for a server")
+    parser = add_command(commands, "login", login, "keep a key for a server")
     parser.add_argument("--key", help="the key; else it is asked for, or read from standard input")
-    command(commands, "logout", logout, "delete the key that is kept for a server")
-    command(commands, "whoami", whoami, "say for whom and with which token this works")
+    add_command(commands, "logout", logout, "delete the key that is kept for a server")
+    add_command(commands, "whoami", whoami, "say for whom and with which token this works")
 
 
 def login(args: argparse.Namespace) -> int:
     """Store a key after the server has accepted it."""
-    server = server_of(args)
+    server = find_server(args)
     key = (args.key or _read_key(server)).strip()
     if not key:
         raise CommandError(f"No key was given. Make one at {server}/account/tokens/.", USAGE)
     # A key that the server refuses is not stored.
-    me = client_for(args, key).me()
+    me = open_client(args, key).me()
     keep_key(server, key)
     # Otherwise people would wonder why the login has no effect.
     if os.environ.get("DYNABENCH_API_KEY", key) != key:
-        note("The key in DYNABENCH_API_KEY is another one and goes first. Unset it.")
-    text = f"{_describe_account(server, me)}\nThe key is in {keys_file()}."
-    tell(args, {"server": server, **me}, text)
+        print_note("The key in DYNABENCH_API_KEY is another one and goes first. Unset it.")
+    text = f"{_describe_account(server, me)}\nThe key is in {find_keys_file()}."
+    print_result(args, {"server": server, **me}, text)
     return 0
 
 
@@ -58,7 +58,7 @@ def logout(args: argparse.Namespace) -> int:
 
     The token itself stays valid until it expires or is revoked.
     """
-    server = server_of(args)
+    server = find_server(args)
     was_there = forget_key(server)
     if was_there:
         text = (
@@ -67,14 +67,14 @@ def logout(args: argparse.Namespace) -> int:
         )
     else:
         text = f"No key for {server} is here."
-    tell(args, {"server": server, "deleted": was_there}, text)
+    print_result(args, {"server": server, "deleted": was_there}, text)
     return 0
 
 
 def whoami(args: argparse.Namespace) -> int:
     """Print which account the key belongs to."""
-    me, server = client_for(args).me(), server_of(args)
-    tell(args, {"server": server, **me}, _describe_account(server, me))
+    me, server = open_client(args).me(), find_server(args)
+    print_result(args, {"server": server, **me}, _describe_account(server, me))
     return 0
 
 

@@ -7,11 +7,11 @@ from dynabench.client import types
 from dynabench.client.commands.shared import (
     USAGE,
     CommandError,
-    client_for,
-    command,
-    note,
-    table,
-    tell,
+    add_command,
+    format_table,
+    open_client,
+    print_note,
+    print_result,
 )
 
 KINDS = {
@@ -26,7 +26,7 @@ KINDS = {
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = command(
+    parser = add_command(
         commands, "communities", communities, "communities, or the board across one's tasks"
     )
     parser.add_argument("community", nargs="?", metavar="COMMUNITY", help="its address")
@@ -35,31 +35,39 @@ def add(commands: Any) -> None:
 
 def communities(args: argparse.Namespace) -> int:
     """Print the list of communities, or the leaderboard of one."""
-    client = client_for(args)
+    client = open_client(args)
     if not args.community:
         listed = client.communities()
         rows = [[each["slug"], each["name"], each["summary"]] for each in listed]
-        tell(args, listed, table(["address", "name", "about"], rows) if rows else "There is none.")
+        print_result(
+            args,
+            listed,
+            format_table(["address", "name", "about"], rows) if rows else "There is none.",
+        )
         return 0
     board = client.community_board(args.community, track=args.track)
-    tell(args, board, _board(board))
+    print_result(args, board, _format_board(board))
     return 0
 
 
-def _board(board: types.CommunityBoard) -> str:
+def _format_board(board: types.CommunityBoard) -> str:
     """Return the leaderboard of a community as a table."""
     tasks = [column["task"] for column in board["columns"]]
     rows = []
     for line in board["lines"]:
         # A model has points only for tasks that it was run on.
         points = {point["task"]: point["value"] for point in line["points"]}
-        cells = [_number(points.get(task)) for task in tasks]
+        cells = [_format_number(points.get(task)) for task in tasks]
         name = line["name"] or "(hidden)"
-        rows.append([line["rank"] or "-", name, _number(line["score"]), *cells])
-    return table(["rank", "model", "score", *tasks], rows) if rows else "No model has a score yet."
+        rows.append([line["rank"] or "-", name, _format_number(line["score"]), *cells])
+    return (
+        format_table(["rank", "model", "score", *tasks], rows)
+        if rows
+        else "No model has a score yet."
+    )
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     """Return a score with one decimal."""
     return "not run" if value is None else f"{value:.1f}"
 
@@ -73,7 +81,7 @@ def submit_to_community(args: argparse.Namespace) -> int:
         )
     if args.publish or args.team or args.estimate:
         raise CommandError("--publish, --team and --estimate are for --task.", USAGE)
-    client = client_for(args)
+    client = open_client(args)
     submission = client.submit_to_community(
         args.community,
         KINDS[option],  # type: ignore[arg-type]
@@ -82,7 +90,9 @@ def submit_to_community(args: argparse.Namespace) -> int:
         args.track or "",
         args.description or "",
     )
-    note(f"Submitted: {client.server}/communities/{args.community}/submissions/{submission['id']}/")
+    print_note(
+        f"Submitted: {client.server}/communities/{args.community}/submissions/{submission['id']}/"
+    )
     rows = [[model["task"], model["id"], model["state"]] for model in submission["models"]]
-    tell(args, submission, table(["task", "model", "state"], rows))
+    print_result(args, submission, format_table(["task", "model", "state"], rows))
     return 0

@@ -4,12 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from dynabench.client.commands.shared import client_for, command, table, tell
+from dynabench.client.commands.shared import add_command, format_table, open_client, print_result
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = command(commands, "data", data, "download a released round; without one, list them")
+    parser = add_command(
+        commands, "data", data, "download a released round; without one, list them"
+    )
     parser.add_argument("task", help="the task's code, such as nli")
     parser.add_argument("round", nargs="?", type=int, help="its number")
     parser.add_argument("--version", type=int, help="of the release; default: the newest")
@@ -24,7 +26,7 @@ def data(args: argparse.Namespace) -> int:
 
     An interrupted download resumes.
     """
-    client = client_for(args)
+    client = open_client(args)
     # Before a download that may take long, so that a wrong folder fails at once.
     args.to.mkdir(parents=True, exist_ok=True)
     if args.inputs:
@@ -33,7 +35,7 @@ def data(args: argparse.Namespace) -> int:
         path = client.download_data(args.task, args.round, args.version, args.to)
     else:
         return _list(args, client.datasets(args.task), client.evaluation_sets(args.task))
-    tell(args, {"path": str(path)}, f"It is in {path}.")
+    print_result(args, {"path": str(path)}, f"It is in {path}.")
     return 0
 
 
@@ -43,10 +45,12 @@ def _list(args: argparse.Namespace, releases: list[Any], sets: list[Any]) -> int
     for release in releases:
         file_names = ", ".join(file["name"] for file in release["files"])
         rows.append([release["round"], release["version"], file_names])
-    text = table(["round", "version", "files"], rows) if rows else "No round is released yet."
+    text = (
+        format_table(["round", "version", "files"], rows) if rows else "No round is released yet."
+    )
     names = ", ".join(each["name"] for each in sets)
     if names:
         text += f"\nEvaluation sets: {names}"
         text += f"\nTheir inputs, to answer: dynabench data {args.task} --inputs SET"
-    tell(args, {"datasets": releases, "evaluation_sets": sets}, text)
+    print_result(args, {"datasets": releases, "evaluation_sets": sets}, text)
     return 0

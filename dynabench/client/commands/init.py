@@ -11,17 +11,23 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from dynabench.client.commands.shared import CommandError, client_for, command, note, tell
+from dynabench.client.commands.shared import (
+    CommandError,
+    add_command,
+    open_client,
+    print_note,
+    print_result,
+)
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-TEXTS = ("text", "long_text", "span")
+TEXT_TYPES = ("text", "long_text", "span")
 """Types of answers that are texts."""
 JsonObject = Mapping[str, Any]
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = command(commands, "init", init, "make an example model that works for a task")
+    parser = add_command(commands, "init", init, "make an example model that works for a task")
     parser.add_argument("task", help="the task's code, such as nli")
     parser.add_argument("folder", nargs="?", type=Path, help="default: <task>-model, <task>-image")
     parser.add_argument("--image", action="store_true", help="an image instead of a folder")
@@ -34,7 +40,7 @@ def init(args: argparse.Namespace) -> int:
     2. Write the example's files, adapted to the task.
     3. Create the model of a model folder.
     """
-    check = client_for(args).check_inputs(args.task)
+    check = open_client(args).check_inputs(args.task)
     if args.image:
         kind, default_folder = "image", f"{args.task}-image"
     else:
@@ -48,9 +54,9 @@ def init(args: argparse.Namespace) -> int:
     _write_files(args.task, check, EXAMPLES / kind, folder)
     has_model = kind == "folder" and _make_model(folder)
     names = sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
-    next_step = _next_step(args.task, folder, kind, has_model)
+    next_step = _describe_next_step(args.task, folder, kind, has_model)
     text = f"Made {folder}/ with {', '.join(names)}.\n{next_step}"
-    tell(args, {"folder": str(folder), "files": names}, text)
+    print_result(args, {"folder": str(folder), "files": names}, text)
     return 0
 
 
@@ -61,7 +67,7 @@ def _refuse_unknown(task: str, model: JsonObject, kind: str) -> None:
             f"Models for {task} are submitted as images, as a folder of weights cannot answer "
             f"{model['output']!r}. Use: dynabench init {task} --image"
         )
-    if model["type"] not in ("multiclass", *TEXTS):
+    if model["type"] not in ("multiclass", *TEXT_TYPES):
         raise CommandError(
             f"There is no example for answers of the type {model['type']}. What an image reads "
             "and writes is in docs/evaluation.md."
@@ -79,18 +85,18 @@ def _write_files(task: str, check: JsonObject, examples: Path, folder: Path) -> 
     for number, each in enumerate(check["inputs"], 1):
         id = f"example-{number}"
         inputs.append({"id": id, "inputs": each})
-        answers.append({"id": id, **_example_answer(model, each)})
+        answers.append({"id": id, **_build_example_answer(model, each)})
     _write(folder / "task.json", json.dumps({"task": task, **model}, ensure_ascii=False, indent=1))
-    _write(folder / "examples.jsonl", _json_lines(inputs))
-    _write(folder / "answers.jsonl", _json_lines(answers))
+    _write(folder / "examples.jsonl", _encode_json_lines(inputs))
+    _write(folder / "answers.jsonl", _encode_json_lines(answers))
     readme = Template((folder / "README.md").read_text(encoding="utf-8"))
     # Names of images have no capitals.
     name = folder.resolve().name.lower()
-    rules = _rules_of_answers(model)
+    rules = _describe_answers(model)
     _write(folder / "README.md", readme.substitute(task=task, name=name, rules=rules))
 
 
-def _example_answer(model: JsonObject, inputs: JsonObject) -> dict[str, Any]:
+def _build_example_answer(model: JsonObject, inputs: JsonObject) -> dict[str, Any]:
     """Return an answer of the right shape, whatever its content."""
     labels = model["labels"]
     if labels:
@@ -101,7 +107,7 @@ def _example_answer(model: JsonObject, inputs: JsonObject) -> dict[str, Any]:
     return {"output": {model["output"]: " ".join(last.split()[:3])}, "prob": None}
 
 
-def _rules_of_answers(model: JsonObject) -> str:
+def _describe_answers(model: JsonObject) -> str:
     """Return the README's text about the task's answers."""
     if model["labels"]:
         return (
@@ -118,7 +124,7 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
 
 
-def _json_lines(rows: list[dict[str, Any]]) -> str:
+def _encode_json_lines(rows: list[dict[str, Any]]) -> str:
     """Return rows as JSON lines."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
@@ -130,7 +136,7 @@ def _make_model(folder: Path) -> bool:
     """
     if not (find_spec("torch") and find_spec("transformers")):
         return False
-    note("Making the model …")
+    print_note("Making the model …")
     # The file that the user may run again, after changing it.
     process = subprocess.run(
         [sys.executable, "make_model.py"], cwd=folder, capture_output=True, text=True
@@ -141,7 +147,7 @@ def _make_model(folder: Path) -> bool:
     return True
 
 
-def _next_step(task: str, folder: Path, kind: str, has_model: bool) -> str:
+def _describe_next_step(task: str, folder: Path, kind: str, has_model: bool) -> str:
     """Return the next command to run."""
     if kind == "image":
         return f"Next: python {folder / 'predict.py'} {folder / 'examples.jsonl'}"

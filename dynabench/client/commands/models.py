@@ -16,49 +16,53 @@ from dynabench.client.commands.shared import (
     STOPPED,
     USAGE,
     CommandError,
-    client_for,
-    command,
-    model_id,
-    note,
-    table,
-    tell,
+    add_command,
+    format_table,
+    open_client,
+    parse_model_id,
+    print_note,
+    print_result,
 )
-from dynabench.client.commands.test import look_through
+from dynabench.client.commands.test import check_folder
 
 NO_LOG = "Nothing was written to the log."
 
 
-class Named(types.Card, total=False):
+class NamedCard(types.Card, total=False):
     """The common fields of every submission: the model's card, and the team's name."""
 
     team: str
 
 
-Submit = Callable[[DynabenchClient, argparse.Namespace, Named], str]
+Submit = Callable[[DynabenchClient, argparse.Namespace, NamedCard], str]
 
 
 def add(commands: Any) -> None:
     """Add the commands to the parser."""
     _add_submit(commands)
-    parser = command(commands, "status", status, "where a model is; without one, all of yours")
-    parser.add_argument("model", nargs="?", type=model_id, metavar="MODEL", help="its id")
-    parser = command(commands, "logs", logs, "what a model wrote while it was checked and run")
-    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
+    parser = add_command(commands, "status", status, "where a model is; without one, all of yours")
+    parser.add_argument("model", nargs="?", type=parse_model_id, metavar="MODEL", help="its id")
+    parser = add_command(commands, "logs", logs, "what a model wrote while it was checked and run")
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
     parser.add_argument(
         "--run", type=UUID, help="of this evaluation only; `dynabench status MODEL` has ids"
     )
-    parser = command(commands, "publish", publish, "show a model to everybody who sees its task")
-    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
-    parser = command(commands, "unpublish", unpublish, "show it to you and the task's owners only")
-    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
-    parser = command(commands, "withdraw", withdraw, "take a model back for good")
-    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
+    parser = add_command(
+        commands, "publish", publish, "show a model to everybody who sees its task"
+    )
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
+    parser = add_command(
+        commands, "unpublish", unpublish, "show it to you and the task's owners only"
+    )
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
+    parser = add_command(commands, "withdraw", withdraw, "take a model back for good")
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
     parser.add_argument("--yes", action="store_true", help="do not ask first")
 
 
 def _add_submit(commands: Any) -> None:
     """Add the command `submit` with one option per kind of submission."""
-    parser = command(commands, "submit", submit_model, "submit a model and wait for its scores")
+    parser = add_command(commands, "submit", submit_model, "submit a model and wait for its scores")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
     what.add_argument("--image", help="a file of docker save, or registry/name@sha256:…")
@@ -122,19 +126,19 @@ def submit_model(args: argparse.Namespace) -> int:
     # Publishing needs a score, for which this command would have to wait.
     if args.publish and args.no_wait:
         raise CommandError("A model is published once it has a score: leave --no-wait out.", USAGE)
-    client = client_for(args)
+    client = open_client(args)
     if args.estimate:
-        return _estimate(client, args)
-    card: Named = {"description": args.description} if args.description else {}
+        return _print_estimate(client, args)
+    card: NamedCard = {"description": args.description} if args.description else {}
     if args.team:
         card["team"] = args.team
     # The parser requires exactly one of these options.
-    kind = next(kind for kind in SUBMIT if getattr(args, kind))
-    id = SUBMIT[kind](client, args, card)
+    kind = next(kind for kind in SUBMITTERS if getattr(args, kind))
+    id = SUBMITTERS[kind](client, args, card)
     page = f"{client.server}/m/{id}/"
-    note(f"Submitted: {page}")
+    print_note(f"Submitted: {page}")
     if args.no_wait:
-        tell(args, {"model": id, "page": page}, f"Follow it: dynabench status {id}")
+        print_result(args, {"model": id, "page": page}, f"Follow it: dynabench status {id}")
         return 0
     try:
         results = client.get_results(id)
@@ -145,19 +149,19 @@ def submit_model(args: argparse.Namespace) -> int:
         again = f"Stopped waiting. It goes on there; wait again: dynabench results {id} --wait"
         raise CommandError(again, STOPPED) from None
     hint = "Published." if args.publish else f"Publish it: dynabench publish {id}"
-    tell(args, results, f"{describe_results(results)}\n{hint}")
+    print_result(args, results, f"{describe_results(results)}\n{hint}")
     return 0
 
 
-def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+def _submit_folder(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit a model folder after checking it for what the server would refuse."""
     # Before the upload, which may be large.
-    look_through(client, args.task, args.folder)
+    check_folder(client, args.task, args.folder)
     gpus = int(args.gpu)
     return client.submit_model(args.folder, args.task, args.name, gpus=gpus, **card)
 
 
-def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+def _submit_image(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit an image. Refuses a name that is neither a file nor in a registry."""
     if not Path(args.image).is_file() and "@sha256:" not in args.image:
         # A name that looks like a file's is a typing error, no image.
@@ -172,40 +176,40 @@ def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> st
     return client.submit_image(args.image, args.task, name, how, gpus, **card)
 
 
-def _predictions(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+def _submit_predictions(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit a file of predictions for a set."""
     if not args.set:
         raise CommandError("Name the set that the predictions are for with --set.", USAGE)
     return client.submit_predictions(args.predictions, args.task, args.set, args.name, **card)
 
 
-def _rows(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+def _submit_rows(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit training rows."""
     return client.submit_rows(args.rows, args.task, args.name, **card)
 
 
-def _hub(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+def _submit_hub(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit a model on the hub."""
     source, _, revision = args.hub.partition("@")
     gpus = int(args.gpu)
     return client.submit_hub(source, revision, args.task, args.name, gpus=gpus, **card)
 
 
-def _llm(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+def _submit_llm(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit a language model."""
-    chat, base = _settings(args), args.base or ""
+    chat, base = _read_chat_settings(args), args.base or ""
     return client.submit_llm(args.llm, args.task, args.name, chat, base, **card)
 
 
-def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+def _submit_endpoint(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit the URL of a running model."""
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
-    secret = _secret(args)
+    secret = _read_secret(args)
     return client.submit_endpoint(args.endpoint, args.task, args.name, args.adapter, secret, **card)
 
 
-def _secret(args: argparse.Namespace) -> str:
+def _read_secret(args: argparse.Namespace) -> str:
     """Return the secret in the variable of --secret-env; empty without that option.
 
     Raises CommandError.
@@ -218,19 +222,19 @@ def _secret(args: argparse.Namespace) -> str:
     return secret
 
 
-def _chat(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+def _submit_chat(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit a chat model."""
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
-    chat = _server_settings(args)
-    return client.submit_chat(args.chat, args.task, args.name, chat, _secret(args), **card)
+    chat = _read_server_settings(args)
+    return client.submit_chat(args.chat, args.task, args.name, chat, _read_secret(args), **card)
 
 
-def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
+def _print_estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
     """Print the expected cost of evaluating a chat model."""
     if not args.chat:
         raise CommandError("--estimate is for --chat.", USAGE)
-    estimate = client.estimate_chat(args.task, _server_settings(args))
+    estimate = client.estimate_chat(args.task, _read_server_settings(args))
 
     tokens = f"{estimate['tokens_in']:,} tokens read, {estimate['tokens_out']:,} written"
     text = f"{estimate['requests']:,} calls, {tokens}"
@@ -239,28 +243,30 @@ def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
     text += "."
     if estimate["over_cap"]:
         text += " That is more than the cap."
-    tell(args, estimate, text)
+    print_result(args, estimate, text)
     return 0
 
 
-def _server_settings(args: argparse.Namespace) -> types.Chat:
+def _read_server_settings(args: argparse.Namespace) -> types.Chat:
     """Return the settings of a chat model. Raises CommandError without its name on the server."""
     if not args.model:
         raise CommandError("Give the model's name on the server with --model.", USAGE)
-    return _settings(args)
+    return _read_chat_settings(args)
 
 
-def _settings(args: argparse.Namespace) -> types.Chat:
+def _read_chat_settings(args: argparse.Namespace) -> types.Chat:
     """Return the settings of a chat model that the command line gives."""
-    settings = {name: getattr(args, name) for name in CHAT if getattr(args, name) is not None}
+    settings = {
+        name: getattr(args, name) for name in CHAT_OPTIONS if getattr(args, name) is not None
+    }
     if args.prompt:
-        settings["instructions"] = _text_of(args.prompt)
+        settings["instructions"] = _read_text(args.prompt)
     if args.template:
-        settings["template"] = _text_of(args.template)
+        settings["template"] = _read_text(args.template)
     return cast(types.Chat, settings)
 
 
-def _text_of(path: str) -> str:
+def _read_text(path: str) -> str:
     """Return the text of a file. Raises CommandError."""
     try:
         return Path(path).read_text()
@@ -269,37 +275,37 @@ def _text_of(path: str) -> str:
 
 
 # Below the functions, as the tables name them.
-CHAT = (
+CHAT_OPTIONS = (
     *("model", "shots", "shots_seed", "temperature", "seed", "max_tokens", "stop", "logprobs"),
     *("price_in", "price_out", "most_cost", "perturbed"),
 )
 """Options whose names are those of the API's settings."""
-SUBMIT: dict[str, Submit] = {
-    "folder": _folder,
-    "image": _image,
-    "predictions": _predictions,
-    "rows": _rows,
-    "hub": _hub,
-    "llm": _llm,
-    "endpoint": _endpoint,
-    "chat": _chat,
+SUBMITTERS: dict[str, Submit] = {
+    "folder": _submit_folder,
+    "image": _submit_image,
+    "predictions": _submit_predictions,
+    "rows": _submit_rows,
+    "hub": _submit_hub,
+    "llm": _submit_llm,
+    "endpoint": _submit_endpoint,
+    "chat": _submit_chat,
 }
 
 
 def status(args: argparse.Namespace) -> int:
     """Print one model and its evaluations, or all your models."""
-    client = client_for(args)
+    client = open_client(args)
     if args.model:
         model, runs = client.model(str(args.model)), client.runs(str(args.model))
-        tell(args, {**model, "runs": runs}, _describe_model(model, runs))
+        print_result(args, {**model, "runs": runs}, _describe_model(model, runs))
         return 0
     models = client.models()
     rows = []
     for each in models:
         set_name = each.get("evaluation_set") or "all"
         rows.append([each["id"], each["task"], each["name"], set_name, each["sentence"]])
-    text = table(["id", "task", "name", "set", "where it is"], rows)
-    tell(args, models, text if rows else "You have not submitted a model yet.")
+    text = format_table(["id", "task", "name", "set", "where it is"], rows)
+    print_result(args, models, text if rows else "You have not submitted a model yet.")
     return 0
 
 
@@ -309,56 +315,58 @@ def _describe_model(model: types.Model, runs: list[types.Run]) -> str:
     if model["error"]:
         lines.append(model["error"])
     if runs:
-        rows = [[run["id"], _run_title(run), run["state"], run["error"]] for run in runs]
-        lines.append(table(["run", "evaluation", "state", "what went wrong"], rows))
+        rows = [[run["id"], _build_run_title(run), run["state"], run["error"]] for run in runs]
+        lines.append(format_table(["run", "evaluation", "state", "what went wrong"], rows))
     return "\n".join(lines)
 
 
-def _run_title(run: types.Run) -> str:
+def _build_run_title(run: types.Run) -> str:
     """Return the set, its version and the suite of an evaluation."""
     return f"{run['evaluation_set']} v{run['version']}, {run['suite']}"
 
 
 def logs(args: argparse.Namespace) -> int:
     """Print the log of one evaluation, or all logs, each below a line with its name."""
-    client, model = client_for(args), str(args.model)
+    client, model = open_client(args), str(args.model)
     if args.run:
         log = client.logs(model, str(args.run))
-        tell(args, {"log": log}, log.rstrip() or NO_LOG)
+        print_result(args, {"log": log}, log.rstrip() or NO_LOG)
         return 0
     # The check runs first, so its log comes first.
     all_logs = [{"of": "check", "log": client.logs(model)}]
     for run in client.runs(model):
-        title = f"{_run_title(run)}, run {run['id']}"
+        title = f"{_build_run_title(run)}, run {run['id']}"
         all_logs.append({"of": title, "log": client.logs(model, run["id"])})
     parts = [f"== {each['of']} ==\n{each['log'].rstrip()}" for each in all_logs if each["log"]]
-    tell(args, all_logs, "\n".join(parts) or NO_LOG)
+    print_result(args, all_logs, "\n".join(parts) or NO_LOG)
     return 0
 
 
 def publish(args: argparse.Namespace) -> int:
     """Publish a model."""
-    client = client_for(args)
+    client = open_client(args)
     model = client.publish(str(args.model))
-    tell(args, model, f"{model['name']} is published: {client.server}/m/{model['id']}/")
+    print_result(args, model, f"{model['name']} is published: {client.server}/m/{model['id']}/")
     return 0
 
 
 def unpublish(args: argparse.Namespace) -> int:
     """Hide a model from everybody but its owner and the task's owners."""
-    model = client_for(args).unpublish(str(args.model))
-    tell(args, model, f"{model['name']} is not published any more.")
+    model = open_client(args).unpublish(str(args.model))
+    print_result(args, model, f"{model['name']} is not published any more.")
     return 0
 
 
 def withdraw(args: argparse.Namespace) -> int:
     """Withdraw a model permanently after confirmation."""
-    client, id = client_for(args), str(args.model)
+    client, id = open_client(args), str(args.model)
     if not args.yes:
-        note(f"Withdraw {client.model(id)['name']} for good? Its files, name and card go. (y/n)")
+        print_note(
+            f"Withdraw {client.model(id)['name']} for good? Its files, name and card go. (y/n)"
+        )
         # Without an answer, as in a script, nothing is withdrawn.
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise CommandError("It was not withdrawn. With --yes it is not asked.")
     model = client.withdraw(id)
-    tell(args, model, model["sentence"])
+    print_result(args, model, model["sentence"])
     return 0

@@ -6,27 +6,27 @@ from difflib import get_close_matches
 from uuid import UUID
 
 from dynabench.client.client import DynabenchClient
-from dynabench.client.commands.shared import client_for
+from dynabench.client.commands.shared import open_client
 from dynabench.client.errors import DynabenchError, NotFound
 
-MOST = 10
+MAX_NAMES = 10
 """Names that a message lists."""
-STATUS = "`dynabench status` lists yours."
+STATUS_HINT = "`dynabench status` lists yours."
 
 
-def unknown_name(args: argparse.Namespace) -> str:
+def find_unknown_name(args: argparse.Namespace) -> str:
     """Return a sentence about the first name that the server does not know, or an empty string.
 
     Asks the server for the existing names.
     """
     try:
-        return next(_unknown_names(args, client_for(args)), "")
+        return next(_find_unknown_names(args, open_client(args)), "")
     except DynabenchError:
         # The error that made us ask is reported anyway.
         return ""
 
 
-def _unknown_names(args: argparse.Namespace, client: DynabenchClient) -> Iterator[str]:
+def _find_unknown_names(args: argparse.Namespace, client: DynabenchClient) -> Iterator[str]:
     """Yield a sentence about each name that the server does not know.
 
     The task comes before its rounds, because an unknown task has no rounds to check.
@@ -34,19 +34,19 @@ def _unknown_names(args: argparse.Namespace, client: DynabenchClient) -> Iterato
     options = vars(args)
     if community := options.get("community"):
         slugs = [each["slug"] for each in client.communities()]
-        yield from _name_missing("community", community, slugs)
+        yield from _describe_missing_name("community", community, slugs)
     if task := options.get("task"):
-        yield from _name_missing("task", task, [each["code"] for each in client.tasks()])
+        yield from _describe_missing_name("task", task, [each["code"] for each in client.tasks()])
         if name := options.get("set") or options.get("inputs"):
             names = [each["name"] for each in client.evaluation_sets(task)]
-            yield from _name_missing("evaluation set", name, names)
+            yield from _describe_missing_name("evaluation set", name, names)
         if number := options.get("round"):
             numbers = [str(each["number"]) for each in client.rounds(task)]
-            yield from _name_missing("round", str(number), numbers)
+            yield from _describe_missing_name("round", str(number), numbers)
     models = [options.get("model")] + (options.get("models") or [])
     for model in models:
         if isinstance(model, UUID) and not _has_model(client, model):
-            yield f"There is no model {model}, or it is not for you. {STATUS}"
+            yield f"There is no model {model}, or it is not for you. {STATUS_HINT}"
 
 
 def _has_model(client: DynabenchClient, model: UUID) -> bool:
@@ -58,17 +58,18 @@ def _has_model(client: DynabenchClient, model: UUID) -> bool:
     return True
 
 
-def _name_missing(kind: str, name: str, names: list[str]) -> Iterator[str]:
+def _describe_missing_name(kind: str, name: str, names: list[str]) -> Iterator[str]:
     """Yield a sentence if the name is not among the existing ones."""
     if name not in names:
-        yield f"There is no {kind} {name!r} here, or it is not for you. {_others(name, names)}"
+        similar = _list_similar_names(name, names)
+        yield f"There is no {kind} {name!r} here, or it is not for you. {similar}"
 
 
-def _others(name: str, names: Iterable[str]) -> str:
+def _list_similar_names(name: str, names: Iterable[str]) -> str:
     """Return the existing names as text, the most similar ones first."""
     all_names = sorted(names)
     # With a cutoff of 0 the list is filled up with names that are less alike.
-    near = get_close_matches(name, all_names, MOST, 0.0)
+    near = get_close_matches(name, all_names, MAX_NAMES, 0.0)
     listed = ", ".join(near) or "none"
     more = " …" if len(all_names) > len(near) else ""
     return f"There are {listed}{more}."

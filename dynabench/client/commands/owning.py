@@ -10,19 +10,21 @@ from dynabench.client.commands.shared import (
     STOPPED,
     USAGE,
     CommandError,
-    client_for,
-    command,
-    table,
-    tell,
+    add_command,
+    format_table,
+    open_client,
+    print_result,
 )
 from dynabench.client.errors import Invalid
 
 
 def add(commands: Any) -> None:
     """Add the commands to the parser."""
-    parser = command(commands, "rounds", rounds, "the rounds of a task")
+    parser = add_command(commands, "rounds", rounds, "the rounds of a task")
     parser.add_argument("task", help="the task's code, such as nli")
-    parser = command(commands, "round", change, "open, pause, close or release a round of yours")
+    parser = add_command(
+        commands, "round", change, "open, pause, close or release a round of yours"
+    )
     _add_round(parser)
     what = parser.add_mutually_exclusive_group(required=True)
     # The option is a verb, the state an adjective.
@@ -33,14 +35,14 @@ def add(commands: Any) -> None:
         "--undo-release", action="store_true", help="where nobody has used what was released"
     )
     parser.add_argument("--license", help="of what is released, such as cc-by-4.0")
-    parser = command(commands, "contexts", contexts, "bring a file of contexts into a round")
+    parser = add_command(commands, "contexts", contexts, "bring a file of contexts into a round")
     _add_round(parser)
     parser.add_argument("file", type=Path, metavar="FILE", help="a table, text or archive")
     parser.add_argument("--dry-run", action="store_true", help="only tell what it would bring")
     parser.add_argument(
         "--skip-bad", action="store_true", help="store the good lines where others are bad"
     )
-    parser = command(commands, "duties", duties, "what you are asked to write or judge")
+    parser = add_command(commands, "duties", duties, "what you are asked to write or judge")
     parser.add_argument("task", nargs="?", help="of yours: what its members are asked for")
 
 
@@ -52,20 +54,20 @@ def _add_round(parser: argparse.ArgumentParser) -> None:
 
 def rounds(args: argparse.Namespace) -> int:
     """Print the rounds of a task as a table."""
-    listed = client_for(args).rounds(args.task)
+    listed = open_client(args).rounds(args.task)
     rows = []
     for round in listed:
         targets = ", ".join(round["targets"])
         opened, closed = round["opened_at"], round["closed_at"]
         rows.append([round["number"], round["state"], targets, opened, closed])
-    text = table(["round", "state", "targets", "opened", "closed"], rows)
-    tell(args, listed, text if rows else f"{args.task} has no round yet.")
+    text = format_table(["round", "state", "targets", "opened", "closed"], rows)
+    print_result(args, listed, text if rows else f"{args.task} has no round yet.")
     return 0
 
 
 def duties(args: argparse.Namespace) -> int:
     """Print your own assignments, or those of a task's members, as a table."""
-    client = client_for(args)
+    client = open_client(args)
     listed: Any
     if args.task:
         listed = client.task_duties(args.task)
@@ -86,24 +88,24 @@ def duties(args: argparse.Namespace) -> int:
         for first_cell, duty in zip(first_cells, listed, strict=True)
     ]
     heads = [first_head, "what", "round", "asked", "done", "until", "state"]
-    tell(args, listed, table(heads, rows) if rows else "Nothing is asked for.")
+    print_result(args, listed, format_table(heads, rows) if rows else "Nothing is asked for.")
     return 0
 
 
 def change(args: argparse.Namespace) -> int:
     """Set a round's state, release the round and wait, or undo its release."""
-    client = client_for(args)
+    client = open_client(args)
     if args.state:
         round = client.set_round_state(args.task, args.round, args.state)
         words = f"Round {round['number']} of {args.task} is {round['state']}"
         # Targets may take minutes to load; the server opens the round by itself then.
         waits = ", and opens when its targets are ready" if round.get("opening_since") else ""
-        tell(args, round, f"{words}{waits}.")
+        print_result(args, round, f"{words}{waits}.")
         return 0
     if args.undo_release:
         client.undo_release(args.task, args.round)
         data = {"task": args.task, "round": args.round, "state": "closed"}
-        tell(args, data, f"The release of round {args.round} of {args.task} was undone.")
+        print_result(args, data, f"The release of round {args.round} of {args.task} was undone.")
         return 0
     if not args.license:
         raise CommandError("Name the licence with --license, such as cc-by-4.0.", USAGE)
@@ -114,7 +116,7 @@ def change(args: argparse.Namespace) -> int:
         again = f"Stopped waiting. It goes on there; look for it: dynabench data {args.task}"
         raise CommandError(again, STOPPED) from None
     where = f"dynabench data {args.task} {args.round}"
-    tell(args, release, f"Version {release['version']} is released. Download it: {where}")
+    print_result(args, release, f"Version {release['version']} is released. Download it: {where}")
     return 0
 
 
@@ -124,7 +126,7 @@ def contexts(args: argparse.Namespace) -> int:
     Returns 1 if the file has bad lines and was not stored.
     """
     try:
-        imported = client_for(args).import_contexts(
+        imported = open_client(args).import_contexts(
             args.task, args.round, args.file, dry_run=args.dry_run, skip_bad=args.skip_bad
         )
     except Invalid as error:  # nothing is stored
@@ -134,7 +136,7 @@ def contexts(args: argparse.Namespace) -> int:
         problems = "\n".join(error.fields.get("text") or [str(error)])
         hint = "Nothing was stored. Where lines are bad, --skip-bad stores the good lines."
         raise CommandError(f"{args.file}:\n{problems}\n{hint}") from error
-    tell(args, imported, _describe_import(imported, is_dry=args.dry_run))
+    print_result(args, imported, _describe_import(imported, is_dry=args.dry_run))
     # With --skip-bad people have accepted that bad lines are left out.
     return FAILED if imported["error_count"] and not args.skip_bad else 0
 

@@ -7,16 +7,18 @@ from typing import Any
 from dynabench.client.commands.shared import (
     USAGE,
     CommandError,
-    client_for,
-    command,
-    model_id,
-    table,
-    tell,
+    add_command,
+    format_table,
+    open_client,
+    parse_model_id,
+    print_result,
 )
 from dynabench.client.errors import Invalid
 
 Numbers = Mapping[str, Any]
-CORRECTED = "Note: a difference is clear if its p, corrected by Holm's method, is at most 0.05."
+CORRECTION_NOTE = (
+    "Note: a difference is clear if its p, corrected by Holm's method, is at most 0.05."
+)
 UNITS = {
     "throughput": "examples/s",
     "memory": "GiB",
@@ -26,25 +28,28 @@ UNITS = {
     "robustness_drop": "points",
 }
 """Units of metrics; all others are in percent."""
-AS_MEASURED = frozenset({"examples/s", "GiB", "s"})
+UNSCALED_UNITS = frozenset({"examples/s", "GiB", "s"})
 """Units in which results have a number as it was measured. Shares they have from 0 to 1."""
 
 
 def add(commands: Any) -> None:
     """Add the commands to the parser."""
-    parser = command(commands, "results", results, "what a model reached")
-    parser.add_argument("model", type=model_id, metavar="MODEL", help="its id")
+    parser = add_command(commands, "results", results, "what a model reached")
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
     parser.add_argument("--wait", action="store_true", help="until all evaluations are over")
-    parser = command(commands, "leaderboard", leaderboard, "the models of a task, ranked")
+    parser = add_command(commands, "leaderboard", leaderboard, "the models of a task, ranked")
     parser.add_argument("task", help="the task's code, such as nli")
     parser.add_argument(
         "--weights",
-        type=_weights,
+        type=_parse_weights,
         metavar="accuracy=4,…",
         help="of metrics, 0 to 8; the owner's by default",
     )
     parser.add_argument(
-        "--datasets", type=_weights, metavar="round-1=5,…", help="of evaluation sets, likewise"
+        "--datasets",
+        type=_parse_weights,
+        metavar="round-1=5,…",
+        help="of evaluation sets, likewise",
     )
     parser.add_argument(
         "--mode",
@@ -53,11 +58,11 @@ def add(commands: Any) -> None:
         "rates; what the board opens with by default",
     )
     parser.add_argument("--mine", action="store_true", help="your unpublished models too")
-    parser = command(commands, "compare", compare_models, "compare two models of a task")
-    parser.add_argument("models", nargs=2, type=model_id, metavar="MODEL", help="their ids")
+    parser = add_command(commands, "compare", compare_models, "compare two models of a task")
+    parser.add_argument("models", nargs=2, type=parse_model_id, metavar="MODEL", help="their ids")
 
 
-def _weights(text: str) -> dict[str, float]:
+def _parse_weights(text: str) -> dict[str, float]:
     """Parse the weights in an option such as `accuracy=4,throughput=1`.
 
     Raises ArgumentTypeError.
@@ -74,8 +79,8 @@ def _weights(text: str) -> dict[str, float]:
 
 def results(args: argparse.Namespace) -> int:
     """Print a model's results so far; with --wait after all evaluations have ended."""
-    reached = client_for(args).get_results(str(args.model), wait=args.wait)
-    tell(args, reached, describe_results(reached))
+    reached = open_client(args).get_results(str(args.model), wait=args.wait)
+    print_result(args, reached, describe_results(reached))
     return 0
 
 
@@ -86,7 +91,7 @@ def describe_results(results: Numbers) -> str:
     score = {"value": results["dynascore"]}
     for part in ("low", "high", "least", "most"):
         score[part] = results.get(f"dynascore_{part}")
-    score_text = _score(score)
+    score_text = _format_score(score)
     if score_text:
         line = f"Dynascore {score_text}"
         if score["low"] is not None:
@@ -99,36 +104,36 @@ def describe_results(results: Numbers) -> str:
     rounded_sets = []
     for set_name, metrics in results["scores"].items():
         for metric, number in metrics.items():
-            value, interval_text = _result(metric, number)
-            rows.append([set_name, _metric(metric), value, interval_text, number["n"]])
+            value, interval_text = _format_result(metric, number)
+            rows.append([set_name, _format_metric(metric), value, interval_text, number["n"]])
         if any(number.get("is_rounded") for number in metrics.values()):
             rounded_sets.append(set_name)
     if rows:
-        lines.append(table(["set", "metric", "value", "95 % interval", "n"], rows))
-    lines += _sealed_notes(rounded_sets)
+        lines.append(format_table(["set", "metric", "value", "95 % interval", "n"], rows))
+    lines += _list_sealed_notes(rounded_sets)
     lines += [f"Note: {text}" for text in results["notes"]]
     return "\n".join(lines)
 
 
-def _result(metric: str, number: Numbers) -> tuple[str, str | None]:
+def _format_result(metric: str, number: Numbers) -> tuple[str, str | None]:
     """Return (number, interval or None) of a metric, formatted as on leaderboards."""
     # Boards show no interval of times and memory.
-    if UNITS.get(metric) in AS_MEASURED:
+    if UNITS.get(metric) in UNSCALED_UNITS:
         return f"{number['value']:.4g}", None
     percent = {}
     for part in ("value", "low", "high"):
         share = number[part]
         percent[part] = None if share is None else 100 * share
-    return f"{percent['value']:.2f}", _interval(percent)
+    return f"{percent['value']:.2f}", _format_interval(percent)
 
 
-def _sealed_notes(names: Iterable[str]) -> Iterator[str]:
+def _list_sealed_notes(names: Iterable[str]) -> Iterator[str]:
     """Yield a note for each of these sets, whose scores are rounded."""
     for name in names:
         yield f"Note: {name} is sealed (its answers are secret), so its scores are rounded."
 
 
-def _interval(number: Numbers) -> str | None:
+def _format_interval(number: Numbers) -> str | None:
     """Return the bounds of an interval as text, or None if there is none."""
     if number["low"] is None:
         return None
@@ -138,31 +143,36 @@ def _interval(number: Numbers) -> str | None:
 def leaderboard(args: argparse.Namespace) -> int:
     """Print the rows of a leaderboard as on its page, with notes on them."""
     try:
-        board = client_for(args).leaderboard(
+        board = open_client(args).leaderboard(
             args.task, weights=args.weights, datasets=args.datasets, mode=args.mode, mine=args.mine
         )
     except Invalid as error:  # of a metric, a set or a formula that the board lacks
         raise CommandError(str(error), USAGE) from None
     heads = ["rank", "model", "Dynascore", "95 % interval"]
-    heads += [_metric(metric["name"], metric.get("judge")) for metric in board["metrics"]]
+    heads += [_format_metric(metric["name"], metric.get("judge")) for metric in board["metrics"]]
     rows = []
     for row in board["rows"]:
         score = row["dynascore"]
-        cells = [row["rank"] or "not run", row["model"], _score(score), _interval(score)]
+        cells = [
+            row["rank"] or "not run",
+            row["model"],
+            _format_score(score),
+            _format_interval(score),
+        ]
         for metric in board["metrics"]:
-            cells.append(_number(row["metrics"].get(metric["name"])))
+            cells.append(_format_number(row["metrics"].get(metric["name"])))
         rows.append(cells)
-    lines = [table(heads, rows) if rows else f"{args.task} has no published model yet."]
-    lines += _range_notes(board["rows"])
-    lines += _provisional_notes(board["sets"])
+    lines = [format_table(heads, rows) if rows else f"{args.task} has no published model yet."]
+    lines += _list_range_notes(board["rows"])
+    lines += _list_provisional_notes(board["sets"])
     # A set that does not count has no score on this board.
     counted = [each for each in board["sets"] if each.get("counts", True)]
-    lines += _sealed_notes(each["name"] for each in counted if each.get("is_sealed"))
-    tell(args, board, "\n".join(lines))
+    lines += _list_sealed_notes(each["name"] for each in counted if each.get("is_sealed"))
+    print_result(args, board, "\n".join(lines))
     return 0
 
 
-def _provisional_notes(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _list_provisional_notes(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a note for each set whose round was still being judged."""
     for each in sets:
         # Servers of before send neither of these keys.
@@ -173,7 +183,7 @@ def _provisional_notes(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield f"Note: {each['name']} v{each['version']} is provisional{progress}."
 
 
-def _metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
+def _format_metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
     """Return a metric's name with its unit; for an LLM judge, with its agreement."""
     if name != "llm_judge" or not judge:
         return f"{name} ({UNITS.get(name, '%')})"
@@ -186,61 +196,61 @@ def _metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
 
 def compare_models(args: argparse.Namespace) -> int:
     """Print two models on each set, and which differences are larger than chance."""
-    compared = client_for(args).compare(*map(str, args.models))
+    compared = open_client(args).compare(*map(str, args.models))
     name_a, name_b = compared["a"]["model"], compared["b"]["model"]
     better = {"a": name_a, "b": name_b, "": "not clear", "untested": "not tested"}
     judge = compared.get("judge")
     rows = [
         [
             row["set"],
-            _metric(row["metric"], judge),
-            _number(row["a"]),
-            _number(row["b"]),
-            _number(row["difference"]),
-            _interval(row["difference"]),
+            _format_metric(row["metric"], judge),
+            _format_number(row["a"]),
+            _format_number(row["b"]),
+            _format_number(row["difference"]),
+            _format_interval(row["difference"]),
             better[row["better"]],
-            _p(row.get("p_uncorrected")),
-            _p(row.get("p")),
+            _format_p_value(row.get("p_uncorrected")),
+            _format_p_value(row.get("p")),
             row.get("method"),
         ]
         for row in compared["rows"]
     ]
     heads = ["set", "metric", name_a, name_b, "difference", "95 % interval", "better"]
     heads += ["p", "corrected p", "test"]
-    lines = [table(heads, rows) if rows else "They have no set in common."]
+    lines = [format_table(heads, rows) if rows else "They have no set in common."]
     if any(row.get("p") is not None for row in compared["rows"]):
-        lines.append(CORRECTED)
+        lines.append(CORRECTION_NOTE)
     # A set has a row for each metric, and one note.
     sets = {row["set"]: {**row, "name": row["set"]} for row in compared["rows"]}
-    lines += _provisional_notes(sets.values())
+    lines += _list_provisional_notes(sets.values())
     rounded_sets = dict.fromkeys(row["set"] for row in compared["rows"] if row.get("is_rounded"))
-    lines += _sealed_notes(rounded_sets)
-    tell(args, compared, "\n".join(lines))
+    lines += _list_sealed_notes(rounded_sets)
+    print_result(args, compared, "\n".join(lines))
     return 0
 
 
-def _p(value: float | None) -> str | None:
+def _format_p_value(value: float | None) -> str | None:
     """Return a p-value with two digits, or None if there is none."""
     return None if value is None else f"{value:.2g}"
 
 
-def _range_notes(rows: Iterable[Numbers]) -> Iterator[str]:
+def _list_range_notes(rows: Iterable[Numbers]) -> Iterator[str]:
     """Yield a note for each score that is a range, naming what was not measured."""
     for row in rows:
-        if row["dynascore"]["value"] is None and _score(row["dynascore"]):
+        if row["dynascore"]["value"] is None and _format_score(row["dynascore"]):
             missing = ", ".join(row["missing"])
             yield f"Note: {row['model']} has a range, as it was not measured on: {missing}."
 
 
-def _score(cell: Numbers) -> str | None:
+def _format_score(cell: Numbers) -> str | None:
     """Return a score, or its range from worst to best case; None if unknown."""
     least, most = cell.get("least"), cell.get("most")
     if cell["value"] is None and least is not None and most is not None:
         return f"{least:.2f} to {most:.2f}"
-    return _number(cell)
+    return _format_number(cell)
 
 
-def _number(cell: Numbers | None) -> str | None:
+def _format_number(cell: Numbers | None) -> str | None:
     """Return the value of a cell with two decimals; None if unknown."""
     if cell is None or cell["value"] is None:
         return None

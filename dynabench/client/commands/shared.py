@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from dynabench.client.client import DynabenchClient
-from dynabench.client.credentials import server_url
+from dynabench.client.credentials import find_server_url
 
 FAILED, USAGE, NO_ACCESS, STOPPED = 1, 2, 3, 130
 """Exit codes: refused or failed; wrong usage; no connection or no key with access; Ctrl-C."""
@@ -27,7 +27,7 @@ class CommandError(Exception):
         self.code, self.data = code, data
 
 
-def command(
+def add_command(
     commands: Any, name: str, do: Callable[[argparse.Namespace], int], help: str
 ) -> argparse.ArgumentParser:
     """Add a command with the arguments common to all commands, and return its parser."""
@@ -43,7 +43,7 @@ def command(
     return parser
 
 
-def model_id(text: str) -> UUID:
+def parse_model_id(text: str) -> UUID:
     """Parse a model's id from the command line. Raises ArgumentTypeError."""
     try:
         return UUID(text)
@@ -52,20 +52,20 @@ def model_id(text: str) -> UUID:
         raise argparse.ArgumentTypeError(message) from None
 
 
-def server_of(args: argparse.Namespace) -> str:
+def find_server(args: argparse.Namespace) -> str:
     """Return the server's URL. Raises CommandError."""
     try:
-        return server_url(args.server)
+        return find_server_url(args.server)
     except ValueError as error:
         raise CommandError(str(error), USAGE) from None
 
 
-def client_for(args: argparse.Namespace, key: str | None = None) -> DynabenchClient:
+def open_client(args: argparse.Namespace, key: str | None = None) -> DynabenchClient:
     """Return a client for the server with this key, by default the stored one."""
-    return DynabenchClient(key, server_of(args), retries=RETRIES)
+    return DynabenchClient(key, find_server(args), retries=RETRIES)
 
 
-def tell(args: argparse.Namespace, data: Any, text: str) -> None:
+def print_result(args: argparse.Namespace, data: Any, text: str) -> None:
     """Print a result on standard output: the data as JSON with --json, otherwise the text."""
     if args.json:
         # The server's own data and nothing else, so that programs can read it.
@@ -74,12 +74,12 @@ def tell(args: argparse.Namespace, data: Any, text: str) -> None:
         print(text)
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a note on standard error, so that it does not mix with the result."""
     print(text, file=sys.stderr, flush=True)
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def format_table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a table with aligned columns. An unknown value is shown as a dash."""
     lines = [list(heads)]
     for row in rows:

@@ -13,29 +13,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dynabench.client.archive import allowed_files
+from dynabench.client.archive import list_allowed_files
 from dynabench.client.client import DynabenchClient
 from dynabench.client.commands.shared import (
     FAILED,
     USAGE,
     CommandError,
-    client_for,
-    command,
-    note,
-    tell,
+    add_command,
+    open_client,
+    print_note,
+    print_result,
 )
 
-CHECK = ("pydantic", "yaml", "orjson")
+CHECK_PACKAGES = ("pydantic", "yaml", "orjson")
 """Packages that the server's check imports."""
-HARNESS = ("numpy", "torch", "transformers", "tokenizers", "safetensors")
+HARNESS_PACKAGES = ("numpy", "torch", "transformers", "tokenizers", "safetensors")
 """Packages that run a model's folder without Docker."""
-INSTALL = "Install what it needs: pip install 'dynabench-client[test]'"
-WHOLE = "Install it as the site's page “Tokens” says, or from a checkout."
+INSTALL_HINT = "Install what it needs: pip install 'dynabench-client[test]'"
+WHOLE_HINT = "Install it as the site's page “Tokens” says, or from a checkout."
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = command(commands, "test", test, "check a model here as the server will")
+    parser = add_command(commands, "test", test, "check a model here as the server will")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("model", nargs="?", help="a model's folder, or an image that Docker has here")
     what.add_argument("--predictions", metavar="FILE", help="JSON lines for --set, instead")
@@ -62,13 +62,13 @@ def test(args: argparse.Namespace) -> int:
     For a file of predictions, compares each line with its set (`_test_predictions`).
     """
     # A wheel that was built outside of a checkout lacks the server's modules.
-    if not (server_modules() / "evaluation/isolation/inference/precheck.py").is_file():
-        raise CommandError(f"This client was built without the server's check. {WHOLE}", USAGE)
+    if not (find_server_modules() / "evaluation/isolation/inference/precheck.py").is_file():
+        raise CommandError(f"This client was built without the server's check. {WHOLE_HINT}", USAGE)
     if args.predictions:
         return _test_predictions(args)
     _refuse_unfit_machine(args)
-    check = client_for(args).check_inputs(args.task)
-    with TemporaryDirectory() as name, _copy_of_submitted(args.model) as model:
+    check = open_client(args).check_inputs(args.task)
+    with TemporaryDirectory() as name, _copy_submitted_files(args.model) as model:
         folder = Path(name)
         (folder / "task.yaml").write_text(check["config_text"], encoding="utf-8")
         lines = "".join(json.dumps({"inputs": each}) + "\n" for each in check["inputs"])
@@ -83,10 +83,10 @@ def test(args: argparse.Namespace) -> int:
         ]
         if args.runner:
             arguments.append(f"--runner={args.runner}")
-        report = _check(*arguments)
+        report = _run_check(*arguments)
     if not report["ok"]:
-        raise _refusal(report)
-    tell(args, report, _describe_acceptance(args.model, report))
+        raise _build_refusal(report)
+    print_result(args, report, _describe_acceptance(args.model, report))
     return 0
 
 
@@ -96,29 +96,29 @@ def _test_predictions(args: argparse.Namespace) -> int:
         raise CommandError("Name the set that the predictions are for with --set.", USAGE)
     if not Path(args.predictions).exists():
         raise CommandError(f"There is no file {args.predictions}.", USAGE)
-    _refuse_missing("The check", CHECK)
-    client = client_for(args)
+    _refuse_missing("The check", CHECK_PACKAGES)
+    client = open_client(args)
     with TemporaryDirectory() as name:
         config = Path(name, "task.yaml")
         config.write_text(client.check_inputs(args.task)["config_text"], encoding="utf-8")
         inputs = client.download_inputs(args.task, args.set, name)
-        report = _check(
+        report = _run_check(
             f"--config={config}",
             f"--predictions={Path(args.predictions).absolute()}",
             f"--uids={inputs}",
         )
     if not report["ok"]:
-        raise _refusal(report)
+        raise _build_refusal(report)
     lines = [f"{args.predictions} would be accepted for {args.set}."]
     lines += [f"Note: {warning}" for warning in report["warnings"]]
-    tell(args, report, "\n".join(lines))
+    print_result(args, report, "\n".join(lines))
     return 0
 
 
-def _refusal(report: dict[str, Any]) -> CommandError:
+def _build_refusal(report: dict[str, Any]) -> CommandError:
     """Return the error for a negative report; print the model's log."""
     if report["log"]:
-        note(f"The end of the model's log:\n{report['log'].rstrip()}")
+        print_note(f"The end of the model's log:\n{report['log'].rstrip()}")
     # This machine failed, so nothing is known about the model.
     is_our_fault = report["outcome"] == "infrastructure"
     return CommandError(report["message"], USAGE if is_our_fault else FAILED, report)
@@ -137,18 +137,20 @@ def _refuse_unfit_machine(args: argparse.Namespace) -> None:
     lead = "The check"
     if not is_folder:
         lead = f"There is no folder {args.model}. If it is an image, the check"
-    _refuse_missing(lead, CHECK + (("docker",) if in_docker else HARNESS))
+    _refuse_missing(lead, CHECK_PACKAGES + (("docker",) if in_docker else HARNESS_PACKAGES))
 
 
 def _refuse_missing(lead: str, needed: Sequence[str]) -> None:
     """Raise CommandError if packages are missing. lead: the beginning of its message."""
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
-        raise CommandError(f"{lead} lacks {', '.join(missing)} on this machine. {INSTALL}", USAGE)
+        raise CommandError(
+            f"{lead} lacks {', '.join(missing)} on this machine. {INSTALL_HINT}", USAGE
+        )
 
 
 @contextmanager
-def _copy_of_submitted(model: str) -> Iterator[str]:
+def _copy_submitted_files(model: str) -> Iterator[str]:
     """Yield the path of a copy of the files that `dynabench submit` would send.
 
     An image name is yielded unchanged.
@@ -158,11 +160,11 @@ def _copy_of_submitted(model: str) -> Iterator[str]:
         yield model
         return
     _refuse_dockerfile(folder)
-    files = allowed_files(folder)
+    files = list_allowed_files(folder)
     for path in sorted(set(folder.iterdir()) - set(files)):
         if not path.name.startswith("."):
             # Often code, which the server would not run.
-            note(f"{path.name} is left out when the folder is submitted.")
+            print_note(f"{path.name} is left out when the folder is submitted.")
     with TemporaryDirectory() as name:
         # Unlike the temporary folder, other users may read this one, such as the sandbox's.
         copy = Path(name, "model")
@@ -182,7 +184,7 @@ def _refuse_dockerfile(folder: Path) -> None:
         )
 
 
-def look_through(client: DynabenchClient, task: str, model: str) -> None:
+def check_folder(client: DynabenchClient, task: str, model: str) -> None:
     """Raise CommandError if the server would refuse the folder without running the model.
 
     Does nothing if this machine cannot tell. `test` makes the same check first.
@@ -190,8 +192,8 @@ def look_through(client: DynabenchClient, task: str, model: str) -> None:
     if not Path(model).is_dir():
         return
     _refuse_dockerfile(Path(model))
-    files = allowed_files(Path(model))
-    if not all(map(find_spec, CHECK)):
+    files = list_allowed_files(Path(model))
+    if not all(map(find_spec, CHECK_PACKAGES)):
         return  # the server checks it after the upload
     with TemporaryDirectory() as name:
         folder, config = Path(name, "model"), Path(name, "task.yaml")
@@ -200,18 +202,18 @@ def look_through(client: DynabenchClient, task: str, model: str) -> None:
         for path in files:
             (folder / path.name).symlink_to(path.resolve())
         config.write_text(client.check_inputs(task)["config_text"], encoding="utf-8")
-        report = _check(str(folder), f"--config={config}", "--look")
+        report = _run_check(str(folder), f"--config={config}", "--look")
     if not report["ok"]:
         raise CommandError(report["message"], FAILED)
 
 
-def _check(*arguments: str) -> dict[str, Any]:
+def _run_check(*arguments: str) -> dict[str, Any]:
     """Run the server's check in a separate process and return its report.
 
     Raises CommandError if it wrote no report.
     """
-    note("Checking it as the server does …")
-    root = server_modules()
+    print_note("Checking it as the server does …")
+    root = find_server_modules()
     # `evaluation` is no package of the client, so its folder becomes the process's path.
     process = subprocess.run(
         [sys.executable, "-m", "evaluation.isolation.inference.precheck", *arguments],
@@ -226,11 +228,11 @@ def _check(*arguments: str) -> dict[str, Any]:
     except ValueError:
         errors = process.stderr.strip().splitlines()
         last = errors[-1] if errors else f"it ended with {process.returncode}"
-        raise CommandError(f"The check could not be made ({last}). {INSTALL}", USAGE) from None
+        raise CommandError(f"The check could not be made ({last}). {INSTALL_HINT}", USAGE) from None
     return report
 
 
-def server_modules() -> Path:
+def find_server_modules() -> Path:
     """Return the folder of the server's modules, in the wheel or in a checkout."""
     carried = Path(__file__).parents[2] / "_server"
     return carried if carried.is_dir() else Path(__file__).parents[3]
@@ -239,7 +241,9 @@ def server_modules() -> Path:
 def _describe_acceptance(model: str, report: dict[str, Any]) -> str:
     """Return a text with the model's answers, and the time and memory that it used."""
     lines = [f"{model} would be accepted: it answered {len(report['answers'])} examples."]
-    lines += [f"  {number}  {_answer(each)}" for number, each in enumerate(report["answers"], 1)]
+    lines += [
+        f"  {number}  {_format_answer(each)}" for number, each in enumerate(report["answers"], 1)
+    ]
     lines += [f"Note: {warning}" for warning in report["warnings"]]
     use = f"{report['seconds']:.1f} s"
     memory = report["peak_bytes"]
@@ -249,7 +253,7 @@ def _describe_acceptance(model: str, report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _answer(answer: dict[str, Any]) -> str:
+def _format_answer(answer: dict[str, Any]) -> str:
     """Return an answer as text, with its probability if the model gave one."""
     value, prob = answer["answer"], answer["prob"] or {}
     if isinstance(value, str) and value in prob:

@@ -14,8 +14,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dynabench.client.client import DynabenchClient
-from dynabench.client.commands.shared import USAGE, CommandError, client_for, command, note
-from dynabench.client.commands.test import server_modules
+from dynabench.client.commands.shared import (
+    USAGE,
+    CommandError,
+    add_command,
+    open_client,
+    print_note,
+)
+from dynabench.client.commands.test import find_server_modules
 from dynabench.client.errors import DynabenchError, NotFound, Refused
 
 KEEP_SECONDS = 20.0
@@ -26,7 +32,7 @@ WAIT_SECONDS = 15.0
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = command(commands, "worker", work, "evaluate your models of a task on this machine")
+    parser = add_command(commands, "worker", work, "evaluate your models of a task on this machine")
     parser.add_argument("task", help="the task's code, whose owners let you")
     parser.add_argument("--url", dest="server", metavar="URL", help="as --server")
     parser.add_argument("--model", help="only this model, by its id")
@@ -40,12 +46,12 @@ def add(commands: Any) -> None:
 
 def work(args: argparse.Namespace) -> int:
     """Lease runs one after the other and evaluate each."""
-    if not (server_modules() / "evaluation/isolation/inference/leased.py").is_file():
+    if not (find_server_modules() / "evaluation/isolation/inference/leased.py").is_file():
         raise CommandError("This client was built without the server's sandbox.", USAGE)
     key = None
     if args.key_file:
         key = args.key_file.read_text().strip()
-    client = client_for(args, key)
+    client = open_client(args, key)
     while True:
         lease = client.take_lease(args.task, args.model, args.set)
         if lease is not None:
@@ -64,26 +70,26 @@ def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
     3. Send its answers, if any, and how it ended.
     """
     token = str(lease["token"])
-    note(f"Run {lease['run']}: {lease['examples']} examples of {lease['evaluation_set']}.")
+    print_note(f"Run {lease['run']}: {lease['examples']} examples of {lease['evaluation_set']}.")
     with TemporaryDirectory(prefix="dynabench-worker-") as name:
         folder = Path(name)
         try:
-            with _lease_kept(client, token):
+            with _keep_lease(client, token):
                 client.fetch_lease(token, folder)
-            report = _run(client, lease, folder, runner)
+            report = _run_model(client, lease, folder, runner)
             ending = report["ending"]
             # A model that failed has no answers: only how it ended is sent.
             answers = folder / "answers.jsonl" if ending["outcome"] == "ok" else None
-            with _lease_kept(client, token):
+            with _keep_lease(client, token):
                 client.end_lease(token, answers, report["runner"], ending)
         except (NotFound, Refused) as lost:
-            note(f"The lease is lost: {lost}")
+            print_note(f"The lease is lost: {lost}")
             return
-    note(f"Ended: {ending['outcome']}. {ending['sentence']}".rstrip())
+    print_note(f"Ended: {ending['outcome']}. {ending['sentence']}".rstrip())
 
 
 @contextmanager
-def _lease_kept(client: DynabenchClient, token: str) -> Iterator[None]:
+def _keep_lease(client: DynabenchClient, token: str) -> Iterator[None]:
     """Renew the lease during the block, in which large files are downloaded or uploaded."""
     over = threading.Event()
 
@@ -100,7 +106,7 @@ def _lease_kept(client: DynabenchClient, token: str) -> Iterator[None]:
         over.set()
 
 
-def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) -> Any:
+def _run_model(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) -> Any:
     """Run the model in a separate process, renewing the lease, and return the report."""
     config = folder / "task.yaml"
     config.write_text(lease["config_text"], encoding="utf-8")
@@ -121,7 +127,7 @@ def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) 
         command.append("--image")
     if runner:
         command.append(f"--runner={runner}")
-    with _process(command) as process:
+    with _start_process(command) as process:
         while True:
             try:
                 output, _ = process.communicate(timeout=KEEP_SECONDS)
@@ -138,9 +144,9 @@ def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) 
 
 
 @contextmanager
-def _process(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+def _start_process(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
     """Yield a process for the server's sandbox, which ends with the block."""
-    root = server_modules()
+    root = find_server_modules()
     environment = dict(os.environ)
     # A model that leaves its sandbox must find no key.
     environment.pop("DYNABENCH_API_KEY", None)

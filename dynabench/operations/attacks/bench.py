@@ -21,7 +21,7 @@ from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.sandbox.limits import Limits
 
 IMAGE_LABEL = "org.dynabench.hostile"
-SIZE = 40
+EXAMPLE_COUNT = 40
 """Examples of a run."""
 LABELS = ("yes", "no")
 LIMITS = Limits(
@@ -47,8 +47,8 @@ def breach(what):
     print("BREACH:", what, file=sys.stderr, flush=True)
 exec(examples[0]["inputs"]["script"])
 """
-GOLD = "gold-7f3a-must-never-enter"
-TEXT = "The text of example {} is nobody's but the task's."
+GOLD_ANSWER = "gold-7f3a-must-never-enter"
+EXAMPLE_TEXT = "The text of example {} is nobody's but the task's."
 
 
 class Breach(Exception):
@@ -61,7 +61,7 @@ def expect_that(holds: object, seen: object) -> None:
         raise Breach(str(seen))
 
 
-class Seen(NamedTuple):
+class HostileRun(NamedTuple):
     """The ending and the answers of a run, with missing answers treated as in every evaluation."""
 
     ending: Ending
@@ -135,10 +135,10 @@ class Bench:
         # Runs go on at the same time, so each has a folder of its own.
         folder = self.folder / uuid.uuid4().hex
         folder.mkdir(parents=True)
-        (folder / "gold.jsonl").write_text(json.dumps([GOLD] * SIZE))
+        (folder / "gold.jsonl").write_text(json.dumps([GOLD_ANSWER] * EXAMPLE_COUNT))
         with (folder / "examples.jsonl").open("w") as file:
-            for number in range(SIZE):
-                inputs = {"text": TEXT.format(number), "script": ""}
+            for number in range(EXAMPLE_COUNT):
+                inputs = {"text": EXAMPLE_TEXT.format(number), "script": ""}
                 if number == 0:  # BOOT runs the script of the first one
                     inputs["script"] = script
                 file.write(json.dumps({"id": f"e{number}", "inputs": inputs}) + "\n")
@@ -152,9 +152,11 @@ class Bench:
         key: str = "",
         limits: Limits = LIMITS,
         beat: Beat = lambda: None,
-    ) -> Seen:
+    ) -> HostileRun:
         """Run a script as a model. Exceptions of `beat` propagate."""
-        answers = CollectedAnswers("label", LABELS, [f"e{number}" for number in range(SIZE)])
+        answers = CollectedAnswers(
+            "label", LABELS, [f"e{number}" for number in range(EXAMPLE_COUNT)]
+        )
         ending = DockerRunner(key or self.key()).run(
             Runnable(image=image or self.image, labels=LABELS),
             self.inputs(script),
@@ -169,4 +171,6 @@ class Bench:
                     ending = replace(ending, warnings=(*ending.warnings, warning))
             except InvalidOutput as error:
                 ending = replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
-        return Seen(ending, answers, [TEXT.format(number) for number in range(SIZE)])
+        return HostileRun(
+            ending, answers, [EXAMPLE_TEXT.format(number) for number in range(EXAMPLE_COUNT)]
+        )

@@ -8,11 +8,11 @@ from typing import Any
 import yaml
 
 from dynabench.operations.attacks import checks
-from dynabench.operations.attacks.bench import GOLD, LIMITS, Bench, expect_that
+from dynabench.operations.attacks.bench import GOLD_ANSWER, LIMITS, Bench, expect_that
 from evaluation.contract import Outcome
 from evaluation.isolation.sandbox.limits import Limits
 
-TABLE = Path(__file__).with_name("cases.yaml")
+CASES_FILE = Path(__file__).with_name("cases.yaml")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Case:
         image = ""
         with ThreadPoolExecutor(1) as pool:
             if self.neighbour:  # it runs beside the hostile one
-                good = pool.submit(bench.run, checks.GOOD)
+                good = pool.submit(bench.run, checks.GOOD_SCRIPT)
             if self.image:
                 image = bench.build(*self.image)
             seen = bench.run(self.script, image=image, limits=self.limits)
@@ -66,14 +66,14 @@ class Case:
         expect_that(ending.outcome in self.outcomes, f"{got}\n{ending.log}")
         expect_that(not self.log or any(words in ending.log for words in self.log), ending.log)
         expect_that(
-            self.sentence in ending.sentence and GOLD not in ending.sentence, ending.sentence
+            self.sentence in ending.sentence and GOLD_ANSWER not in ending.sentence, ending.sentence
         )
         if self.holds:
             getattr(checks, self.holds)(seen)
         return got
 
 
-def _case(limits: dict[str, int] | None = None, **fields: Any) -> Case:
+def _build_case(limits: dict[str, int] | None = None, **fields: Any) -> Case:
     """Return the case of a table entry, with tuples for its lists."""
     for name, value in fields.items():
         if isinstance(value, list):
@@ -81,4 +81,4 @@ def _case(limits: dict[str, int] | None = None, **fields: Any) -> Case:
     return Case(**fields, limits=replace(LIMITS, **limits or {}))
 
 
-CASES = tuple(_case(**fields) for fields in yaml.safe_load(TABLE.read_text()))
+CASES = tuple(_build_case(**fields) for fields in yaml.safe_load(CASES_FILE.read_text()))

@@ -18,7 +18,7 @@ from typing import Any
 from django.conf import settings
 from django.template import Context, Engine
 
-from dynabench.operations.attacks.bench import LIMITS, Bench, Breach, Seen, expect_that
+from dynabench.operations.attacks.bench import LIMITS, Bench, Breach, HostileRun, expect_that
 from evaluation.contract import MIB, Answer, Outcome, Usage
 from evaluation.isolation.inference.exchange import DIGITS, SentExamples
 from evaluation.isolation.sandbox.containers import (
@@ -42,16 +42,16 @@ from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused,
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
 from tasks.targets.endpoints.registry import build_endpoint
 
-GOOD = "answer_all()"
-SLOW = "import time\ntime.sleep(60)"
+GOOD_SCRIPT = "answer_all()"
+SLOW_SCRIPT = "import time\ntime.sleep(60)"
 
 
-def warns_of_memory(seen: Seen) -> None:
+def check_memory_warning(seen: HostileRun) -> None:
     """Check that there is a warning about the memory of a child process that was killed."""
     expect_that(any("memory" in warning for warning in seen.ending.warnings), seen.ending)
 
 
-def log_is_cut(seen: Seen) -> None:
+def check_log_is_cut(seen: HostileRun) -> None:
     """Check that the log is bounded and that its first line says so."""
     log = seen.ending.log
     # With room for the line that says so.
@@ -59,7 +59,7 @@ def log_is_cut(seen: Seen) -> None:
     expect_that("were not kept" in log.splitlines()[0], log[:100])
 
 
-def log_is_redacted(seen: Seen) -> None:
+def check_log_is_redacted(seen: HostileRun) -> None:
     """Check that the owners' log contains the examples and the submitter's log does not."""
     redacted_log = redact_log(seen.ending.log, texts=seen.texts)
     expect_that(seen.texts[-1] in seen.ending.log, seen.ending.log)
@@ -67,26 +67,26 @@ def log_is_redacted(seen: Seen) -> None:
     expect_that(not any(text in redacted_log for text in seen.texts), redacted_log)
 
 
-def log_is_inert(seen: Seen) -> None:
+def check_log_is_inert(seen: HostileRun) -> None:
     """Check that the log contains nothing that a terminal or a page would interpret."""
     page = Engine().from_string("<pre>{{ log }}</pre>").render(Context({"log": seen.ending.log}))
     expect_that("\x1b" not in page and "\u202e" not in page, page)
     expect_that("<script>" not in page and "{{ settings }}" in page, page)
 
 
-def digits_are_few(seen: Seen) -> None:
+def check_few_digits(seen: HostileRun) -> None:
     """Check that probabilities have few digits, so that they cannot smuggle out data."""
     prob = next(answer for answer in seen.answers.in_order() if answer).prob
     expect_that(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
 
 
-def _runs(bench: Bench, script: str, image: str) -> None:
+def _check_good_run(bench: Bench, script: str, image: str) -> None:
     """Check that a model in this image answers every example and logs nothing."""
-    seen = bench.run(f"{script}\n{GOOD}", image=image)
+    seen = bench.run(f"{script}\n{GOOD_SCRIPT}", image=image)
     expect_that(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
 
 
-def volume(bench: Bench) -> str:
+def check_volumes(bench: Bench) -> str:
     """Check that an image with volumes is refused, and that its volumes are read-only if it runs.
 
     Docker would otherwise mount a writable disk of the host there.
@@ -95,11 +95,11 @@ def volume(bench: Bench) -> str:
     reasons = check_image(inspect_image(image))
     expect_that(any("/data, /more" in reason for reason in reasons), reasons)
     script = "for place in ('/data/x', '/more/x'):\n    try: open(place, 'w')\n"
-    _runs(bench, f"{script}    except OSError: continue\n    breach(place)", image)
+    _check_good_run(bench, f"{script}    except OSError: continue\n    breach(place)", image)
     return "refused; when it is run anyway: read-only"
 
 
-def ids_are_fresh(bench: Bench) -> str:
+def check_fresh_ids(bench: Bench) -> str:
     """Check that two runs of one set share no id and have different orders."""
     rows = [{"text": str(number)} for number in range(1000)]
     runs = [SentExamples(bench.folder / f"sent-{number}") for number in range(2)]
@@ -117,7 +117,7 @@ def _rows_of(run: SentExamples) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run.path.open()]
 
 
-def by_chance(bench: Bench) -> str:
+def check_random_answers(bench: Bench) -> str:
     """Check that a model that answers at random gives different answers in two runs."""
     script = "import random\nfor example in examples: answer(example, random.choice(['yes', 'no']))"
     first, second = bench.run(script), bench.run(script)
@@ -129,7 +129,7 @@ def by_chance(bench: Bench) -> str:
     return f"{differ} of {len(first.labels)} answers differ"
 
 
-def times_are_not_kept(bench: Bench) -> str:
+def check_no_stored_times(bench: Bench) -> str:
     """Check that no times are stored per answer, but only sums per run."""
     names = {field.name for field in dataclasses.fields(Answer)}
     expect_that(names == {"value", "prob", "logprob", "tokens"}, names)
@@ -137,7 +137,7 @@ def times_are_not_kept(bench: Bench) -> str:
     return f"kept of an answer: {', '.join(sorted(names))}; of the run: {', '.join(sums)}"
 
 
-def archives(bench: Bench) -> str:
+def check_archives(bench: Bench) -> str:
     """Check that hostile archives are refused before anything is written."""
     bomb, climber = bench.folder / "bomb.zip", bench.folder / "up.tar"
     many = bench.folder / "many.tar"
@@ -157,7 +157,7 @@ def archives(bench: Bench) -> str:
     return "3 of 3 refused"
 
 
-def moved_tag(bench: Bench) -> str:
+def check_moved_tag(bench: Bench) -> str:
     """Check that a run identifies an image by its id, and that a tag is not pulled."""
     checked = bench.build("ENV VERSION=checked")
     other = bench.build("ENV VERSION=other")
@@ -167,7 +167,9 @@ def moved_tag(bench: Bench) -> str:
             client.images.get(image).tag(tag)
         expect_that(inspect_image(tag).id == other, tag)
     # The id that was checked still runs the image that was checked.
-    _runs(bench, "import os\nif os.environ['VERSION'] != 'checked': breach('moved')", checked)
+    _check_good_run(
+        bench, "import os\nif os.environ['VERSION'] != 'checked': breach('moved')", checked
+    )
     try:
         pull_image(tag)
     except ImageRefused:
@@ -175,10 +177,12 @@ def moved_tag(bench: Bench) -> str:
     raise Breach("a tag was pulled")
 
 
-def odd_images(bench: Bench) -> str:
+def check_odd_images(bench: Bench) -> str:
     """Check handmade images, of another architecture or size, which cannot be built here."""
     archive = bench.folder / "odd.tar"
-    archive.write_bytes(_image_archive({"architecture": "s390x", "os": "linux", "config": {}}))
+    archive.write_bytes(
+        _build_image_archive({"architecture": "s390x", "os": "linux", "config": {}})
+    )
     id = load_image(archive)
     try:
         facts = inspect_image(id)
@@ -191,7 +195,7 @@ def odd_images(bench: Bench) -> str:
     return "3 of 3 refused"
 
 
-def _image_archive(config: dict[str, Any]) -> bytes:
+def _build_image_archive(config: dict[str, Any]) -> bytes:
     """Return an archive in the format of `docker save` for an image with one empty layer."""
     layer = io.BytesIO()
     tarfile.open(fileobj=layer, mode="w").close()
@@ -214,7 +218,7 @@ def _image_archive(config: dict[str, Any]) -> bytes:
     return packed.getvalue()
 
 
-def spoofed(bench: Bench) -> str:
+def check_spoofed_label(bench: Bench) -> str:
     """Check that an image's label does not make a container ours, and that our label wins."""
     stolen, own = bench.key(), bench.key()
     image = bench.build(f"LABEL {LABEL}={stolen}")
@@ -225,13 +229,13 @@ def spoofed(bench: Bench) -> str:
         finally:
             stranger.remove()
     seen: list[OwnContainer] = []
-    script = f"import time\ntime.sleep(1.5)\n{GOOD}"
+    script = f"import time\ntime.sleep(1.5)\n{GOOD_SCRIPT}"
     bench.run(script, image=image, key=own, beat=lambda: seen.extend(list_ours(own)))
     expect_that(seen, "our own container was not found")
     return "the stranger is not listed, our run is"
 
 
-WORKER = """
+WORKER_SCRIPT = """
 import sys
 from pathlib import Path
 from evaluation.isolation.sandbox.containers import DockerRunner
@@ -243,9 +247,9 @@ print(ending.outcome, flush=True)
 """
 
 
-def _worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
+def _start_worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", WORKER, *arguments],
+        [sys.executable, "-c", WORKER_SCRIPT, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -254,10 +258,10 @@ def _worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
     )
 
 
-def killed_worker(bench: Bench) -> str:
+def check_killed_worker(bench: Bench) -> str:
     """Check that a container left by a killed worker is found by its name and removed."""
     key = bench.key()
-    with _worker(key, bench.image, str(bench.inputs(SLOW))) as worker:
+    with _start_worker(key, bench.image, str(bench.inputs(SLOW_SCRIPT))) as worker:
         assert worker.stdout is not None
         # Killed only once its container runs.
         while not any(ours.is_running for ours in list_ours(key)):
@@ -276,7 +280,7 @@ class _CancelledError(Exception):
     """Raised when somebody cancelled the run."""
 
 
-def cancelled(bench: Bench) -> str:
+def check_cancellation(bench: Bench) -> str:
     """Check that an exception of `beat` ends the model and propagates."""
     # At the third beat, when the model runs.
     beats = iter(range(3))
@@ -286,21 +290,21 @@ def cancelled(bench: Bench) -> str:
             raise _CancelledError
 
     with suppress(_CancelledError):
-        seen = bench.run(SLOW, beat=beat)
+        seen = bench.run(SLOW_SCRIPT, beat=beat)
         raise Breach(f"it went on: {seen.ending}")
     return "cancelled"
 
 
-def engine_down(bench: Bench) -> str:
+def check_engine_down(bench: Bench) -> str:
     """Check the outcome of a run when no engine answers at the URL."""
     nowhere = f"unix://{bench.folder}/nowhere.sock"
-    with _worker(bench.key(), bench.image, "examples", DOCKER_HOST=nowhere) as worker:
+    with _start_worker(bench.key(), bench.image, "examples", DOCKER_HOST=nowhere) as worker:
         output, _ = worker.communicate()
     expect_that(output.split()[-1:] == [Outcome.INFRASTRUCTURE], output)
     return "infrastructure"
 
 
-def private_endpoints(bench: Bench) -> str:
+def check_private_endpoints(bench: Bench) -> str:
     """Check that addresses of the machine, its network and its cloud provider are refused."""
     hosts = ("127.0.0.1", "169.254.169.254", "10.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104
     for host in hosts:
@@ -314,7 +318,7 @@ def private_endpoints(bench: Bench) -> str:
     return f"{len(hosts)} of {len(hosts)} refused"
 
 
-def ahead(bench: Bench) -> str:
+def check_early_answers(bench: Bench) -> str:
     """Check the throughput of a model that computes answers before it gives them.
 
     It takes 100 processor seconds until the first answer, then gives 40 answers in one second.

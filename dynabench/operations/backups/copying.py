@@ -15,35 +15,39 @@ from django.db import connection, transaction
 from django.db.models import AutoField, BigAutoField, Model
 
 from dynabench.operations.backups.errors import BackupError
-from dynabench.operations.backups.tables import columns, stored_models
+from dynabench.operations.backups.tables import list_columns, list_stored_models
 
-TRIGGERS = "tasks_roundtarget"
+TABLE_WITH_TRIGGERS = "tasks_roundtarget"
 """The table whose triggers refuse targets of rounds that have begun, which all rows have here."""
-LENGTH = struct.Struct(">I")
+LENGTH_FORMAT = struct.Struct(">I")
 
 
 def dump_rows(cursor: Any) -> Iterator[bytes]:
     """Yield the rows of all tables in frames, as seen by the cursor's transaction."""
-    for model in stored_models():
-        names = [str(field.column) for field in columns(model)]
-        head = {"table": model._meta.db_table, "columns": names, "last": _last(cursor, model)}
-        yield from _frame(json.dumps(head).encode())
-        with cursor.copy(f"COPY {_target(model, names)} TO STDOUT") as copy:
+    for model in list_stored_models():
+        names = [str(field.column) for field in list_columns(model)]
+        head = {
+            "table": model._meta.db_table,
+            "columns": names,
+            "last": _read_last_id(cursor, model),
+        }
+        yield from _encode_frame(json.dumps(head).encode())
+        with cursor.copy(f"COPY {_format_target(model, names)} TO STDOUT") as copy:
             for block in copy:
-                yield from _frame(bytes(block))
-        yield from _frame(b"")
+                yield from _encode_frame(bytes(block))
+        yield from _encode_frame(b"")
 
 
 def load_rows(cursor: Any, file: IO[bytes]) -> None:
     """Load the frames of `dump_rows` into empty tables (`empty_tables`). Raises BackupError."""
-    models = {model._meta.db_table: model for model in stored_models()}
-    while (head := _next(file)) is not None:
+    models = {model._meta.db_table: model for model in list_stored_models()}
+    while (head := _read_frame(file)) is not None:
         about = json.loads(head)
         model = models[about["table"]]
-        with cursor.copy(f"COPY {_target(model, about['columns'])} FROM STDIN") as copy:
-            while block := _next(file):
+        with cursor.copy(f"COPY {_format_target(model, about['columns'])} FROM STDIN") as copy:
+            while block := _read_frame(file):
                 copy.write(block)
-        set_last(cursor, model, about["last"])
+        set_last_id(cursor, model, about["last"])
 
 
 @contextmanager
@@ -52,54 +56,56 @@ def empty_tables() -> Iterator[Any]:
 
     Rows can be inserted in any order. Foreign keys are checked at the end.
     """
-    tables = ", ".join(f'"{model._meta.db_table}"' for model in stored_models())
+    tables = ", ".join(f'"{model._meta.db_table}"' for model in list_stored_models())
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {tables}")  # what migrations make there
-        cursor.execute(f"ALTER TABLE {TRIGGERS} DISABLE TRIGGER USER")
+        cursor.execute(f"ALTER TABLE {TABLE_WITH_TRIGGERS} DISABLE TRIGGER USER")
         yield cursor
         # Foreign keys are checked now: a table with checks that still wait cannot be altered.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute(f"ALTER TABLE {TRIGGERS} ENABLE TRIGGER USER")
+        cursor.execute(f"ALTER TABLE {TABLE_WITH_TRIGGERS} ENABLE TRIGGER USER")
 
 
-def set_last(cursor: Any, model: type[Model], last: int) -> None:
+def set_last_id(cursor: Any, model: type[Model], last: int) -> None:
     """Set the table's sequence to `last`, so that ids of deleted rows are never reused."""
     if last:
-        table, column = _key(model)
+        table, column = _name_primary_key(model)
         query = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
         cursor.execute(query, [table, column, last])
 
 
-def _last(cursor: Any, model: type[Model]) -> int:
+def _read_last_id(cursor: Any, model: type[Model]) -> int:
     """Return the highest id that the table's sequence has issued; 0 without one."""
     if not isinstance(model._meta.pk, AutoField | BigAutoField):
         return 0
-    cursor.execute("SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, %s))", _key(model))
+    cursor.execute(
+        "SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, %s))", _name_primary_key(model)
+    )
     return int(cursor.fetchone()[0] or 0)
 
 
-def _key(model: type[Model]) -> list[str]:
+def _name_primary_key(model: type[Model]) -> list[str]:
     return [f'"{model._meta.db_table}"', str(model._meta.pk.column)]
 
 
-def _target(model: type[Model], names: list[str]) -> str:
+def _format_target(model: type[Model], names: list[str]) -> str:
     """Return the table with its column names, because sites may order columns differently."""
     quoted = ", ".join(f'"{name}"' for name in names)
     return f'"{model._meta.db_table}" ({quoted})'
 
 
-def _frame(data: bytes) -> Iterator[bytes]:
+def _encode_frame(data: bytes) -> Iterator[bytes]:
     """Yield the length of the data, then the data."""
-    yield LENGTH.pack(len(data))
+    yield LENGTH_FORMAT.pack(len(data))
     yield data
 
 
-def _next(file: IO[bytes]) -> bytes | None:
+def _read_frame(file: IO[bytes]) -> bytes | None:
     """Return the next frame, or None at the end. Raises BackupError."""
-    head = file.read(LENGTH.size)
+    head = file.read(LENGTH_FORMAT.size)
     if not head:
         return None
-    (size,) = LENGTH.unpack(head)
+    (size,) = LENGTH_FORMAT.unpack(head)
     data = file.read(size)
     if len(data) != size:
         raise BackupError("The dump of the database ends too early.")

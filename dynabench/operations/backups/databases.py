@@ -18,8 +18,8 @@ from django.utils import timezone
 
 from core.files.storage.disk import scratch
 from dynabench.operations.backups.copying import dump_rows, empty_tables, load_rows
-from dynabench.operations.backups.quiet import statements
-from dynabench.operations.backups.stores import BLOCK
+from dynabench.operations.backups.quiet import build_statements
+from dynabench.operations.backups.stores import BLOCK_BYTES
 
 PEOPLE_AND_TASKS = ("accounts_user", "tasks_task")
 
@@ -47,7 +47,7 @@ def is_empty_database() -> bool:
     return True
 
 
-def last_migrations() -> dict[str, list[str]]:
+def list_last_migrations() -> dict[str, list[str]]:
     """Return the last migrations of this version by application."""
     names: dict[str, list[str]] = {}
     for app, name in sorted(MigrationLoader(None).graph.leaf_nodes()):
@@ -55,7 +55,7 @@ def last_migrations() -> dict[str, list[str]]:
     return names
 
 
-def named_files() -> list[str]:
+def find_referenced_files() -> list[str]:
     """Return the names of the files that rows refer to now."""
     with connection.cursor() as cursor:
 
@@ -63,10 +63,10 @@ def named_files() -> list[str]:
             cursor.execute(query)
             yield from cursor.fetchall()
 
-        return _names(fetch)
+        return _find_file_names(fetch)
 
 
-def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
+def _find_file_names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
     names: set[str] = set()
     for model in apps.get_models():
         for field in model._meta.fields:
@@ -81,38 +81,38 @@ def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
 @contextmanager
 def take_snapshot() -> Iterator[Snapshot]:
     """Yield a snapshot of the database without blocking writers."""
-    take = _postgres_snapshot
+    take = _take_postgres_snapshot
     if connection.vendor == "sqlite":
-        take = _sqlite_snapshot
+        take = _take_sqlite_snapshot
     with take() as taken:
         yield taken
 
 
 @contextmanager
-def _sqlite_snapshot() -> Iterator[Snapshot]:
+def _take_sqlite_snapshot() -> Iterator[Snapshot]:
     # SQLite's own backup copies pages of one moment, while others write.
     connection.ensure_connection()
     with scratch() as folder:
         path = folder / "database"
         with closing(sqlite3.connect(path)) as copy:
             connection.connection.backup(copy)
-            files = _names(lambda query: copy.execute(query).fetchall())
+            files = _find_file_names(lambda query: copy.execute(query).fetchall())
         with path.open("rb") as file:
-            yield Snapshot(files, _blocks(file))
+            yield Snapshot(files, _read_blocks(file))
 
 
 @contextmanager
-def _postgres_snapshot() -> Iterator[Snapshot]:
+def _take_postgres_snapshot() -> Iterator[Snapshot]:
     with transaction.atomic(), connection.cursor() as cursor:
         # All tables as of one moment; nobody who writes waits for it.
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield Snapshot(named_files(), dump_rows(cursor))
+        yield Snapshot(find_referenced_files(), dump_rows(cursor))
 
 
 def load_dump(path: Path) -> None:
     """Replace the site's database with the dump at `path`, atomically.
 
-    Runs `quiet.statements` in it.
+    Runs `quiet.build_statements` in it.
     """
     if connection.vendor == "sqlite":
         _load_sqlite(path)
@@ -127,7 +127,7 @@ def _load_sqlite(path: Path) -> None:
     with closing(sqlite3.connect(new)) as copy:
         # One file without a journal beside it, which `replace` would leave behind.
         copy.execute("PRAGMA journal_mode=DELETE")
-        copy.executescript(f"BEGIN; {statements(timezone.now())} COMMIT;")
+        copy.executescript(f"BEGIN; {build_statements(timezone.now())} COMMIT;")
     os.sync()  # before the name: a crash leaves the empty database or the whole one
     connection.close()
     # Journals of the empty database would be played into the restored one.
@@ -143,9 +143,9 @@ def _load_postgres(path: Path) -> None:
         load_rows(cursor, file)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         # In the same transaction: nothing is ever seen that would be sent again.
-        cursor.execute(statements(timezone.now()))
+        cursor.execute(build_statements(timezone.now()))
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    while block := file.read(BLOCK):
+def _read_blocks(file: IO[bytes]) -> Iterator[bytes]:
+    while block := file.read(BLOCK_BYTES):
         yield block

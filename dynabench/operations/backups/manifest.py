@@ -27,7 +27,7 @@ class Manifest:
         return sum(size for size, _ in self.files.values())
 
 
-def manifest_bytes(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: Manifest) -> bytes:
     """Return the manifest in its stored form."""
     return json.dumps(asdict(manifest), indent=1).encode()
 
@@ -37,13 +37,13 @@ def read_manifest(text: bytes) -> Manifest:
     values: dict[str, Any] = json.loads(text)
     if values.get("format") != FORMAT:
         raise ValueError(f"its format is {values.get('format')!r}, not {FORMAT}")
-    if wrong := next(filter(_leaves, values["files"]), None):
+    if wrong := next(filter(_escapes_folder, values["files"]), None):
         raise ValueError(f"it names {wrong!r}, which may lie elsewhere")
     for name, (size, digest) in values["files"].items():
         values["files"][name] = (size, digest)  # JSON has lists for tuples
     return Manifest(**values)
 
 
-def _leaves(name: str) -> bool:
+def _escapes_folder(name: str) -> bool:
     """Return whether a file with this name might be written outside its folder."""
     return not {"", ".", ".."}.isdisjoint(name.split("/"))

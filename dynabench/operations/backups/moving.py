@@ -12,17 +12,22 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import JSONField, Model
 
 from core.env import database
-from dynabench.operations.backups.copying import empty_tables, set_last
+from dynabench.operations.backups.copying import empty_tables, set_last_id
 from dynabench.operations.backups.databases import is_empty_database
 from dynabench.operations.backups.errors import BackupError
-from dynabench.operations.backups.tables import columns, stored_models, table_digest, table_rows
+from dynabench.operations.backups.tables import (
+    compute_table_digest,
+    list_columns,
+    list_stored_models,
+    read_table_rows,
+)
 
-OLD = "old"  # alias of the SQLite file
-LEFT = {"django_migrations", "tasks_taskgroup", "tasks_taskgroup_tasks"}
+OLD_ALIAS = "old"  # alias of the SQLite file
+SKIPPED_TABLES = {"django_migrations", "tasks_taskgroup", "tasks_taskgroup_tasks"}
 """Not moved: what `migrate` keeps, and tables that only 0.2.0 still needs (tasks/0026)."""
 
 
-def move(path: Path, tell: Callable[[str], object]) -> None:
+def move_rows(path: Path, tell: Callable[[str], object]) -> None:
     """Copy all rows of the SQLite file into this site's PostgreSQL database.
 
     The database must have neither people nor tasks. The file is locked against writes. One
@@ -33,55 +38,55 @@ def move(path: Path, tell: Callable[[str], object]) -> None:
         raise BackupError("DATABASE_URL names no PostgreSQL: set it to the new database.")
     if not path.is_file():
         raise BackupError(f"There is no database at {path}.")
-    with _old(path):
-        _check_migrated(OLD)
+    with _open_old_database(path):
+        _check_migrated(OLD_ALIAS)
         call_command("migrate", verbosity=0)
         if not is_empty_database():
             raise BackupError("The new database has people or tasks. Make an empty one.")
         # One transaction for all tables: a difference in the last one moves nothing.
         with empty_tables() as cursor:
             # Ids of deleted rows are in logs and files, so they are not given again.
-            last = _last_ids(path)
-            for model in stored_models():
-                _copy(cursor, model)
-                _compare(model, tell)
-                set_last(cursor, model, last.get(model._meta.db_table, 0))
+            last = _read_last_ids(path)
+            for model in list_stored_models():
+                _copy_table(cursor, model)
+                _compare_tables(model, tell)
+                set_last_id(cursor, model, last.get(model._meta.db_table, 0))
 
 
 @contextmanager
-def _old(path: Path) -> Iterator[None]:
+def _open_old_database(path: Path) -> Iterator[None]:
     """Register the file as a second database, in a transaction that locks out other writers."""
-    connections.settings[OLD] = connections.configure_settings({
+    connections.settings[OLD_ALIAS] = connections.configure_settings({
         "default": database(f"sqlite:///{path}")
     })["default"]  # fmt: skip
     try:
-        with transaction.atomic(using=OLD):  # BEGIN IMMEDIATE
+        with transaction.atomic(using=OLD_ALIAS):  # BEGIN IMMEDIATE
             yield
     finally:
-        connections[OLD].close()
-        del connections[OLD], connections.settings[OLD]
+        connections[OLD_ALIAS].close()
+        del connections[OLD_ALIAS], connections.settings[OLD_ALIAS]
 
 
 def _check_migrated(alias: str) -> None:
     executor = MigrationExecutor(connections[alias])
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise BackupError("The old database is of an older version: run manage.py migrate there.")
-    expected = {model._meta.db_table for model in stored_models()} | LEFT
+    expected = {model._meta.db_table for model in list_stored_models()} | SKIPPED_TABLES
     others = set(connections[alias].introspection.table_names()) - expected
     if others:
         raise BackupError(f"The old database has tables of others: {', '.join(sorted(others))}.")
 
 
-def _copy(cursor: Any, model: type[Model]) -> None:
+def _copy_table(cursor: Any, model: type[Model]) -> None:
     from psycopg.types.json import Jsonb  # not installed on sites that stay on SQLite
 
-    fields = columns(model)
+    fields = list_columns(model)
     names = ", ".join(f'"{field.column}"' for field in fields)
     are_json = [isinstance(field, JSONField) for field in fields]
     table = model._meta.db_table
     try:
         with cursor.copy(f'COPY "{table}" ({names}) FROM STDIN') as copy:
-            for row in table_rows(model, OLD):
+            for row in read_table_rows(model, OLD_ALIAS):
                 values = []
                 for value, is_json in zip(row, are_json, strict=True):
                     if is_json and value is not None:
@@ -93,14 +98,14 @@ def _copy(cursor: Any, model: type[Model]) -> None:
         raise BackupError(f"{table} cannot be copied: {error}") from error
 
 
-def _compare(model: type[Model], tell: Callable[[str], object]) -> None:
-    old, new = table_digest(model, OLD), table_digest(model, "default")
+def _compare_tables(model: type[Model], tell: Callable[[str], object]) -> None:
+    old, new = compute_table_digest(model, OLD_ALIAS), compute_table_digest(model, "default")
     if old != new:
         raise BackupError(f"{model._meta.db_table} differs: {old} became {new}. Nothing is moved.")
     tell(f"{model._meta.db_table}: {new[0]} rows, {new[1][:16]}")
 
 
-def _last_ids(path: Path) -> dict[str, int]:
+def _read_last_ids(path: Path) -> dict[str, int]:
     """Return the highest id that each table has issued, including ids of deleted rows."""
     with closing(sqlite3.connect(path)) as old:
         return dict(old.execute("SELECT name, seq FROM sqlite_sequence").fetchall())

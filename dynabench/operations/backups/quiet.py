@@ -34,7 +34,7 @@ DELETE FROM account_emailconfirmation;
 """
 
 
-def statements(now: datetime) -> str:
+def build_statements(now: datetime) -> str:
     """Return all SQL statements, to be run in one transaction."""
     return f"""{STATEMENTS}
 UPDATE accounts_apitoken SET reminded_at = CURRENT_TIMESTAMP

@@ -17,21 +17,21 @@ from core.env import env_secret
 from core.files.storage.disk import scratch
 from dynabench.operations.backups.errors import BackupError
 
-OF_THE_SITE = ("STORAGE_URL", "CACHE_URL", "CACHE_URL_FILE", "DATABASE_URL_FILE", "POOLER")
+SITE_VARIABLES = ("STORAGE_URL", "CACHE_URL", "CACHE_URL_FILE", "DATABASE_URL_FILE", "POOLER")
 """What the rehearsal must not touch, or has of its own."""
-LOOKED_AT = ("database", "secrets")
+CHECKED_PARTS = ("database", "secrets")
 """Lines of the doctor that tell of it; each file was compared with its digest as it came."""
 
 
-def rehearse(where: str, *, without_log: bool) -> list[str]:
+def rehearse_restore(where: str, *, without_log: bool) -> list[str]:
     """Restore a backup into a scratch site, check it, remove it, and return the output's lines.
 
     The site itself is not changed. Needs disk space for the unpacked backup. Raises BackupError.
     """
     began = time.monotonic()
-    with scratch() as folder, _scratch_database(folder) as url:
+    with scratch() as folder, _create_scratch_database(folder) as url:
         environment = dict(os.environ)
-        for name in OF_THE_SITE:
+        for name in SITE_VARIABLES:
             environment.pop(name, None)
         environment["DYNABENCH_HOME"] = str(folder)
         environment["DATABASE_URL"] = url
@@ -41,11 +41,11 @@ def rehearse(where: str, *, without_log: bool) -> list[str]:
             command = ["restore", str(Path(where).resolve())]
         if without_log:
             command.append("--without-log")
-        printed = _run(command, environment, is_checked=True).splitlines()[:-1]
-        report = json.loads(_run(["doctor", "--quick", "--json"], environment))
+        printed = _run_command(command, environment, is_checked=True).splitlines()[:-1]
+        report = json.loads(_run_command(["doctor", "--quick", "--json"], environment))
     lines, wrong = [], []
     for finding in report["findings"]:
-        if finding["what"] in LOOKED_AT:
+        if finding["what"] in CHECKED_PARTS:
             line = f"{finding['what']}: {finding['message']}"
             lines.append(line)
             if finding["state"] == "bad":
@@ -56,7 +56,9 @@ def rehearse(where: str, *, without_log: bool) -> list[str]:
     return [*printed, *lines, f"{seconds:.0f} seconds"]
 
 
-def _run(words: list[str], environment: Mapping[str, str], *, is_checked: bool = False) -> str:
+def _run_command(
+    words: list[str], environment: Mapping[str, str], *, is_checked: bool = False
+) -> str:
     """Return the output of a command in the scratch site. Raises BackupError.
 
     is_checked: whether a failure of the command raises.
@@ -71,7 +73,7 @@ def _run(words: list[str], environment: Mapping[str, str], *, is_checked: bool =
 
 
 @contextmanager
-def _scratch_database(folder: Path) -> Iterator[str]:
+def _create_scratch_database(folder: Path) -> Iterator[str]:
     """Yield the URL of an empty database of the same kind as the site's. Raises BackupError."""
     if connection.vendor == "sqlite":
         yield f"sqlite:///{folder}/db.sqlite3"

@@ -22,7 +22,11 @@ from core.files.storage.stored import files_in, folders_in
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.retention_services import apply_retention
 from dynabench.campaigns.ways.registry import WAYS
-from dynabench.operations.backups.databases import is_empty_database, last_migrations, load_dump
+from dynabench.operations.backups.databases import (
+    is_empty_database,
+    list_last_migrations,
+    load_dump,
+)
 from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.services import (
     DATABASE,
@@ -32,19 +36,19 @@ from dynabench.operations.backups.services import (
     Backup,
     gunzip_blocks,
 )
-from dynabench.operations.backups.stores import blocks_of, put_file
+from dynabench.operations.backups.stores import put_file, read_blocks
 from dynabench.people.deletion.services import delete_person, purge_deleted
 from evaluation.models import Submission
 from evaluation.submissions.services import withdraw_model
 from tasks.models import TargetModel
 
-TOLD_OTHERWISE = ("accounts.SiteKey", "campaigns.Campaign")
+SEPARATELY_REPORTED_MODELS = ("accounts.SiteKey", "campaigns.Campaign")
 """Models of whose secrets another line tells."""
 Kind = Erasure.Kind
-CHUNK = 1000
+CHUNK_ROWS = 1000
 
 
-def restoring_mark() -> Path:
+def find_restoring_mark() -> Path:
     """Return the path of the file that exists while a restoration is unfinished.
 
     The file's text identifies the backup.
@@ -65,11 +69,11 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
     """
     manifest = backup.manifest
     name = hashlib.sha256(json.dumps(manifest.files).encode()).hexdigest()
-    mark = restoring_mark()
+    mark = find_restoring_mark()
     is_going_on = mark.exists() and mark.read_text() == name
     erased: Mapping[str, set[str]] = {}
     if not without_log:
-        erased = _erasures(manifest.erased)
+        erased = _read_erasures(manifest.erased)
     _check_fits(backup)
     if not is_going_on:
         _check_empty()
@@ -88,15 +92,15 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
     ]
     lines.append(f"{purge_deleted()} examples of people who left were emptied")
     lines.append(f"{apply_retention()} rows were emptied by their age")
-    lines += _payments(manifest.made_at)
-    lines += _lost_secrets()
-    lines += _missing_folders()
+    lines += _list_stopped_payments(manifest.made_at)
+    lines += _list_lost_secrets()
+    lines += _list_missing_folders()
     lines += [f"missing since before the backup: {name}" for name in manifest.missing]
     mark.unlink()  # until here no process serves the site (`dynabench.checks`)
     return lines
 
 
-def _erasures(at_least: int) -> Mapping[str, set[str]]:
+def _read_erasures(at_least: int) -> Mapping[str, set[str]]:
     """Return the names in the erasure log by kind.
 
     at_least: the number of names when the backup was made. Raises BackupError, also if the log now
@@ -125,7 +129,7 @@ def _check_fits(backup: Backup) -> None:
             f"The backup is of {backup.manifest.database}, this site of {connection.vendor}. "
             "Restore it on the same kind, then move it: manage.py move_database."
         )
-    if backup.manifest.migrations != last_migrations():
+    if backup.manifest.migrations != list_last_migrations():
         raise BackupError(
             "The backup was made by another version. Install that one, restore, then upgrade."
         )
@@ -155,7 +159,7 @@ def _restore_files(backup: Backup, is_going_on: bool) -> None:
     for name, stored in backup.names(MEDIA):
         if is_going_on and default_storage.exists(stored):
             # A file that was cut short by the kill is written again.
-            if _digest(stored) == backup.manifest.files[name][1]:
+            if _compute_digest(stored) == backup.manifest.files[name][1]:
                 continue
             default_storage.delete(stored)
         put_file(default_storage, stored, backup.blocks(name))
@@ -166,9 +170,9 @@ def _restore_files(backup: Backup, is_going_on: bool) -> None:
             file.writelines(backup.blocks(name))
 
 
-def _digest(name: str) -> str:
+def _compute_digest(name: str) -> str:
     digest = hashlib.sha256()
-    for block in blocks_of(default_storage, name):
+    for block in read_blocks(default_storage, name):
         digest.update(block)
     return digest.hexdigest()
 
@@ -207,13 +211,13 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
         return any(keyed(kind, str(name), key) in erased[kind] for key in keys)
 
     if Kind.EXAMPLE in erased:
-        standing = Example.objects.filter(retracted_at=None).iterator(CHUNK)
+        standing = Example.objects.filter(retracted_at=None).iterator(CHUNK_ROWS)
         examples = [row for row in standing if is_erased(Kind.EXAMPLE, row.uuid)]
         for example in examples:
             withdraw_example(example=example, actor=None, reason="It was withdrawn before.")
         yield "examples", len(examples)
     if Kind.SUBMISSION in erased:
-        models = Submission.objects.filter(withdrawn_at=None).iterator(CHUNK)
+        models = Submission.objects.filter(withdrawn_at=None).iterator(CHUNK_ROWS)
         submissions = [row for row in models if is_erased(Kind.SUBMISSION, row.pk)]
         for submission in submissions:
             withdraw_model(submission=submission, actor=None)
@@ -230,7 +234,7 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
         yield "people", len(people)
 
 
-def _payments(made_at: str) -> Iterator[str]:
+def _list_stopped_payments(made_at: str) -> Iterator[str]:
     """Yield a line for each campaign whose payments were stopped to avoid paying twice."""
     ways_that_pay = [way.name for way in WAYS.values() if way.can_pay]
     for campaign in Campaign.objects.exclude(opened_at=None).filter(way__in=ways_that_pay):
@@ -240,10 +244,10 @@ def _payments(made_at: str) -> Iterator[str]:
         )
 
 
-def _lost_secrets() -> Iterator[str]:
+def _list_lost_secrets() -> Iterator[str]:
     """Yield a line for stored secrets that the site's key cannot decrypt."""
     for model, column in sealed_columns():
-        if model._meta.label in TOLD_OTHERWISE:
+        if model._meta.label in SEPARATELY_REPORTED_MODELS:
             continue
         lost = 0
         for token in model._default_manager.exclude(**{column: ""}).values_list(column, flat=True):
@@ -266,7 +270,7 @@ def _lost_secrets() -> Iterator[str]:
         yield f"{name}, a target's secret, is not set in this environment"
 
 
-def _missing_folders() -> Iterator[str]:
+def _list_missing_folders() -> Iterator[str]:
     """Yield a line for each missing model folder of a target outside the home folder."""
     sources = TargetModel.objects.filter(source__startswith="/").values_list("source", flat=True)
     for source in sorted(set(sources)):

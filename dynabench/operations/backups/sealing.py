@@ -38,16 +38,16 @@ def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) ->
     """
     # Another key for each file, for all of which scrypt is asked once.
     own = os.urandom(SALT_BYTES)
-    cipher = _cipher(passphrase, salt, own, name)
+    cipher = _build_cipher(passphrase, salt, own, name)
     yield MAGIC + salt + own
     waiting = b""
     number = 0
-    for chunk in _cut(blocks, CHUNK_BYTES):
+    for chunk in _cut_into_pieces(blocks, CHUNK_BYTES):
         if number:
-            yield cipher.encrypt(_nonce(number, is_last=False), waiting, None)
+            yield cipher.encrypt(_build_nonce(number, is_last=False), waiting, None)
         waiting, number = chunk, number + 1
     # An empty file has one empty chunk, so that its end is sealed, too.
-    yield cipher.encrypt(_nonce(max(number, 1), is_last=True), waiting, None)
+    yield cipher.encrypt(_build_nonce(max(number, 1), is_last=True), waiting, None)
 
 
 def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[bytes]:
@@ -55,23 +55,23 @@ def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[b
 
     Raises WrongSeal, possibly after yielding valid blocks.
     """
-    pieces = _cut(blocks, len(MAGIC) + 2 * SALT_BYTES, then=CHUNK_BYTES + TAG_BYTES)
+    pieces = _cut_into_pieces(blocks, len(MAGIC) + 2 * SALT_BYTES, then=CHUNK_BYTES + TAG_BYTES)
     head = next(pieces, b"")
     salt, own = head[len(MAGIC) : -SALT_BYTES], head[-SALT_BYTES:]
     if not is_sealed(head) or len(salt) != SALT_BYTES:
         raise WrongSeal(f"{name} is not sealed as it should be.")
-    cipher = _cipher(passphrase, salt, own, name)
+    cipher = _build_cipher(passphrase, salt, own, name)
     waiting, number = next(pieces, b""), 1
     try:
         for chunk in pieces:
-            yield cipher.decrypt(_nonce(number, is_last=False), waiting, None)
+            yield cipher.decrypt(_build_nonce(number, is_last=False), waiting, None)
             waiting, number = chunk, number + 1
-        yield cipher.decrypt(_nonce(number, is_last=True), waiting, None)
+        yield cipher.decrypt(_build_nonce(number, is_last=True), waiting, None)
     except InvalidTag:
         raise WrongSeal(f"{name}: the passphrase is wrong, or the file is damaged.") from None
 
 
-def _cut(blocks: Iterable[bytes], size: int, *, then: int = 0) -> Iterator[bytes]:
+def _cut_into_pieces(blocks: Iterable[bytes], size: int, *, then: int = 0) -> Iterator[bytes]:
     """Yield the same bytes in pieces of `size`; the last piece may be shorter.
 
     then: the size of all pieces after the first; 0 for `size`.
@@ -87,16 +87,16 @@ def _cut(blocks: Iterable[bytes], size: int, *, then: int = 0) -> Iterator[bytes
         yield bytes(buffer)
 
 
-def _nonce(number: int, *, is_last: bool) -> bytes:
+def _build_nonce(number: int, *, is_last: bool) -> bytes:
     return number.to_bytes(11, "big") + bytes([is_last])
 
 
-def _cipher(passphrase: str, salt: bytes, own: bytes, name: str) -> AESGCM:
+def _build_cipher(passphrase: str, salt: bytes, own: bytes, name: str) -> AESGCM:
     key = HKDF(algorithm=SHA256(), length=32, salt=own, info=name.encode())
-    return AESGCM(key.derive(_stretched(passphrase, salt)))
+    return AESGCM(key.derive(_stretch_passphrase(passphrase, salt)))
 
 
 # The files of a backup share a salt; a guess takes a fifth of a second.
 @lru_cache(maxsize=4)
-def _stretched(passphrase: str, salt: bytes) -> bytes:
+def _stretch_passphrase(passphrase: str, salt: bytes) -> bytes:
     return Scrypt(salt=salt, length=32, n=SCRYPT_COST, r=8, p=1).derive(passphrase.encode())

@@ -13,22 +13,26 @@ from django.utils import timezone
 
 from core.accounts.erasures import erased_names, erasure_key, make_log
 from dynabench.operations.backups import manifest as manifests
-from dynabench.operations.backups.databases import last_migrations, named_files, take_snapshot
+from dynabench.operations.backups.databases import (
+    find_referenced_files,
+    list_last_migrations,
+    take_snapshot,
+)
 from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.manifest import Manifest
 from dynabench.operations.backups.sealing import SALT_BYTES, WrongSeal, is_sealed, seal, unseal
 from dynabench.operations.backups.stores import (
-    BLOCK,
-    MANIFEST,
-    Counted,
-    blocks_of,
-    new_store,
+    BLOCK_BYTES,
+    MANIFEST_NAME,
+    CountingBlocks,
+    create_store,
+    open_store,
     put_file,
-    store_at,
+    read_blocks,
 )
 
 DATABASE, KEYS, MEDIA, MODELS = "database.gz", "keys.json", "media/", "models/"
-NEEDED = "Set BACKUP_PASSPHRASE, or BACKUP_PASSPHRASE_FILE to a file that holds it"
+SEALING_ADVICE = "Set BACKUP_PASSPHRASE, or BACKUP_PASSPHRASE_FILE to a file that holds it"
 
 
 @dataclass
@@ -42,14 +46,16 @@ class _Writer:
 
     def put(self, name: str, blocks: Iterable[bytes]) -> None:
         """Write one file and record its size and digest."""
-        counted = Counted(blocks)
+        counted = CountingBlocks(blocks)
         put_file(self.store, name, self._sealed(name, counted))
         self.manifest.files[name] = counted.found
 
     def end(self) -> None:
         """Write the manifest. Call this last."""
         put_file(
-            self.store, MANIFEST, self._sealed(MANIFEST, [manifests.manifest_bytes(self.manifest)])
+            self.store,
+            MANIFEST_NAME,
+            self._sealed(MANIFEST_NAME, [manifests.encode_manifest(self.manifest)]),
         )
 
     def _sealed(self, name: str, blocks: Iterable[bytes]) -> Iterable[bytes]:
@@ -65,20 +71,20 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
     out. Takes no lock. Raises BackupError or OSError, in which case there is no backup.
     """
     if with_keys and not passphrase:
-        raise BackupError(f"Keys go only into a backup under a passphrase. {NEEDED}.")
+        raise BackupError(f"Keys go only into a backup under a passphrase. {SEALING_ADVICE}.")
     # It gets its name only if all of this ends well.
-    with new_store(where) as store:
-        writer = _Writer(store, _about_this_site(), passphrase, os.urandom(SALT_BYTES))
+    with create_store(where) as store:
+        writer = _Writer(store, _describe_site(), passphrase, os.urandom(SALT_BYTES))
         with take_snapshot() as taken:
             writer.put(DATABASE, gzip_blocks(taken.dump))
-        missing = list(_media(writer, taken.files))
+        missing = list(_write_media(writer, taken.files))
         # A file that no row names any more was deleted during the backup.
-        writer.manifest.missing = sorted(set(missing) & set(named_files()))
+        writer.manifest.missing = sorted(set(missing) & set(find_referenced_files()))
         for path in sorted(settings.MODELS_HOME.rglob("*")):
             if path.is_file():
                 with path.open("rb") as file:
                     name = f"{MODELS}{path.relative_to(settings.MODELS_HOME)}"
-                    writer.put(name, iter(lambda: file.read(BLOCK), b""))
+                    writer.put(name, iter(lambda: file.read(BLOCK_BYTES), b""))
         if with_keys:
             keys = {"now": settings.SECRET_KEY, "before": settings.SECRET_KEY_FALLBACKS}
             writer.put(KEYS, [json.dumps(keys).encode()])
@@ -103,7 +109,7 @@ def gunzip_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def _about_this_site() -> Manifest:
+def _describe_site() -> Manifest:
     from django.db import connection
 
     make_log()  # a restoration asks for the log, even if nobody was erased yet
@@ -111,17 +117,17 @@ def _about_this_site() -> Manifest:
         site=settings.SITE_URL,
         made_at=timezone.now().isoformat(),
         database=connection.vendor,
-        migrations=last_migrations(),
+        migrations=list_last_migrations(),
         erasure_key=erasure_key(settings.SECRET_KEY).hex(),
         erased=erased_names(),
     )
 
 
-def _media(writer: _Writer, names: Iterable[str]) -> Iterator[str]:
+def _write_media(writer: _Writer, names: Iterable[str]) -> Iterator[str]:
     """Write the files to the backup, and yield the names of missing ones."""
     for name in names:
         try:
-            blocks = blocks_of(default_storage, name)
+            blocks = read_blocks(default_storage, name)
         except FileNotFoundError:
             yield name
         else:
@@ -132,23 +138,23 @@ class Backup:
     """A finished backup: its manifest, and access to its decrypted files. Raises BackupError."""
 
     def __init__(self, where: str, *, passphrase: str = "") -> None:
-        self._store, self._passphrase = store_at(where), passphrase
+        self._store, self._passphrase = open_store(where), passphrase
         try:
-            self.manifest = manifests.read_manifest(b"".join(self._opened(MANIFEST)))
+            self.manifest = manifests.read_manifest(b"".join(self._opened(MANIFEST_NAME)))
         except FileNotFoundError:
-            message = f"There is no whole backup at {where}: {MANIFEST} is missing."
+            message = f"There is no whole backup at {where}: {MANIFEST_NAME} is missing."
             raise BackupError(message) from None
         except (ValueError, TypeError, KeyError) as error:
-            raise BackupError(f"{MANIFEST} of {where} cannot be read: {error}") from None
+            raise BackupError(f"{MANIFEST_NAME} of {where} cannot be read: {error}") from None
 
     def _opened(self, name: str) -> Iterator[bytes]:
-        blocks = blocks_of(self._store, name)
+        blocks = read_blocks(self._store, name)
         start = next(blocks, b"")
         blocks = chain([start], blocks)  # the first block was read to see whether it is sealed
         if not is_sealed(start):
             return blocks
         if not self._passphrase:
-            raise BackupError(f"This backup is sealed. {NEEDED}.")
+            raise BackupError(f"This backup is sealed. {SEALING_ADVICE}.")
         return unseal(blocks, passphrase=self._passphrase, name=name)
 
     def blocks(self, name: str) -> Iterator[bytes]:
@@ -156,7 +162,7 @@ class Backup:
 
         Raises BackupError at the end if they differ from what was backed up.
         """
-        counted = Counted(self._opened(name))
+        counted = CountingBlocks(self._opened(name))
         try:
             yield from counted
         except WrongSeal as error:

@@ -16,13 +16,13 @@ from django.core.files.storage import FileSystemStorage, Storage, storages
 from core.env import EnvError, object_storage
 from dynabench.operations.backups.errors import BackupError
 
-BLOCK = 2**20
-MANIFEST = "manifest.json"
+BLOCK_BYTES = 2**20
+MANIFEST_NAME = "manifest.json"
 """Written last: without it there is no backup."""
 MOMENT, PART = "%Y-%m-%dT%H%M", ".part"
 
 
-def store_at(where: str) -> Storage:
+def open_store(where: str) -> Storage:
     """Return the storage at a folder or at `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
     if where.startswith("s3://"):
         try:
@@ -33,14 +33,14 @@ def store_at(where: str) -> Storage:
 
 
 @contextmanager
-def new_store(where: str) -> Iterator[Storage]:
+def create_store(where: str) -> Iterator[Storage]:
     """Yield an empty storage, which becomes `where` if the block succeeds. Raises BackupError.
 
     A folder is renamed at the end. A bucket may contain leftovers; only the manifest counts.
     """
     if where.startswith("s3://"):
-        store = store_at(where)
-        if store.exists(MANIFEST):
+        store = open_store(where)
+        if store.exists(MANIFEST_NAME):
             raise BackupError(f"There is a backup at {where} already. Name another place.")
         yield store
         return
@@ -51,8 +51,8 @@ def new_store(where: str) -> Iterator[Storage]:
     unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(unfinished, os.O_RDONLY)
     try:
-        _alone(unfinished, lock)
-        yield store_at(str(unfinished))
+        _claim_folder(unfinished, lock)
+        yield open_store(str(unfinished))
         os.sync()  # before the name: a folder with that name has whole files, even after a crash
         unfinished.rename(whole)
     finally:
@@ -60,7 +60,7 @@ def new_store(where: str) -> Iterator[Storage]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _alone(unfinished: Path, lock: int) -> None:
+def _claim_folder(unfinished: Path, lock: int) -> None:
     """Take the lock, and remove what a killed backup left behind. Raises BackupError."""
     try:
         # The system releases it when the process ends, however it ends.
@@ -74,11 +74,11 @@ def _alone(unfinished: Path, lock: int) -> None:
             old.unlink()
 
 
-def dated_place(where: str, at: datetime) -> str:
+def build_dated_place(where: str, at: datetime) -> str:
     """Return the place for a backup made at this time, below a folder or a bucket's prefix.
 
     >>> from datetime import UTC
-    >>> dated_place("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
+    >>> build_dated_place("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
     's3://site/backups/2026-01-31T0315?region=eu'
     """
     path, mark, query = where, "", ""
@@ -87,55 +87,55 @@ def dated_place(where: str, at: datetime) -> str:
     return f"{path.rstrip('/')}/{at.strftime(MOMENT)}{mark}{query}"
 
 
-def remove_killed(where: str) -> None:
-    """Remove remains of killed backups, named by `dated_place`, from a folder to free disk space.
+def remove_killed_backups(where: str) -> None:
+    """Remove what killed backups left in a folder, to free disk space.
 
-    Does nothing in a bucket, where a backup in progress looks the same; `remove_older` removes
-    such remains there.
+    Only backups named by `build_dated_place`. Does nothing in a bucket, where a backup in progress
+    looks the same; `remove_older_backups` removes their remains there.
     """
     if where.startswith("s3://"):
         return
     for unfinished in Path(where).glob(f"*{PART}"):
-        if _moment(unfinished.name):
+        if _parse_moment(unfinished.name):
             lock = os.open(unfinished, os.O_RDONLY)
             with suppress(BackupError):  # it is being written
-                _alone(unfinished, lock)
+                _claim_folder(unfinished, lock)
                 unfinished.rmdir()
             os.close(lock)
 
 
-def _moment(name: str) -> datetime | None:
+def _parse_moment(name: str) -> datetime | None:
     try:
         return datetime.strptime(name.removesuffix(PART), MOMENT).replace(tzinfo=UTC)
     except ValueError:  # somebody else's
         return None
 
 
-def remove_older(where: str, than: datetime) -> list[str]:
-    """Remove backups named by `dated_place` from before `than`, complete or not.
+def remove_older_backups(where: str, than: datetime) -> list[str]:
+    """Remove backups named by `build_dated_place` from before `than`, complete or not.
 
     Returns their names.
     """
-    store, removed = store_at(where), []
+    store, removed = open_store(where), []
     for name in store.listdir("")[0]:
-        made_at = _moment(name)
+        made_at = _parse_moment(name)
         if made_at and made_at < than:
-            store.delete(f"{name}/{MANIFEST}")  # first: what is left is no backup
-            _remove(store, name)
+            store.delete(f"{name}/{MANIFEST_NAME}")  # first: what is left is no backup
+            _remove_folder(store, name)
             removed.append(name)
     return removed
 
 
-def _remove(store: Storage, folder: str) -> None:
+def _remove_folder(store: Storage, folder: str) -> None:
     folders, files = store.listdir(folder)
     for name in files:
         store.delete(f"{folder}/{name}")
     for name in folders:
-        _remove(store, f"{folder}/{name}")
+        _remove_folder(store, f"{folder}/{name}")
     store.delete(folder)  # a bucket has none
 
 
-class Blocks(File):  # type: ignore[type-arg]
+class BlockFile(File):  # type: ignore[type-arg]
     """A forward-only file made of blocks of bytes."""
 
     def __init__(self, blocks: Iterable[bytes], name: str) -> None:
@@ -162,7 +162,7 @@ class Blocks(File):  # type: ignore[type-arg]
         return False
 
 
-class Counted:
+class CountingBlocks:
     """An iterable of blocks that counts and hashes their bytes."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
@@ -183,18 +183,18 @@ class Counted:
 def put_file(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
     """Store a new file under exactly this name. Raises BackupError if the name is taken."""
     # `save` would first look for a free name, of which each is one in a bucket.
-    stored_as = store._save(name, Blocks(blocks, name))  # type: ignore[attr-defined]
+    stored_as = store._save(name, BlockFile(blocks, name))  # type: ignore[attr-defined]
     if stored_as != name:
         raise BackupError(f"{name} is there already, as {stored_as} shows.")
 
 
-def blocks_of(store: Storage, name: str) -> Iterator[bytes]:
+def read_blocks(store: Storage, name: str) -> Iterator[bytes]:
     """Return the bytes of a file in blocks. Raises FileNotFoundError at once if it is missing."""
     # Opened here and not in the generator, whose first line runs only at the first block.
     file = store.open(name)
 
     def blocks() -> Iterator[bytes]:
         with file:
-            yield from file.chunks(BLOCK)
+            yield from file.chunks(BLOCK_BYTES)
 
     return blocks()

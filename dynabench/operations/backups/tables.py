@@ -12,44 +12,46 @@ from django.db.models import F, Field, Model, TextField
 from django.db.models.functions import Cast
 from picklefield.fields import PickledObjectField
 
-CHUNK = 2000
+CHUNK_ROWS = 2000
 
 
-def stored_models() -> list[type[Model]]:
+def list_stored_models() -> list[type[Model]]:
     """Return the model of each table, including many-to-many relations."""
     # Proxies share a table with their model; unmanaged ones have none of ours.
     models = apps.get_models(include_auto_created=True)
     return [model for model in models if model._meta.managed and not model._meta.proxy]
 
 
-def columns(model: type[Model]) -> "list[Field[Any, Any]]":
+def list_columns(model: type[Model]) -> "list[Field[Any, Any]]":
     """Return the fields that have a column, in a fixed order."""
     return list(model._meta.concrete_fields)
 
 
-def table_rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
+def read_table_rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
     """Yield all rows as Python values, ordered by primary key. Pickled values stay text."""
     expressions: dict[str, Any] = {}
-    for number, field in enumerate(columns(model)):
+    for number, field in enumerate(list_columns(model)):
         expression: Any = F(field.attname)
         if isinstance(field, PickledObjectField):  # never loaded: a pickle runs code
             expression = Cast(field.attname, TextField())
         expressions[f"column_{number}"] = expression
     # The base manager hides no rows.
     ordered = model._base_manager.using(using).order_by("pk")
-    return ordered.values_list(*expressions.values()).iterator(CHUNK)
+    return ordered.values_list(*expressions.values()).iterator(CHUNK_ROWS)
 
 
-def table_digest(model: type[Model], using: str) -> tuple[int, str]:
+def compute_table_digest(model: type[Model], using: str) -> tuple[int, str]:
     """Return the number of rows in a table and their SHA-256."""
     sha256, count = hashlib.sha256(), 0
-    for row in table_rows(model, using):
-        sha256.update(json.dumps([_plain(value) for value in row], sort_keys=True).encode())
+    for row in read_table_rows(model, using):
+        sha256.update(
+            json.dumps([_normalize_value(value) for value in row], sort_keys=True).encode()
+        )
         count += 1
     return count, sha256.hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _normalize_value(value: Any) -> Any:
     """Normalize a value, so that equal values of different databases compare equal.
 
     PostgreSQL's JSON writes 1e2 as 100, SQLite's as 100.0.
@@ -62,7 +64,7 @@ def _plain(value: Any) -> Any:
         case float() if value.is_integer():
             return int(value)
         case list():
-            return [_plain(item) for item in value]
+            return [_normalize_value(item) for item in value]
         case dict():
-            return {key: _plain(item) for key, item in value.items()}
+            return {key: _normalize_value(item) for key, item in value.items()}
     return value

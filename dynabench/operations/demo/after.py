@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from core.accounts.models import User
-from dynabench.operations.demo.community import plan
+from dynabench.operations.demo.community import build_plan
 from evaluation import jobs
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.rows import count_rows
@@ -84,7 +84,7 @@ def release_round(round: Round, owner: User, seed: int) -> None:
     finish_job(request_release(round=round, options=options, actor=owner), jobs.build_dataset)
 
 
-def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
+def plan_next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
     """Train a target on all rounds so far, starting from the current one, and plan its round."""
     task, number = round.task, round.number
     base, revision = find_default_base(task)
@@ -99,7 +99,7 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
     )
     finish_job(run, jobs.run_training)
     planned = plan_round(
-        task=task, actor=owner, fields=plan(tries), parents=[round], contexts_of=round
+        task=task, actor=owner, fields=build_plan(tries), parents=[round], contexts_of=round
     )
     with transaction.atomic():
         target = register_trained(

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from core.accounts.models import Annotator, User, confirm_address
 from core.errors import Refused
 from dynabench.operations.demo.people import Judge, Writer
-from dynabench.operations.demo.texts import contexts
+from dynabench.operations.demo.texts import build_contexts
 from tasks.contexts.services import store_contexts
 from tasks.models import SIMULATED, Round, Task, TaskMember
 from tasks.rounds.loop import register_target
@@ -20,10 +20,10 @@ from tasks.rounds.services import plan_round
 from tasks.services import create_task
 from tasks.targets.connect import build_serving_settings
 
-DOMAIN = "demo.invalid"
+EMAIL_DOMAIN = "demo.invalid"
 """The domain of simulated people's addresses: no mail reaches it, and nobody signs in by it."""
-TASK = Path(__file__).with_name("task.yaml")
-CONTEXTS = 20
+TASK_FILE = Path(__file__).with_name("task.yaml")
+CONTEXT_COUNT = 20
 
 
 def new_id(chance: Random) -> UUID:
@@ -38,7 +38,7 @@ def make_task(actor: User | None = None) -> Task:
     """
     if Task.objects.filter(code=SIMULATED).exists():
         raise Refused(_("There is a demo. Take it away first, as docs/demo.md says."))
-    task, _notes = create_task(code=SIMULATED, config_text=TASK.read_text(), actor=actor)
+    task, _notes = create_task(code=SIMULATED, config_text=TASK_FILE.read_text(), actor=actor)
     role = TaskMember.Role.OWNER
     # Whoever runs the official tasks can look at the demo and delete it.
     official = TaskMember.objects.filter(task__is_official=True, role=role)
@@ -56,7 +56,7 @@ def make_owner(task: Task) -> User:
 
 def make_user(name: str) -> User:
     """Create an account with a confirmed email address and no password."""
-    user = User.objects.create_user(f"{name}@{DOMAIN}")
+    user = User.objects.create_user(f"{name}@{EMAIL_DOMAIN}")
     confirm_address(user)
     return user
 
@@ -74,13 +74,13 @@ def make_people(people: Sequence[Writer | Judge]) -> Mapping[str, Annotator]:
     }
 
 
-def first_round(task: Task, owner: User, base: Path, tries: int, chance: Random) -> Round:
+def plan_first_round(task: Task, owner: User, base: Path, tries: int, chance: Random) -> Round:
     """Plan the first round with a model folder as its target.
 
     tries: the number of examples that closes it.
     """
-    round = plan_round(task=task, actor=owner, fields=plan(tries))
-    rows = contexts(chance, CONTEXTS)
+    round = plan_round(task=task, actor=owner, fields=build_plan(tries))
+    rows = build_contexts(chance, CONTEXT_COUNT)
     store_contexts(round=round, rows=rows, file_name="places.jsonl", actor=owner)
     register_target(
         task=task,
@@ -93,11 +93,11 @@ def first_round(task: Task, owner: User, base: Path, tries: int, chance: Random)
     return round
 
 
-def plan(tries: int) -> Mapping[str, int]:
+def build_plan(tries: int) -> Mapping[str, int]:
     """Return a round's budget and its pay in cents."""
     return {"max_collected": tries, "pay_example": 20, "pay_validation": 5, "pay_bonus": 50}
 
 
-def model_folder() -> Path:
+def find_model_folder() -> Path:
     """Return the folder of the demo's trained targets."""
     return settings.MODELS_HOME / "targets" / SIMULATED

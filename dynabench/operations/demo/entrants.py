@@ -11,7 +11,7 @@ from typing import Any
 from core.accounts.models import User
 from dynabench.operations.demo.after import finish_job
 from dynabench.operations.demo.community import make_user
-from dynabench.operations.demo.texts import LABELS, POOL
+from dynabench.operations.demo.texts import IDEA_POOL, LABELS
 from evaluation import jobs
 from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.isolation.uploads.chunked import add_file
@@ -25,10 +25,12 @@ from tasks.models import Task
 Model = Callable[[str], str]
 
 
-def word_list(text: str) -> str:
+def classify_by_word_list(text: str) -> str:
     """Return the label that fits the counts of kind and unkind words in the text."""
     words = Counter(re.findall(r"\w+", text.lower()))
-    score = sum(words[word] for word in POOL["good"]) - sum(words[word] for word in POOL["bad"])
+    score = sum(words[word] for word in IDEA_POOL["good"]) - sum(
+        words[word] for word in IDEA_POOL["bad"]
+    )
     if score > 0:
         return "positive"
     if score < 0:
@@ -36,7 +38,7 @@ def word_list(text: str) -> str:
     return "neutral"
 
 
-def naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
+def train_naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
     """Return a multinomial naive Bayes model with add-one smoothing.
 
     rows: dictionaries with `text` and `label`.
@@ -73,8 +75,8 @@ def submit_entrants(task: Task) -> list[Submission]:
             if row:
                 rows.append(row)
     models = {
-        "word-list": (word_list, "Counts kind and unkind words. Learned from nothing."),
-        "naive-bayes": (naive_bayes(rows), f"Naive Bayes on {len(rows)} released rows."),
+        "word-list": (classify_by_word_list, "Counts kind and unkind words. Learned from nothing."),
+        "naive-bayes": (train_naive_bayes(rows), f"Naive Bayes on {len(rows)} released rows."),
     }
     submissions = []
     for name, (model, about) in models.items():

@@ -9,7 +9,7 @@ from django.db import transaction
 from annotation.models import Attempt, Example, TargetOutput
 from core.accounts.counting import tidy_counted_people
 from core.accounts.models import Annotator, LogEntry, User
-from dynabench.operations.demo.community import DOMAIN, model_folder
+from dynabench.operations.demo.community import EMAIL_DOMAIN, find_model_folder
 from evaluation.models import (
     Dataset,
     DatasetFile,
@@ -23,13 +23,13 @@ from tasks.models import SIMULATED, Round, Task
 from validation.models import Validation
 
 
-def real_people() -> int:
+def count_real_people() -> int:
     """Return how many real people wrote or judged in the demo.
 
     Deleting it deletes their rows there.
     """
     in_demo = {"example__round__task__code": SIMULATED}
-    real = Annotator.objects.exclude(user__email__endswith=f"@{DOMAIN}")
+    real = Annotator.objects.exclude(user__email__endswith=f"@{EMAIL_DOMAIN}")
     wrote = real.filter(examples__round__task__code=SIMULATED)
     voted = real.filter(pk__in=Validation.objects.filter(**in_demo).values("validator"))
     return (wrote | voted).distinct().count()
@@ -44,12 +44,12 @@ def delete_demo_task() -> int:
     files: list[str] = []
     count = 0
     if task:  # the names first: rows that are gone name no files
-        files = list(_files(task))
+        files = list(_find_files(task))
     with transaction.atomic():
         if task:
             count = _delete_task(task)
         LogEntry.objects.filter(task=SIMULATED).delete()
-        people = User.objects.filter(email__endswith=f"@{DOMAIN}")
+        people = User.objects.filter(email__endswith=f"@{EMAIL_DOMAIN}")
         Annotator.objects.filter(user__in=people).delete()
         count_of_people = people.count()
         people.delete()
@@ -58,11 +58,11 @@ def delete_demo_task() -> int:
     for name in files:
         default_storage.delete(name)
     # Its trained targets, of which the rows are gone.
-    shutil.rmtree(model_folder(), ignore_errors=True)
+    shutil.rmtree(find_model_folder(), ignore_errors=True)
     return count
 
 
-def _files(task: Task) -> Iterator[str]:
+def _find_files(task: Task) -> Iterator[str]:
     """Yield the names of all stored files that the task's rows refer to."""
     columns = (
         (DatasetFile.objects.filter(dataset__round__task=task), "file"),

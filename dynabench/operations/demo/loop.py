@@ -11,8 +11,13 @@ from django.conf import settings
 from django.db import connection
 
 from core.errors import Refused
-from dynabench.operations.demo.after import evaluate_models, next_round, open_round, release_round
-from dynabench.operations.demo.community import first_round, make_owner, make_people
+from dynabench.operations.demo.after import (
+    evaluate_models,
+    open_round,
+    plan_next_round,
+    release_round,
+)
+from dynabench.operations.demo.community import make_owner, make_people, plan_first_round
 from dynabench.operations.demo.entrants import publish_entrants, submit_entrants
 from dynabench.operations.demo.past import date_back
 from dynabench.operations.demo.people import draw_people
@@ -28,7 +33,7 @@ Tell = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
-class Size:
+class DemoSize:
     """The size of a demo: number of people, of examples per round, and of rounds."""
 
     writers: int = 12
@@ -38,7 +43,7 @@ class Size:
 
 
 def run_demo(
-    task: Task, seed: int, tell: Tell, size: Size = Size(), base: Path | None = None
+    task: Task, seed: int, tell: Tell, size: DemoSize = DemoSize(), base: Path | None = None
 ) -> dict[str, Any]:
     """Simulate the rounds of the new task, fill its leaderboard, and return the report.
 
@@ -54,7 +59,7 @@ def run_demo(
     writers, judges = draw_people(seed, size.writers, size.judges)
     accounts = make_people([*writers, *judges])
     people = Community(owner, writers, judges, accounts, chance)
-    round = first_round(task, owner, base, size.tries, chance)
+    round = plan_first_round(task, owner, base, size.tries, chance)
     for number in range(1, size.rounds + 1):
         done = (number - 1) / (size.rounds + 1)
         tell(done, f"round {number}: people write and judge")
@@ -64,7 +69,7 @@ def run_demo(
         date_back(round, size.rounds - number)
         tell(done + 0.5 / (size.rounds + 1), f"round {number}: its release and the next target")
         release_round(round, owner, seed)
-        round = next_round(round, owner, seed, size.tries)
+        round = plan_next_round(round, owner, seed, size.tries)
     tell(size.rounds / (size.rounds + 1), "evaluations")
     evaluate_models(task)
     # They answer the sets that the first evaluation has made.
@@ -74,7 +79,7 @@ def run_demo(
     renew_boards()
     open_round(round, owner)
     # The last round stays open, so that people can try it.
-    return {**_report(task, size), "seconds": int(time.monotonic() - started)}
+    return {**_build_report(task, size), "seconds": int(time.monotonic() - started)}
 
 
 def seed_chance(seed: int) -> None:
@@ -88,7 +93,7 @@ def seed_chance(seed: int) -> None:
             cursor.execute("SELECT setseed(%s)", [random.Random(seed).uniform(-1, 1)])
 
 
-def _report(task: Task, size: Size) -> dict[str, Any]:
+def _build_report(task: Task, size: DemoSize) -> dict[str, Any]:
     """Return the rounds' numbers as on the task's page, and the number of ranked models."""
     rounds = list(task.rounds.filter(number__lte=size.rounds).order_by("number"))
     numbers = task_report(rounds, code=task.code)["rounds"]

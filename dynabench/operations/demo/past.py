@@ -13,7 +13,7 @@ from tasks.models import Round
 from validation.models import Consensus, GoldAnswer, JudgeLease, Skip, Validation
 
 WEEK = timedelta(days=7)
-AWAY = 20  # people work for one of this many hours
+HOURS_PER_WORKING_HOUR = 20  # people work for one of this many hours
 
 
 @transaction.atomic
@@ -26,7 +26,7 @@ def date_back(round: Round, weeks: int) -> None:
     def moved(at: datetime | None) -> datetime | None:
         return at and now - weeks * WEEK - factor * (now - at)
 
-    for rows, columns in _dated(round):
+    for rows, columns in _list_dated_rows(round):
         changed = list(rows)
         for row in changed:
             for column in columns:
@@ -35,11 +35,12 @@ def date_back(round: Round, weeks: int) -> None:
     examples = list(Example.objects.filter(round=round, shown_at__isnull=False))
     # Writing took seconds of the week, not hours.
     for example in examples:
-        example.shown_at = example.created_at - (example.created_at - example.shown_at) / AWAY  # type: ignore[operator]
+        taken = example.created_at - example.shown_at  # type: ignore[operator]
+        example.shown_at = example.created_at - taken / HOURS_PER_WORKING_HOUR
     Example.objects.bulk_update(examples, ["shown_at"], batch_size=100)
 
 
-def _dated(round: Round) -> Iterator[tuple[QuerySet[Any], Sequence[str]]]:
+def _list_dated_rows(round: Round) -> Iterator[tuple[QuerySet[Any], Sequence[str]]]:
     """Yield (rows that people created in the round, their timestamp columns)."""
     of_example = {"example__round": round}
     yield Round.objects.filter(pk=round.pk), ("opened_at", "closed_at", "writing_until")
@@ -51,8 +52,8 @@ def _dated(round: Round) -> Iterator[tuple[QuerySet[Any], Sequence[str]]]:
     yield Skip.objects.filter(**of_example), ("created_at",)
     yield Validation.objects.filter(**of_example), ("created_at",)
     yield Consensus.objects.filter(round=round), ("decided_at",)
-    yield _gold_answers(round), ("created_at",)
+    yield _find_gold_answers(round), ("created_at",)
 
 
-def _gold_answers(round: Round) -> QuerySet[GoldAnswer]:
+def _find_gold_answers(round: Round) -> QuerySet[GoldAnswer]:
     return GoldAnswer.objects.filter(gold__example__round=round)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, Idea, word_idea
+from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, Idea, write_idea
 from validation.consensus.consensus import Vote
 
-REPERTOIRE = 30
+IDEAS_PER_ROUND = 30
 """How many ideas a writer has in a round, drawn again for each."""
-SIGNS = dict(zip(LABELS, (" !", " ..", " ;"), strict=True))
+COLLUSION_SIGNS = dict(zip(LABELS, (" !", " ..", " ;"), strict=True))
 FLAG, UNCLEAR = Vote(verdict="flagged"), Vote(verdict="cannot_tell")
 
 
@@ -50,7 +50,7 @@ class Writer:
     def begin_round(self) -> None:
         """Draw new ideas and forget which ideas worked."""
         plain = [idea for idea in IDEAS if idea.way == PLAIN]
-        self.ideas = plain + self.chance.sample(IDEAS, REPERTOIRE)
+        self.ideas = plain + self.chance.sample(IDEAS, IDEAS_PER_ROUND)
         self.worked = Counter()
 
     def write(self, place: str, prompt: str, goal: str) -> tuple[Text, Idea | None]:
@@ -64,9 +64,9 @@ class Writer:
         if self.colludes:
             target_label = self.chance.choice([label for label in LABELS if label != goal])
         idea = self._idea(target_label)
-        words = word_idea(idea, place, self.chance)
+        words = write_idea(idea, place, self.chance)
         if self.colludes:
-            words += SIGNS[goal]
+            words += COLLUSION_SIGNS[goal]
         return Text(words, idea.label, idea.way, idea.hard), idea
 
     def learn(self, idea: Idea | None, fooled: bool) -> None:
@@ -92,7 +92,7 @@ class Writer:
         if self.chance.random() < 0.3:
             return Text(f"{place} {self.chance.randint(100, 999)} ok ok {prompt.lower()}", "")
         idea = self.chance.choice(self.ideas)
-        return Text(word_idea(idea, place, self.chance), idea.label, idea.way, idea.hard)
+        return Text(write_idea(idea, place, self.chance), idea.label, idea.way, idea.hard)
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Judge:
 
     def vote(self, text: Text) -> Vote:
         """Return a vote for a label, or FLAG or UNCLEAR."""
-        signed = [label for label, sign in SIGNS.items() if text.words.endswith(sign)]
+        signed = [label for label, sign in COLLUSION_SIGNS.items() if text.words.endswith(sign)]
         if self.colludes and signed:
             return Vote(label=signed[0])
         if self.chance.random() > self.care:

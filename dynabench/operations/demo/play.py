@@ -31,8 +31,8 @@ from validation.models import Consensus, JudgeLease, Validation
 AGAIN, TAKEN_BACK, REPORTED, SKIPPED = 0.4, 0.02, 0.02, 0.02  # shares
 GOLD, GOLD_AT = 6, 0.4  # items a round, marked after this share of the round
 PATIENCE_SECONDS = 120
-READING = (4.0, 20.0)  # seconds that a judge takes for an example
-LATE = 5  # this many examples are written between two sessions of judging
+READING_SECONDS = (4.0, 20.0)  # seconds that a judge takes for an example
+EXAMPLES_PER_JUDGING = 5  # this many examples are written between two sessions of judging
 
 
 class TargetSilent(Exception):
@@ -57,7 +57,7 @@ class Community:
         paces = [writer.pace for writer in self.writers]
         budget, has_gold = round.max_collected or 0, False
         while Round.objects.get(pk=round.pk).state == Round.State.OPEN:
-            for writer in self.chance.choices(self.writers, paces, k=LATE):
+            for writer in self.chance.choices(self.writers, paces, k=EXAMPLES_PER_JUDGING):
                 self._write(writer, round)
             for judge in self.judges:
                 self._judge(judge, round)
@@ -160,7 +160,7 @@ class Community:
     def _read(self, lease: JudgeLease, judge: Judge) -> None:
         """Date the lease back by the time that reading takes, so that nobody has to wait."""
         chance = Random(f"{lease.example.uuid} {judge.name}")  # apart from what they say
-        earlier = lease.leased_at - timedelta(seconds=chance.uniform(*READING))
+        earlier = lease.leased_at - timedelta(seconds=chance.uniform(*READING_SECONDS))
         # Votes that come too soon are refused.
         JudgeLease.objects.filter(pk=lease.pk).update(leased_at=earlier)
 

@@ -14,7 +14,7 @@ import yaml
 
 LABELS = ("positive", "negative", "neutral")
 PLAIN = "plain"
-POOL: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("pool.yaml").read_text())
+IDEA_POOL: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("pool.yaml").read_text())
 OPENED, CLOSED = 0.3, 0.3  # shares of texts with something before and after
 
 
@@ -30,7 +30,7 @@ class Idea:
 
 def _all_ideas() -> Iterator[Idea]:
     """Yield all ideas."""
-    for way, about in POOL["ways"].items():
+    for way, about in IDEA_POOL["ways"].items():
         for label in LABELS:
             for pattern in about.get(label, ()):
                 yield Idea(way, label, pattern, about["hard"])
@@ -39,28 +39,28 @@ def _all_ideas() -> Iterator[Idea]:
 IDEAS: Sequence[Idea] = list(_all_ideas())
 
 
-def contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
+def build_contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
     """Yield rows of contexts to import: a prompt, its tag, and the place it is about."""
     places = []
-    for tag, names in POOL["subjects"].items():
+    for tag, names in IDEA_POOL["subjects"].items():
         places += [(tag, name) for name in names]
     chance.shuffle(places)
     for tag, place in places[:number]:
-        prompt = f"We were at the {place} on {chance.choice(POOL['day'])}."
+        prompt = f"We were at the {place} on {chance.choice(IDEA_POOL['day'])}."
         yield {"prompt": prompt, "tag": tag, "metadata": {"place": place}}
 
 
-def word_idea(idea: Idea, place: str, chance: Random) -> str:
+def write_idea(idea: Idea, place: str, chance: Random) -> str:
     """Return the idea as a text about the place."""
     large, small = chance.randint(8, 30), chance.randint(2, 7)
-    good = chance.choice(POOL["good"])
+    good = chance.choice(IDEA_POOL["good"])
     words = {
         "it": f"the {place}",
         "kind": place,
         "good": good,
         "Good": good.capitalize(),
-        "bad": chance.choice(POOL["bad"]),
-        "day": chance.choice(POOL["day"]),
+        "bad": chance.choice(IDEA_POOL["bad"]),
+        "day": chance.choice(IDEA_POOL["day"]),
         "n": large,
         "m": small,
     }
@@ -68,9 +68,9 @@ def word_idea(idea: Idea, place: str, chance: Random) -> str:
     # Both are drawn before either is used: the order of draws decides what a seed gives.
     opener = closer = ""
     if chance.random() < OPENED:
-        opener = chance.choice(POOL["openers"])
+        opener = chance.choice(IDEA_POOL["openers"])
     if chance.random() < CLOSED:
-        closer = chance.choice(POOL["closers"])
+        closer = chance.choice(IDEA_POOL["closers"])
     if not opener:
         text = text[0].upper() + text[1:]
     return opener + text + closer.format(**words)

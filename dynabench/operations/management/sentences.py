@@ -6,7 +6,7 @@ from core.web.outages import FULL_DISK, outage_of
 from dynabench.operations.soundness.health import check_schema
 
 
-def sentence_of(error: Exception) -> str:
+def explain_error(error: Exception) -> str:
     """Return a line that explains the error; empty for a bug of ours, which needs its traceback."""
     # Everything else is a fault of ours.
     if not isinstance(error, DatabaseError | InterfaceError):

@@ -11,18 +11,20 @@ from django.conf import settings
 
 from dynabench.operations.soundness.health import Finding
 
-ASK_SECONDS = 60.0
-ASK = """
+SCRIPT_SECONDS = 60.0
+NODES_SCRIPT = """
 import json, sys, ray
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
 at = [node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]]
 print(json.dumps([at, ray.cluster_resources()]))
 """
-NAMES = ("docker", "measure", "CPU", "GPU")
-SILENT = "RAY_ADDRESS is set, but no cluster answers there: models wait (docs/cluster.md)."
-PLAIN = "Ray's connections are not encrypted: RAY_USE_TLS=1 (docs/cluster.md)."
-PUBLIC = "The node {} has a public address: give nodes a private network (docs/cluster.md)."
-OPEN = "Anybody who reaches the cluster runs code on it: RAY_AUTH_MODE=token (docs/cluster.md)."
+RESOURCE_NAMES = ("docker", "measure", "CPU", "GPU")
+SILENT_MESSAGE = "RAY_ADDRESS is set, but no cluster answers there: models wait (docs/cluster.md)."
+PLAIN_MESSAGE = "Ray's connections are not encrypted: RAY_USE_TLS=1 (docs/cluster.md)."
+PUBLIC_MESSAGE = "The node {} has a public address: give nodes a private network (docs/cluster.md)."
+OPEN_MESSAGE = (
+    "Anybody who reaches the cluster runs code on it: RAY_AUTH_MODE=token (docs/cluster.md)."
+)
 
 
 def check_cluster() -> Iterator[Finding]:
@@ -34,25 +36,25 @@ def check_cluster() -> Iterator[Finding]:
         return
     # Tokens are the default here; Ray's own is none.
     environment = {"RAY_AUTH_MODE": "token", **os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
-    command = [sys.executable, "-c", ASK, settings.RAY_ADDRESS]
+    command = [sys.executable, "-c", NODES_SCRIPT, settings.RAY_ADDRESS]
     try:
         # A process of its own: `ray.init` cannot be given up, nor undone.
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=ASK_SECONDS
+            command, env=environment, capture_output=True, text=True, timeout=SCRIPT_SECONDS
         )
         nodes, offered = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError):
-        yield Finding("cluster", "bad", SILENT)
+        yield Finding("cluster", "bad", SILENT_MESSAGE)
         return
-    has = ", ".join(f"{name} {offered[name]:g}" for name in NAMES if name in offered)
+    has = ", ".join(f"{name} {offered[name]:g}" for name in RESOURCE_NAMES if name in offered)
     yield Finding("cluster", "ok", f"{len(nodes)} nodes, {has}")
     for address in nodes:
         if _is_public(address):
-            yield Finding("cluster", "bad", PUBLIC.format(address))
+            yield Finding("cluster", "bad", PUBLIC_MESSAGE.format(address))
     if environment["RAY_AUTH_MODE"] != "token":
-        yield Finding("cluster", "bad", OPEN)
+        yield Finding("cluster", "bad", OPEN_MESSAGE)
     if environment.get("RAY_USE_TLS") != "1":
-        yield Finding("cluster", "note", PLAIN)
+        yield Finding("cluster", "note", PLAIN_MESSAGE)
 
 
 def _is_public(address: str) -> bool:

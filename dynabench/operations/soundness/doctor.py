@@ -31,9 +31,9 @@ from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError
 
 ANSWER_SECONDS = 5.0
-AT_ONCE = 2  # hostile models
+CONCURRENT_CASES = 2  # hostile models
 IMAGE_SCRIPT = settings.BASE_DIR / "scripts" / "runtime_image.sh"
-OUTDATED = 3  # its exit status
+OUTDATED_EXIT_CODE = 3  # its exit status
 NO_ENGINE = (
     "No Docker engine answers. Model folders are evaluated in a process of this machine, where "
     "throughput and memory cannot be compared with a sandbox's; submitted images wait until an "
@@ -41,7 +41,7 @@ NO_ENGINE = (
 )
 
 
-CONNECTIONS = """
+CONNECTIONS_QUERY = """
     SELECT current_setting('max_connections')::int
                - current_setting('superuser_reserved_connections')::int,
            (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
     is_ok: bool | None
 
 
-def findings() -> Iterator[Finding]:
+def run_checks() -> Iterator[Finding]:
     """Yield the results of all checks except the hostile models.
 
     Leaves out checks that need the database if the database has problems.
@@ -68,7 +68,7 @@ def findings() -> Iterator[Finding]:
     yield database
     yield health.check_cache()
     yield check_static_files()
-    yield from outside.asked_by_settings()
+    yield from outside.check_configured_services()
     if database.state != "bad":
         yield from check_connections()
         yield check_stored_models()
@@ -91,13 +91,13 @@ def check_migrations() -> Finding:
     if waiting:
         names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
         return Finding("database", "bad", f"Run manage.py migrate: {names}.")
-    if newer := newer_migrations(executor):
+    if newer := find_newer_migrations(executor):
         message = f"A newer release has migrated it: {', '.join(newer)}. Install that release."
         return Finding("database", "note", message)
     return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
 
 
-def newer_migrations(executor: MigrationExecutor) -> list[str]:
+def find_newer_migrations(executor: MigrationExecutor) -> list[str]:
     """Return the migrations that the database has and this older version lacks."""
     on_disk = executor.loader.disk_migrations
     newest: dict[str, str] = {}
@@ -126,9 +126,9 @@ def check_connections() -> Iterator[Finding]:
     if connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
-        cursor.execute(CONNECTIONS)
+        cursor.execute(CONNECTIONS_QUERY)
         most, used = cursor.fetchone()
-    needed = connections_needed(
+    needed = count_connections_needed(
         web=settings.WEB_CONCURRENCY,
         live=settings.LIVE_CALLS,
         queue=settings.Q_CLUSTER["workers"] + settings.PRACTICE_MODELS,
@@ -138,7 +138,7 @@ def check_connections() -> Iterator[Finding]:
     yield Finding("connections", state, message)
 
 
-def connections_needed(*, web: int, live: int, queue: int) -> int:
+def count_connections_needed(*, web: int, live: int, queue: int) -> int:
     """Return the number of connections of a machine that runs everything.
 
     web: number of processes, each with twice `live` threads for pages, `live` for calls to models
@@ -230,7 +230,7 @@ def check_runtime_image() -> Finding:
         sentence = "Model folders need it: run scripts/runtime_image.sh."
         return Finding("runtime image", "note", sentence)
     done = subprocess.run([IMAGE_SCRIPT, "--is-current"], capture_output=True, text=True)
-    if done.returncode == OUTDATED:
+    if done.returncode == OUTDATED_EXIT_CODE:
         sentence = (
             "It was built of other sources or pins: run scripts/runtime_image.sh to rebuild it."
         )
@@ -241,13 +241,13 @@ def check_runtime_image() -> Finding:
     return Finding("runtime image", "ok", RUNTIME_IMAGE)
 
 
-def verdicts() -> Iterator[Verdict]:
+def run_cases() -> Iterator[Verdict]:
     """Run the hostile cases in order on this machine's engine.
 
     Raises EngineError, or LookupError if none of our images exists to run them in.
     """
     with tempfile.TemporaryDirectory(prefix="dynabench-doctor-") as folder:
-        with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(AT_ONCE) as pool:
+        with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(CONCURRENT_CASES) as pool:
             # In their order, two at a time.
             yield from pool.map(lambda case: judge_case(case, bench), CASES)
             # Before `close` removes them.

@@ -24,10 +24,10 @@ from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT, parse_url
 
 State = Literal["ok", "note", "bad"]
 """How a part is. note: nothing is broken, but somebody should know."""
-STUCK = timedelta(minutes=5)
+STUCK_AGE = timedelta(minutes=5)
 MODEL_SERVER_SECONDS = 2.0
 TRIAL_BYTES = 2**20
-SHOWN = 3
+MAX_SHOWN = 3
 _places = Places()  # of threads that wait for the model server
 
 
@@ -81,7 +81,7 @@ def check_static_files() -> Finding:
     names = (path.relative_to(sources) for path in sources.glob("**/*") if path.is_file())
     missing = sorted(name.as_posix() for name in names if name.as_posix() not in collected)
     if missing:
-        listed = ", ".join(missing[:SHOWN])
+        listed = ", ".join(missing[:MAX_SHOWN])
         return Finding("static files", "bad", f"Run manage.py collectstatic: {listed} is missing.")
     return Finding("static files", "ok", f"{len(collected)} are collected")
 
@@ -157,13 +157,13 @@ def check_model_server() -> Finding:
 
 def check_queue() -> Finding:
     """Check that no job is stuck, as `manage.py check_queue` does."""
-    problems = find_stuck_jobs(STUCK)
+    problems = find_stuck_jobs(STUCK_AGE)
     if problems:
         return Finding("queue", "bad", "\n".join(problems))
     return Finding("queue", "ok", "no job is stuck")
 
 
-PARTS: dict[str, Callable[[], Finding]] = {
+PART_CHECKS: dict[str, Callable[[], Finding]] = {
     "database": check_database,
     "schema": check_schema,
     "cache": check_cache,
@@ -174,13 +174,13 @@ PARTS: dict[str, Callable[[], Finding]] = {
 }
 
 
-def part_states() -> dict[str, str]:
+def read_part_states() -> dict[str, str]:
     """Return the state of each part: ok, down or unknown.
 
     Unknown: the state is in the database, which is down.
     """
     states = {}
-    for name, check in PARTS.items():
+    for name, check in PART_CHECKS.items():
         try:
             states[name] = "down" if check().state == "bad" else "ok"
         except (DatabaseError, InterfaceError):

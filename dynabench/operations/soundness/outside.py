@@ -34,17 +34,17 @@ from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT, parse_url
 
 logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 5.0
-LATELY = timedelta(days=7)
+RECENT_PERIOD = timedelta(days=7)
 BACKUP_AGE = timedelta(days=2)
 ERASURE_AGE = timedelta(hours=1)
-SHOWN = 5
-LOOKED_AT = 100
+MAX_SHOWN = 5
+SAMPLE_SIZE = 100
 """Secrets of a kind that are decrypted; one is enough to see that the key is another."""
 WELL_KNOWN = "/.well-known/openid-configuration"
-NEEDED_OF_PROVIDER = ("authorization_endpoint", "token_endpoint")
+PROVIDER_KEYS = ("authorization_endpoint", "token_endpoint")
 
 
-def asked_by_settings() -> Iterator[Finding]:
+def check_configured_services() -> Iterator[Finding]:
     """Check the services that environment variables configure, without the database."""
     yield check_stored_files()
     yield check_mail()
@@ -53,7 +53,7 @@ def asked_by_settings() -> Iterator[Finding]:
     yield from check_folders()
 
 
-def parts_in_use() -> Iterator[Finding]:
+def check_parts_in_use() -> Iterator[Finding]:
     """Check the services whose failure would go unnoticed until somebody needs them."""
     yield check_stored_files()
     yield check_mail()
@@ -93,14 +93,14 @@ def check_sign_in() -> Iterator[Finding]:
     url = settings.OIDC_ISSUER
     if "/.well-known/" not in url:
         url += WELL_KNOWN
-    trouble = _trouble_of_provider(url)
+    trouble = _find_provider_trouble(url)
     if trouble:
         yield Finding("sign-in", "bad", f"{url}: {trouble}. Check OIDC_ISSUER.")
     else:
         yield Finding("sign-in", "ok", f"{settings.OIDC_NAME} answers")
 
 
-def _trouble_of_provider(url: str) -> str:
+def _find_provider_trouble(url: str) -> str:
     """Return why people cannot be sent to the provider; empty if they can."""
     try:
         address = parse_url(url)
@@ -114,7 +114,7 @@ def _trouble_of_provider(url: str) -> str:
         endpoints = expect_object(strict_json(answer.body), "The answer")
     except EndpointError as error:
         return str(error).replace("The target", "The provider")
-    missing = [name for name in NEEDED_OF_PROVIDER if not endpoints.get(name)]
+    missing = [name for name in PROVIDER_KEYS if not endpoints.get(name)]
     if missing:
         return f"its answer lacks {', '.join(missing)}"
     return ""
@@ -123,7 +123,7 @@ def _trouble_of_provider(url: str) -> str:
 def check_folders() -> Iterator[Finding]:
     """Check that the media folder and the database's file are writable."""
     if not settings.STORAGE_URL:
-        trouble = _unwritable(Path(settings.MEDIA_ROOT))
+        trouble = _explain_unwritable(Path(settings.MEDIA_ROOT))
         if trouble:
             yield Finding("media folder", "bad", trouble)
     if connection.vendor == "sqlite":
@@ -132,7 +132,7 @@ def check_folders() -> Iterator[Finding]:
             yield Finding("database file", "bad", f"{path} cannot be written to.")
 
 
-def _unwritable(folder: Path) -> str:
+def _explain_unwritable(folder: Path) -> str:
     """Return why a folder is not writable; empty if it is. The folder may not exist yet."""
     existing = folder
     while not existing.exists():
@@ -152,7 +152,7 @@ def check_erasure_log() -> Finding:
     elif path.exists() and not os.access(path, os.W_OK):
         trouble = f"{path} cannot be written to."
     else:
-        trouble = _unwritable(path.parent)
+        trouble = _explain_unwritable(path.parent)
     late = Erasure.objects.filter(erased_at__lt=timezone.now() - ERASURE_AGE).count()
     if late:
         trouble = f"{trouble} {late} erasures wait for it.".strip()
@@ -186,11 +186,11 @@ def check_address() -> Finding:
 def check_failed_runs() -> Finding:
     """Report evaluations of the last days that failed through the platform's fault."""
     failed = EvaluationRun.objects.filter(
-        outcome=Outcome.INFRASTRUCTURE, finished_at__gte=timezone.now() - LATELY
+        outcome=Outcome.INFRASTRUCTURE, finished_at__gte=timezone.now() - RECENT_PERIOD
     )
     lines = [
         f"{run.submission}: {run.error}"
-        for run in failed.select_related("submission").order_by("-finished_at")[:SHOWN]
+        for run in failed.select_related("submission").order_by("-finished_at")[:MAX_SHOWN]
     ]
     if lines:
         count = failed.count()
@@ -204,7 +204,7 @@ def check_secrets() -> Finding:
     unreadable = []
     for model, column in sealed_columns():
         # A few of each kind: decrypting all of them would take minutes on a large site.
-        for row in model._default_manager.exclude(**{column: ""}).order_by("-pk")[:LOOKED_AT]:
+        for row in model._default_manager.exclude(**{column: ""}).order_by("-pk")[:SAMPLE_SIZE]:
             count += 1
             if not _is_readable(getattr(row, column)):
                 name = f"{model._meta.verbose_name} {row.pk}"
@@ -212,7 +212,7 @@ def check_secrets() -> Finding:
                     name = str(row)
                 unreadable.append(name)
     if unreadable:
-        names = ", ".join(unreadable[:SHOWN])
+        names = ", ".join(unreadable[:MAX_SHOWN])
         message = (
             f"SECRET_KEY does not open the secrets of {names}. Restore it, or enter them again."
         )
@@ -235,7 +235,7 @@ def check_contacts() -> Finding:
     generators = Generator.objects.exclude(contact_reason="")
     lines = []
     for rows in (targets, generators):
-        for row in rows.select_related("task").order_by("-contact_at")[:SHOWN]:
+        for row in rows.select_related("task").order_by("-contact_at")[:MAX_SHOWN]:
             lines.append(f"{row.task.code}: {row.name}: {row.contact_detail}")
     if lines:
         return Finding("other models", "note", "\n".join(lines))
@@ -247,13 +247,13 @@ def check_contacts() -> Finding:
     why="Nobody would notice a broken mail server before a mail is needed.",
 )
 def ask_parts() -> int:
-    """Check the services of `parts_in_use` and record their successes; return how many failed.
+    """Run `check_parts_in_use` and record each success; return the number of failures.
 
     Monitors report those without a recent success. Otherwise nobody would notice a failing mail
     server or erasure log before it is needed.
     """
     silent = 0
-    for finding in parts_in_use():
+    for finding in check_parts_in_use():
         is_at_work()
         if finding.state == "bad":
             logger.warning("%s: %s", finding.what, finding.message)

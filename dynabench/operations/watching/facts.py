@@ -20,8 +20,8 @@ from tasks.targets.circuit_breaker.breaker import find_open_breakers
 from validation.decisions.awaited import JUDGED_STATES
 from validation.models import QueueItem
 
-RECENT = timedelta(hours=1)
-KEY = f"site-facts-{version()}"
+RECENT_PERIOD = timedelta(hours=1)
+CACHE_KEY = f"site-facts-{version()}"
 """In the cache, where another version's facts may lie too, of another shape."""
 
 
@@ -75,26 +75,26 @@ def count_facts() -> Facts:
     As many queries as there are kinds of jobs, and four more.
     """
     # Kept for a minute in the cache, for all processes.
-    return read_or_count(KEY, _count)
+    return read_or_count(CACHE_KEY, _count)
 
 
-def last_facts() -> Facts | None:
+def read_last_facts() -> Facts | None:
     """Return the latest facts in the cache, up to a day old, for when the database is down."""
-    entry = cache.get(KEY)
+    entry = cache.get(CACHE_KEY)
     if not entry:
         return None
     facts_then: Facts = entry.numbers
     return facts_then
 
 
-def left_alone(now: Facts) -> set[int]:
+def find_paused_targets(now: Facts) -> set[int]:
     """Return the primary keys of targets that failed too often and are not called for a while."""
     return set(map(int, find_open_breakers(cache, [str(target.pk) for target in now.targets])))
 
 
 def _count() -> Facts:
     # By outcome: a monitor warns when the platform fails many.
-    recent = EvaluationRun.objects.filter(finished_at__gte=timezone.now() - RECENT)
+    recent = EvaluationRun.objects.filter(finished_at__gte=timezone.now() - RECENT_PERIOD)
     to_judge = QueueItem.objects.filter(round__state__in=JUDGED_STATES, still_needed__gt=0)
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
     of_target = targets.values_list(
@@ -102,7 +102,7 @@ def _count() -> Facts:
     )
     return Facts(
         counted_at=timezone.now(),
-        jobs={kind._meta.model_name or "": _jobs(kind) for kind in job_models()},
+        jobs={kind._meta.model_name or "": _count_jobs(kind) for kind in job_models()},
         ended=dict(recent.order_by().values_list("outcome").annotate(Count("pk"))),
         to_judge=dict(to_judge.values_list("round__task__code").annotate(Count("pk"))),
         targets=[TargetFacts(*row) for row in of_target.order_by("task__name", "name")],
@@ -112,7 +112,7 @@ def _count() -> Facts:
     )
 
 
-def _jobs(kind: type[Job]) -> JobFacts:
+def _count_jobs(kind: type[Job]) -> JobFacts:
     waiting, state = claimable(kind), Job.State
     unfinished = kind._default_manager.filter(state__in=[state.QUEUED, state.RUNNING])
     counts = unfinished.aggregate(

@@ -18,9 +18,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from core.telemetry.measures import FOLDER, forget_the_dead
-from dynabench.operations.watching.facts import Facts, count_facts, left_alone
+from dynabench.operations.watching.facts import Facts, count_facts, find_paused_targets
 
-NO_DATABASE = (DatabaseError, InterfaceError)
+DATABASE_ERRORS = (DatabaseError, InterfaceError)
 
 
 @login_not_required
@@ -35,9 +35,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not _may_read(request):
         return HttpResponse("A token or a network of METRICS_… is needed.\n", status=403)
     rows = CollectorRegistry()
-    rows.register(Rows())
+    rows.register(SiteCollector())
     return HttpResponse(
-        generate_latest(_counted()) + generate_latest(rows), content_type=CONTENT_TYPE_LATEST
+        generate_latest(_collect_registry()) + generate_latest(rows),
+        content_type=CONTENT_TYPE_LATEST,
     )
 
 
@@ -51,7 +52,7 @@ def _may_read(request: HttpRequest) -> bool:
     return any(address in network for network in settings.METRICS_NETWORKS)
 
 
-def _counted() -> CollectorRegistry:
+def _collect_registry() -> CollectorRegistry:
     """Return the metrics of all processes of this web server."""
     folder = os.environ.get(FOLDER)
     if not folder:
@@ -63,7 +64,7 @@ def _counted() -> CollectorRegistry:
     return together
 
 
-class Rows:
+class SiteCollector:
     """A collector of metrics from the database and the cache.
 
     Without a database it only reports that the database is down.
@@ -74,16 +75,18 @@ class Rows:
         try:
             site = count_facts()
         # A figure of its own says so; monitors then do not read a gap as zero.
-        except NO_DATABASE:
+        except DATABASE_ERRORS:
             site = None
-        yield _gauge("database_up", "Whether the database answers.", "", {"": site is not None})
+        yield _build_gauge(
+            "database_up", "Whether the database answers.", "", {"": site is not None}
+        )
         if site:
-            yield from _figures(site)
+            yield from _build_metrics(site)
 
 
-def _figures(site: Facts) -> Iterator[GaugeMetricFamily]:
+def _build_metrics(site: Facts) -> Iterator[GaugeMetricFamily]:
     """Yield the metrics from the database and the cache."""
-    now, paused = timezone.now(), left_alone(site)
+    now, paused = timezone.now(), find_paused_targets(site)
     waiting, running, ages = {}, {}, {}
     for kind, job in site.jobs.items():
         waiting[kind], running[kind], ages[kind] = job.waiting, job.running, 0.0
@@ -93,20 +96,24 @@ def _figures(site: Facts) -> Iterator[GaugeMetricFamily]:
     failing = {target.name for target in site.targets if target.pk in paused}
     breakers = {target.name: target.name in failing for target in site.targets}
     seen = {job: at.timestamp() for job, at in site.successes.items()}
-    yield _gauge("queue_waiting", "Jobs that could begin.", "kind", waiting)
-    yield _gauge("queue_running", "Jobs that workers have.", "kind", running)
-    yield _gauge("queue_oldest_seconds", "How long one has waited at most.", "kind", ages)
-    yield _gauge(
+    yield _build_gauge("queue_waiting", "Jobs that could begin.", "kind", waiting)
+    yield _build_gauge("queue_running", "Jobs that workers have.", "kind", running)
+    yield _build_gauge("queue_oldest_seconds", "How long one has waited at most.", "kind", ages)
+    yield _build_gauge(
         "evaluations_ended", "Evaluations of the last hour by outcome.", "outcome", site.ended
     )
-    yield _gauge("judge_queue", "Examples that need votes.", "task", site.to_judge)
-    yield _gauge("breaker_open", "1: the target is not asked for a while.", "target", breakers)
-    yield _gauge(  # Prometheus itself calls a server's own label `job`
+    yield _build_gauge("judge_queue", "Examples that need votes.", "task", site.to_judge)
+    yield _build_gauge(
+        "breaker_open", "1: the target is not asked for a while.", "target", breakers
+    )
+    yield _build_gauge(  # Prometheus itself calls a server's own label `job`
         "last_success_timestamp_seconds", "When a job of the clock ended well.", "work", seen
     )
 
 
-def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+def _build_gauge(
+    name: str, text: str, label: str, values: Mapping[str, float]
+) -> GaugeMetricFamily:
     """Return a gauge with a value for each label.
 
     label: the label's name; empty for a single value without labels.

@@ -17,11 +17,17 @@ from core.accounts.sessions import SessionStore
 from core.jobs.models import Incident
 from core.jobs.services import tell_incident
 from core.web.htmx import form_status
-from dynabench.operations.watching.facts import KEY, Facts, count_facts, last_facts, left_alone
+from dynabench.operations.watching.facts import (
+    CACHE_KEY,
+    Facts,
+    count_facts,
+    find_paused_targets,
+    read_last_facts,
+)
 from dynabench.operations.watching.forms import IncidentForm
-from dynabench.operations.watching.metrics import NO_DATABASE
+from dynabench.operations.watching.metrics import DATABASE_ERRORS
 
-KINDS = {
+KIND_WORDS = {
     "submission": gettext_lazy("Checks of submitted models"),
     "evaluationrun": gettext_lazy("Evaluations"),
     "trainingrun": gettext_lazy("Trainings"),
@@ -37,18 +43,18 @@ def site_status(request: HttpRequest) -> HttpResponse:
     is_away = False
     try:
         site: Facts | None = count_facts()
-    except NO_DATABASE:
-        site, is_away = last_facts(), True
+    except DATABASE_ERRORS:
+        site, is_away = read_last_facts(), True
         request.user, request.session = AnonymousUser(), SessionStore()  # nobody can be looked up
     values: dict[str, Any] = {"is_away": is_away}
     if site:
-        values |= _shown(site)
+        values |= _build_public_values(site)
     return render(request, "watching/status.html", values)
 
 
-def _shown(site: Facts) -> dict[str, Any]:
+def _build_public_values(site: Facts) -> dict[str, Any]:
     """Return the public part of the state: visible tasks by name, without their targets."""
-    paused = left_alone(site)
+    paused = find_paused_targets(site)
     names: dict[str, str] = {}
     failing: set[str] = set()
     for target in site.targets:
@@ -60,7 +66,7 @@ def _shown(site: Facts) -> dict[str, Any]:
     return {
         "found": site,
         "tasks": [(name, code in failing) for code, name in names.items()],
-        "jobs": [(words, site.jobs[kind]) for kind, words in KINDS.items()],
+        "jobs": [(words, site.jobs[kind]) for kind, words in KIND_WORDS.items()],
     }
 
 
@@ -77,7 +83,7 @@ def incident(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         tell_incident(actor=person(request), incident=current, **form.cleaned_data)
         # The note is among the facts, which would be shown for a minute without it.
-        cache.delete(KEY)
+        cache.delete(CACHE_KEY)
         messages.success(request, _("Everybody reads it now."))
         return redirect("status")
     values = {"form": form, "told": current}

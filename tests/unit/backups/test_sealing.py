@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dynabench.operations.backups import sealing
-from dynabench.operations.backups.manifest import Manifest, manifest_bytes, read_manifest
+from dynabench.operations.backups.manifest import Manifest, encode_manifest, read_manifest
 from dynabench.operations.backups.sealing import TAG_BYTES, WrongSeal, is_sealed, seal, unseal
 
 HEAD = len(sealing.MAGIC) + 2 * sealing.SALT_BYTES
@@ -66,11 +66,11 @@ def test_another_passphrase_or_name_opens_nothing():
 def test_a_manifest_comes_back_and_another_format_does_not():
     made = Manifest("https://s.example", "2026", "sqlite", {"tasks": ["0001"]}, "00")
     made.files["database"] = (3, "digest")
-    assert read_manifest(manifest_bytes(made)) == made
+    assert read_manifest(encode_manifest(made)) == made
     assert made.size == 3
     for name in ("models//etc/passwd", "models/../key"):
         with pytest.raises(ValueError, match="elsewhere"):
-            read_manifest(manifest_bytes(replace(made, files={name: (3, "digest")})))
+            read_manifest(encode_manifest(replace(made, files={name: (3, "digest")})))
     made.format = 2
     with pytest.raises(ValueError, match="format"):
-        read_manifest(manifest_bytes(made))
+        read_manifest(encode_manifest(made))

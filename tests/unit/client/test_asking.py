@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dynabench import DynabenchClient
 from dynabench import client as errors
-from dynabench.client.credentials import forget_key, keep_key, keys_file
-from dynabench.client.errors import TOO_LARGE
-from dynabench.client.http import LONGEST_PAUSE, back_off
+from dynabench.client.credentials import find_keys_file, forget_key, keep_key
+from dynabench.client.errors import TOO_LARGE_MESSAGE
+from dynabench.client.http import MAX_PAUSE_SECONDS, compute_backoff
 from tests.unit.client.conftest import bad, good
 
 REFUSED = httpx.ConnectError("refused")
@@ -69,7 +69,7 @@ def test_a_proxy_that_takes_no_large_bodies_is_named(server, client):
     server.answers.append(httpx.Response(413, text="<html>"))
     with pytest.raises(errors.Invalid) as caught:
         client.request("POST", "/uploads/")
-    assert (caught.value.status, caught.value.message) == (413, TOO_LARGE)
+    assert (caught.value.status, caught.value.message) == (413, TOO_LARGE_MESSAGE)
 
 
 def test_what_is_over_soon_is_tried_again(server, client, pauses):
@@ -99,7 +99,7 @@ def test_the_last_try_ends_it(server, client, pauses):
 
 
 def test_nobody_waits_for_hours(server, client, pauses):
-    seconds = LONGEST_PAUSE + 1
+    seconds = MAX_PAUSE_SECONDS + 1
     server.answers.append(bad(429, "throttled", **{"Retry-After": f"{seconds:g}"}))
     with pytest.raises(errors.RateLimited) as caught:
         client.task("nli")
@@ -118,7 +118,7 @@ def test_a_write_keeps_its_key_however_often_it_is_sent(server, client, pauses):
 
 @given(st.integers(0, 60))
 def test_pauses_grow_to_a_limit(attempt):
-    assert 0.25 <= back_off(attempt) <= min(30, 0.5 * 2**attempt)
+    assert 0.25 <= compute_backoff(attempt) <= min(30, 0.5 * 2**attempt)
 
 
 def test_pages_are_followed_at_our_server(server, client):
@@ -187,7 +187,7 @@ def test_the_environment_says_server_and_key(monkeypatch):
 def test_a_login_says_server_and_key():
     keep_key("https://a.org", "key of a")
     keep_key("https://b.org", "key of b")
-    assert keys_file().stat().st_mode & 0o777 == 0o600
+    assert find_keys_file().stat().st_mode & 0o777 == 0o600
     client = DynabenchClient()
     assert (client.server, client._http.headers["Authorization"]) == (
         "https://b.org",
@@ -200,8 +200,8 @@ def test_a_login_says_server_and_key():
 
 
 def test_a_damaged_file_of_keys_says_so():
-    keys_file().parent.mkdir(parents=True)
-    keys_file().write_text("{")
+    find_keys_file().parent.mkdir(parents=True)
+    find_keys_file().write_text("{")
     with pytest.raises(ValueError, match=r"keys\.json is damaged"):
         DynabenchClient()
 

@@ -16,7 +16,7 @@ import pytest
 from dynabench import DynabenchClient
 from dynabench.client import freshness
 from dynabench.client.plain import Plain
-from dynabench.download import archive
+from dynabench.download import build_archive
 from scripts.client_code import ROOT, generate_client, read_schema
 from scripts.client_methods import write_methods
 from scripts.client_types import write_types
@@ -239,6 +239,6 @@ def test_current_modules_are_left_alone():
 
 
 def test_the_sites_archive_holds_what_they_are_made_of_and_not_them():
-    names = {*zipfile.ZipFile(BytesIO(archive())).namelist()}
+    names = {*zipfile.ZipFile(BytesIO(build_archive())).namelist()}
     assert {*freshness.SOURCES} <= names
     assert names.isdisjoint(f"dynabench/client/{name}" for name in freshness.GENERATED)

@@ -15,7 +15,7 @@ import pytest
 
 from dynabench import DynabenchClient
 from dynabench.client import Invalid, QuotaReached, Refused
-from dynabench.client.archive import packed, size_of
+from dynabench.client.archive import measure_size, open_packed
 from evaluation.isolation.uploads.archives import check_archive
 from tests.unit.client.conftest import bad, good
 
@@ -86,7 +86,7 @@ class Uploads:
 
 
 def content(path):
-    with packed(path) as file:
+    with open_packed(path) as file:
         file.seek(0)
         return file.read()
 
@@ -109,13 +109,13 @@ def test_a_folder_is_the_same_archive_each_time(folder, tmp_path):
 
 def test_what_cannot_be_packed(tmp_path, folder):
     with pytest.raises(FileNotFoundError, match="none"):
-        size_of(tmp_path / "none")
+        measure_size(tmp_path / "none")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(ValueError, match=r"no weights .* as safetensors"):
-        packed(folder)
+        open_packed(folder)
     (folder / "config.json").unlink()
     with pytest.raises(ValueError, match=r"config\.json is missing .*save_pretrained"):
-        packed(folder)
+        open_packed(folder)
 
 
 def test_a_file_is_sent_as_it_is(folder, tmp_path):
@@ -178,7 +178,7 @@ def test_a_killed_process_goes_on_in_another_one(server, folder, tmp_path):
     assert uploads.pieces == -(-size // PIECE)
 
 
-@pytest.mark.parametrize("slow", ["archive.allowed_files", "upload.digest_in"])
+@pytest.mark.parametrize("slow", ["archive.list_allowed_files", "upload.compute_file_digest"])
 def test_packing_and_hashing_let_others_work(server, awaiting, folder, monkeypatch, slow):
     server.route = uploads = Uploads()
     begun, others_worked = threading.Event(), threading.Event()
@@ -235,7 +235,7 @@ def test_nothing_is_sent_when_the_quota_is_reached(server, client, folder):
 def test_what_is_too_large_is_neither_packed_nor_hashed(server, client, folder, monkeypatch):
     server.route = uploads = Uploads()
     uploads.largest = 2000
-    for name in ("packed", "digest_in"):
+    for name in ("open_packed", "compute_file_digest"):
         monkeypatch.setattr(f"dynabench.client.upload.{name}", lambda _: pytest.fail("read"))
     with pytest.raises(ValueError, match="2,000 bytes at most"):
         client.submit_model(folder, "nli")
@@ -246,7 +246,7 @@ def test_what_is_too_large_is_neither_packed_nor_hashed(server, client, folder, 
 
 def test_a_killed_process_leaves_no_copy(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with packed(folder) as archive:
+    with open_packed(folder) as archive:
         assert archive.seek(0, 2) > 2560
         assert [path.name for path in tmp_path.iterdir()] == ["my-model"]
 

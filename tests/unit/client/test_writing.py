@@ -3,7 +3,7 @@
 import pytest
 
 from dynabench.client import Invalid, Refused, TimedOut
-from dynabench.client.writing import LONGEST_ASKING
+from dynabench.client.writing import MAX_ANSWER_SECONDS
 from tests.unit.client.conftest import bad, good
 
 EXAMPLE = {"id": "e", "outcome": "fooled", "answers": []}
@@ -37,7 +37,7 @@ def test_targets_that_fail(server, client):
 
 
 def test_targets_that_never_answer(server, client, monkeypatch):
-    times = iter([0, LONGEST_ASKING, LONGEST_ASKING + 1])
+    times = iter([0, MAX_ANSWER_SECONDS, MAX_ANSWER_SECONDS + 1])
     monkeypatch.setattr("dynabench.client.writing.monotonic", lambda: next(times))
     server.route = lambda request: good(ASKING, 202)
     with pytest.raises(TimedOut):
@@ -67,7 +67,7 @@ def test_an_answer_that_failed_or_never_came_is_no_turn(server, client, monkeypa
     server.answers.append(good(TALK | {"failure": "It slept."}))
     with pytest.raises(Refused, match="slept"):
         client.say(7, "When?")
-    times = iter([0, LONGEST_ASKING, LONGEST_ASKING + 1])
+    times = iter([0, MAX_ANSWER_SECONDS, MAX_ANSWER_SECONDS + 1])
     monkeypatch.setattr("dynabench.client.writing.monotonic", lambda: next(times))
     server.route = lambda request: good(TALK | {"is_asking": True}, 202)
     with pytest.raises(TimedOut):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from dynabench.operations.attacks import checks
-from dynabench.operations.attacks.bench import GOLD, Breach, Seen
+from dynabench.operations.attacks.bench import GOLD_ANSWER, Breach, HostileRun
 from dynabench.operations.attacks.cases import CASES, Case
 from evaluation.contract import Ending, Outcome
 
@@ -14,7 +14,7 @@ def bench(ending: Ending, good: Outcome = Outcome.OK, is_gvisor: bool = False):
     """One on which every script ends so, but for that of a good model."""
 
     def run(script, **_):
-        return Seen(Ending(good) if script == checks.GOOD else ending, None, [])
+        return HostileRun(Ending(good) if script == checks.GOOD_SCRIPT else ending, None, [])
 
     return SimpleNamespace(run=run, is_gvisor=is_gvisor)
 
@@ -39,9 +39,9 @@ BREACHES = [
     ({"log": ("fire",)}, OOM, {}),
     ({"sentence": "time"}, OOM, {}),
     ({"neighbour": True}, OOM, {"good": Outcome.TIMEOUT}),
-    ({"holds": "warns_of_memory"}, OOM, {}),
+    ({"holds": "check_memory_warning"}, OOM, {}),
     ({}, Ending(Outcome.OOM, log="BREACH: /etc"), {}),
-    ({}, Ending(Outcome.OOM, sentence=GOLD), {}),
+    ({}, Ending(Outcome.OOM, sentence=GOLD_ANSWER), {}),
 ]
 
 

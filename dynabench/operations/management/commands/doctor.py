@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from dynabench.operations.attacks.bench import Breach
-from dynabench.operations.soundness.doctor import Verdict, check_media, findings, verdicts
+from dynabench.operations.soundness.doctor import Verdict, check_media, run_cases, run_checks
 from dynabench.operations.soundness.health import Finding
 from evaluation.isolation.sandbox.engine import EngineError, find_engine
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         self.is_quiet = options["json"]
         results: list[Finding] = []
-        self._tell(findings(), results)
+        self._tell(run_checks(), results)
         has_database = not any(f.what == "database" and f.state == "bad" for f in results)
         # The rows name the files.
         if options["media"] and has_database:
@@ -63,7 +63,7 @@ class Command(BaseCommand):
         """Print a line for each case; return a finding if an error stopped the others."""
         self._say("\nHostile models (about a minute)")
         try:
-            for verdict in verdicts():
+            for verdict in run_cases():
                 judged.append(verdict)
                 case = verdict.case
                 self._say(f"{MARKS[verdict.is_ok]:<4} {case.number:>2} {case.title}")

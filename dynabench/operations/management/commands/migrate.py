@@ -22,9 +22,9 @@ from django.db import Error, OperationalError, connections
 from django.db.migrations.state import ModelState, ProjectState
 
 LOCK_MS = 500  # less than the second after which PostgreSQL ends one of two
-TRIES = 60
-AGAIN_SECONDS = 1.0
-TAKEN = {"55P03", "40P01"}
+MAX_TRIES = 60
+RETRY_SECONDS = 1.0
+LOCK_ERROR_CODES = {"55P03", "40P01"}
 """PostgreSQL's codes of a lock that could not be had, and of two that wait for each other."""
 
 states: Any = ProjectState
@@ -42,20 +42,20 @@ def keep_private(database: Path) -> None:
 
 
 @contextmanager
-def new_models_alone() -> Iterator[None]:
+def skip_related_models() -> Iterator[None]:
     """Patch Django so that adding a model does not render all related models again.
 
     Rendering them took two fifths of the time. No model refers to a new one yet, and the models
     that it refers to learn of it.
     """
-    states.add_model = _add_alone
+    states.add_model = _add_without_related
     try:
         yield
     finally:
         states.add_model = _add_model
 
 
-def _add_alone(state: ProjectState, model: ModelState) -> None:
+def _add_without_related(state: ProjectState, model: ModelState) -> None:
     # Without it `add_model` only notes the model and renders nothing.
     apps = state.__dict__.pop("apps", None)  # which Django keeps there once it has made them
     _add_model(state, model)
@@ -72,7 +72,7 @@ class Command(migrate.Command):
         if database.vendor == "sqlite":
             keep_private(Path(str(database.settings_dict["NAME"])))
         try:
-            with new_models_alone():
+            with skip_related_models():
                 if database.vendor == "postgresql":
                     self._gently(*args, **options)
                 else:
@@ -86,15 +86,15 @@ class Command(migrate.Command):
             # For this session, and reset below: `setup` goes on with the connection.
             cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_MS}ms"])
         try:
-            for left in reversed(range(TRIES)):
+            for left in reversed(range(MAX_TRIES)):
                 try:
                     super().handle(*args, **options)
                     return
                 except OperationalError as error:
-                    if getattr(error.__cause__, "sqlstate", "") not in TAKEN or not left:
+                    if getattr(error.__cause__, "sqlstate", "") not in LOCK_ERROR_CODES or not left:
                         raise
                     self.stdout.write("A table is in use; again.")
-                    time.sleep(AGAIN_SECONDS)
+                    time.sleep(RETRY_SECONDS)
         finally:
             with suppress(Error), connection.cursor() as cursor:  # it may be what failed
                 cursor.execute("RESET lock_timeout")

@@ -25,9 +25,9 @@ from dynabench.operations.soundness.health import check_schema
 from evaluation.jobs import sweep_all
 from evaluation.submissions.practice.serve import note_this_host
 
-MESSAGES = 20  # that a worker answers before a fresh one takes its place
+MESSAGES_PER_PROCESS = 20  # that a worker answers before a fresh one takes its place
 POLL_SECONDS = 1.0
-AWAITED_SECONDS = 2.0
+MIGRATION_POLL_SECONDS = 2.0
 SWEEP_SECONDS = 30.0
 MINUTE_SECONDS = 60.0
 GRACE_SECONDS = 50.0  # for jobs to end; docs/operators.md gives the whole a minute
@@ -42,7 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         # A deployment may start workers before its migrations have ended.
         while not is_migrated():
-            time.sleep(AWAITED_SECONDS)
+            time.sleep(MIGRATION_POLL_SECONDS)
         connections.close_all()  # none is shared with the processes
         import_module("scipy.special")  # sooner or later each would load a copy of its own
         gc.freeze()  # collecting garbage would copy every page that the processes share
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         practice = range(1, settings.PRACTICE_MODELS + 1)
         works: dict[str, Callable[[], None]] = {f"worker {n}": answer_messages for n in workers}
         # A process of its own, so that no long job keeps it waiting.
-        works["minutely"] = minutely
+        works["minutely"] = run_scheduled_jobs
         works |= {f"practice {n}": serve_practice for n in practice}
         keep({"sweeper": sweep_often} | works, GRACE_SECONDS)
 
@@ -60,7 +60,7 @@ def is_migrated() -> bool:
 
     A new version's workers may start before its migrations have run.
     """
-    schema = patiently(check_schema)
+    schema = run_patiently(check_schema)
     if schema and schema.state != "ok":
         logger.warning("%s", schema.message)
     return schema is not None and schema.state == "ok"
@@ -82,9 +82,9 @@ def answer_messages(take: Callable[[], str | None] = queue.take_message) -> None
     take: returns the next message of the queue, or None.
     """
     with traced("dynabench-queue") if settings.HAS_TRACES else nullcontext():
-        for _ in range(MESSAGES):
+        for _ in range(MESSAGES_PER_PROCESS):
             # Nobody is told of new messages: each worker looks once a second.
-            while (message := patiently(take)) is None:
+            while (message := run_patiently(take)) is None:
                 if not pause(POLL_SECONDS):
                     return
             is_at_work()
@@ -98,7 +98,7 @@ def sweep_often() -> None:
     """Sweep the rows at regular intervals, even if no message arrives."""
     while not must_end():
         is_at_work()
-        patiently(sweep)
+        run_patiently(sweep)
         pause(SWEEP_SECONDS)
 
 
@@ -107,23 +107,23 @@ def sweep() -> None:
     try:
         with noted("sweep"):
             sweep_all()
-    except Error:  # the database is away: `patiently` waits for it
+    except Error:  # the database is away: `run_patiently` waits for it
         raise
     except Exception:  # such as of a container engine
         logger.exception("The rows cannot be swept")
 
 
-def minutely() -> None:
+def run_scheduled_jobs() -> None:
     """Run the scheduled jobs that are due, once a minute.
 
     Runs outside the workers, because evaluations may occupy all of them for an hour.
     """
     while not must_end():
-        patiently(do_what_is_due)
+        run_patiently(do_what_is_due)
         pause(MINUTE_SECONDS)
 
 
-def patiently(ask: Callable[[], T]) -> T | None:
+def run_patiently(ask: Callable[[], T]) -> T | None:
     """Return the result of `ask`, or None after a pause if the database does not answer."""
     # As Django does before each request: a connection may be too old, or broken.
     close_old_connections()

@@ -29,7 +29,7 @@ from dynabench.operations.demo.server import is_taken
 from dynabench.operations.demo.services import request_demo
 from dynabench.operations.management.installing import (
     LANGUAGE_MODEL,
-    first_rounds,
+    find_first_rounds,
     install,
     open_round,
 )
@@ -38,14 +38,14 @@ from tasks.models import SIMULATED, Round, Task, TaskMember
 from tasks.rounds.loop import get_loop
 
 ROLES = ("admin", "owner", "annotator", "validator")
-MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+MANAGE_COMMAND = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 FIRST_STEP = "First: sign in as annotator@example.com, choose a task and fool its model.\n"
 READY_SECONDS = 120
 STOP_SECONDS = 15
 LOG_BYTES = 20_000_000
-MOST_PORTS = 100
+MAX_PORTS = 100
 """Ports that are tried for a model server."""
-LOADING = (0, HTTPStatus.SERVICE_UNAVAILABLE)
+LOADING_STATUSES = (0, HTTPStatus.SERVICE_UNAVAILABLE)
 """What is said of a model that is being loaded; 0: too much at work to say so."""
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Command(BaseCommand):
                 number, stop_by_signal
             )  # `finally` below stops the processes, whichever it is
         try:
-            with nullcontext() if options["setup_only"] else one_run():
+            with nullcontext() if options["setup_only"] else hold_run_lock():
                 self._run(setup_only=options["setup_only"], demo=options["demo"])
         except KeyboardInterrupt:
             self.stdout.write("\nStopped.")
@@ -88,12 +88,12 @@ class Command(BaseCommand):
         self._choose_model_port(is_setup=setup_only)
         install(self.stdout.write)
         self._accounts()
-        if setup_only and not first_rounds():
+        if setup_only and not find_first_rounds():
             return
         processes = Processes(port, only_models=setup_only)
         try:
             processes.wait_until_ready()
-            if first_rounds():
+            if find_first_rounds():
                 # A round opens only once its target answers.
                 processes.wait_until_loaded()
                 self._open_rounds()
@@ -120,7 +120,7 @@ class Command(BaseCommand):
             if not is_setup:
                 refuse_taken("MODEL_SERVER_URL", host, port)
         elif is_taken(host, port):
-            url = f"http://{host}:{free_port(host, port)}"
+            url = f"http://{host}:{find_free_port(host, port)}"
             # The programs that are started here read it from their environment.
             settings.MODEL_SERVER_URL = os.environ["MODEL_SERVER_URL"] = url
             self.stdout.write(
@@ -133,9 +133,9 @@ class Command(BaseCommand):
 
         A round whose target does not answer stays ready.
         """
-        for round in first_rounds():
+        for round in find_first_rounds():
             targets = [target.name for target in get_loop(round) if target.source == LANGUAGE_MODEL]
-            self._unprepared[round] = [health_of(name) for name in targets]
+            self._unprepared[round] = [build_health_url(name) for name in targets]
         self._open_prepared()
         for round in self._unprepared:
             self.stdout.write(f"{round} opens when its language model is prepared.")
@@ -143,7 +143,7 @@ class Command(BaseCommand):
     def _open_prepared(self) -> None:
         """Open the rounds whose models have finished loading."""
         for round, urls in list(self._unprepared.items()):  # a copy, as entries go
-            if any(http_status(url) in LOADING for url in urls):
+            if any(fetch_status(url) in LOADING_STATUSES for url in urls):
                 continue
             del self._unprepared[round]
             open_round(round, self.stdout.write)
@@ -190,8 +190,8 @@ class Processes:
         models = ["serve_model", "--registered", "--host", model_url.hostname or "127.0.0.1"]
         models += ["--port", str(model_url.port or 80)]
         commands = {
-            "models": MANAGE + models,
-            "queue": [*MANAGE, "qcluster"],
+            "models": MANAGE_COMMAND + models,
+            "queue": [*MANAGE_COMMAND, "qcluster"],
             "web": web,
         }
         if only_models:
@@ -228,12 +228,12 @@ class Processes:
         """Wait until all starters are loaded, or until that takes too long."""
         deadline = time.monotonic() + READY_SECONDS
         for code in CODES:
-            url = health_of(f"starter-{code}")
-            self._has_come(url, lambda status: status not in LOADING, deadline)
+            url = build_health_url(f"starter-{code}")
+            self._has_come(url, lambda status: status not in LOADING_STATUSES, deadline)
 
     def _has_come(self, url: str, is_wanted: Callable[[int], bool], deadline: float) -> bool:
         """Return whether the URL responds with a wanted status before the deadline."""
-        while not is_wanted(http_status(url)):
+        while not is_wanted(fetch_status(url)):
             self._check_alive()
             if time.monotonic() > deadline:
                 return False
@@ -249,7 +249,7 @@ class Processes:
         while True:
             meanwhile()
             for name in self.running:
-                rotate(self.logs / f"{name}.log")
+                rotate_log(self.logs / f"{name}.log")
             self._look_after_queue()
             self._check_alive()
             time.sleep(1)
@@ -282,7 +282,7 @@ class Processes:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def rotate(log: Path) -> None:
+def rotate_log(log: Path) -> None:
     """Copy a large log to the same name with `.1`, replacing the former copy, and empty it.
 
     Processes append to the file, so they continue at its new end.
@@ -293,7 +293,7 @@ def rotate(log: Path) -> None:
 
 
 @contextmanager
-def one_run() -> Iterator[None]:
+def hold_run_lock() -> Iterator[None]:
     """Hold the lock of the home folder, so that only one `./run` uses it. Raises CommandError.
 
     The operating system releases the lock even if the command is killed.
@@ -343,20 +343,20 @@ def refuse_taken(variable: str, host: str, port: int) -> None:
         return
 
 
-def free_port(host: str, port: int) -> int:
+def find_free_port(host: str, port: int) -> int:
     """Return the first free port after `port`. Raises CommandError."""
-    for candidate in range(port + 1, port + MOST_PORTS):
+    for candidate in range(port + 1, port + MAX_PORTS):
         if not is_taken(host, candidate):
             return candidate
-    raise CommandError(f"No port from {port} to {port + MOST_PORTS - 1} is free at {host}.")
+    raise CommandError(f"No port from {port} to {port + MAX_PORTS - 1} is free at {host}.")
 
 
-def health_of(target: str) -> str:
+def build_health_url(target: str) -> str:
     """Return the URL at which the model server reports whether a target is ready."""
     return f"{settings.MODEL_SERVER_URL}/models/{target}/health"
 
 
-def http_status(url: str) -> int:
+def fetch_status(url: str) -> int:
     """Return the HTTP status of a GET request to the URL; 0 if there is no response in time."""
     try:
         return httpx.get(url, timeout=2).status_code

@@ -18,12 +18,17 @@ from core.accounts.models import User
 from core.env import env_secret
 from core.mail.addresses import check_address
 from core.versions import version
-from dynabench.operations.management.installing import alone, first_rounds, install, open_round
-from dynabench.operations.soundness.outside import asked_by_settings
+from dynabench.operations.management.installing import (
+    find_first_rounds,
+    install,
+    lock_setup,
+    open_round,
+)
+from dynabench.operations.soundness.outside import check_configured_services
 from tasks.models import Round
 
-AGAIN_SECONDS = 3
-ALIKE = 10
+RETRY_SECONDS = 3
+MIN_SAME_ANSWERS = 10
 """Answers of this version in a row after which no process of the former one is left."""
 
 
@@ -71,34 +76,34 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["after"]:
-            with alone():
+            with lock_setup():
                 call_command("migrate", verbosity=0)  # the new processes wait for it
             self.stdout.write(f"Until {options['after']} always tells {version()}, this waits.")
             alike = 0
-            while alike < ALIKE:  # each answer may come from another process
+            while alike < MIN_SAME_ANSWERS:  # each answer may come from another process
                 if is_of_this_version(options["after"]):
                     alike += 1
                 else:
                     alike = 0
-                time.sleep(AGAIN_SECONDS)
+                time.sleep(RETRY_SECONDS)
         install(self.stdout.write)
-        with alone():
+        with lock_setup():
             self._administrator()
         if options["ask"]:
             self._ask()
         deadline = time.monotonic() + options["wait"]
         while self._silent_rounds() and time.monotonic() < deadline:
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(RETRY_SECONDS)
 
     def _ask(self) -> None:
         """Print the configured services that do not respond. Setup continues."""
-        for finding in asked_by_settings():
+        for finding in check_configured_services():
             if finding.state == "bad":
                 self.stderr.write(f"{finding.what}: {finding.message}")
 
     def _silent_rounds(self) -> list[Round]:
         """Open the first rounds; return those that could not be opened and print why."""
-        return [round for round in first_rounds() if not open_round(round, self._once)]
+        return [round for round in find_first_rounds() if not open_round(round, self._once)]
 
     def _once(self, text: str) -> None:
         if text not in self._told:

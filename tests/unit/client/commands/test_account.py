@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dynabench.client.commands import main
-from dynabench.client.credentials import api_key, keep_key, keys_file
+from dynabench.client.credentials import find_api_key, find_keys_file, keep_key
 from tests.unit.client.commands.conftest import refusal
 
 KEY = "dyna_verysecret"
@@ -15,7 +15,7 @@ KEY = "dyna_verysecret"
 
 def test_a_key_that_the_server_takes_is_kept_for_its_owner_alone(server, capsys):
     assert main(["login", "--key", KEY]) == 0
-    assert stat.S_IMODE(keys_file().stat().st_mode) == 0o600
+    assert stat.S_IMODE(find_keys_file().stat().st_mode) == 0o600
     assert main(["whoami"]) == 0
     assert server.asked[-1].headers["Authorization"] == f"Bearer {KEY}"
     out, err = capsys.readouterr()
@@ -42,13 +42,13 @@ def test_a_key_that_the_server_refuses_is_not_kept(server, failing):
     code, said = failing("login", "--key", KEY)
     assert code == 3
     assert said.endswith("dynabench login")
-    assert not keys_file().exists()
+    assert not find_keys_file().exists()
 
 
 def test_logout_forgets_the_key(server, capsys):
     main(["login", "--key", KEY])
     assert main(["logout"]) == 0
-    assert KEY not in keys_file().read_text()
+    assert KEY not in find_keys_file().read_text()
     assert main(["logout", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.partition("page.\n")[2])["deleted"] is False
 
@@ -71,5 +71,5 @@ def test_two_logins_at_once_share_no_file(server, monkeypatch):
     monkeypatch.setattr(Path, "replace", interrupted)
     keep_key("http://dynabench.test", KEY)
     assert len(set(names)) == 2
-    assert api_key("http://dynabench.test") == KEY
-    assert list(keys_file().parent.iterdir()) == [keys_file()]
+    assert find_api_key("http://dynabench.test") == KEY
+    assert list(find_keys_file().parent.iterdir()) == [find_keys_file()]

@@ -75,7 +75,7 @@ def test_a_failure_without_words_is_told_all_the_same(server, failing, error, mo
     def fail(args: object) -> int:
         raise error
 
-    monkeypatch.setattr("dynabench.client.commands.models.client_for", fail)
+    monkeypatch.setattr("dynabench.client.commands.models.open_client", fail)
     code, said = failing("status")
     assert code == 1
     assert said
@@ -85,7 +85,7 @@ def test_an_interrupt_is_no_traceback(server, failing, monkeypatch):
     def stop(args: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dynabench.client.commands.models.client_for", stop)
+    monkeypatch.setattr("dynabench.client.commands.models.open_client", stop)
     assert failing("status")[0] == 130
 
 

@@ -47,14 +47,14 @@ def leasing(server, monkeypatch):
         "PUT /uploads/u1/": {"received": 3},
     }
     server.ran, server.script = [], "print('no JSON')"
-    real = worker._process
+    real = worker._start_process
 
     def started(command):
         server.ran.append(command)
         server.answers["POST /tasks/nli/leases/"] = httpx.Response(204)
         return real([sys.executable, "-c", server.script, command[3]])
 
-    monkeypatch.setattr(worker, "_process", started)
+    monkeypatch.setattr(worker, "_start_process", started)
     monkeypatch.setattr(worker, "KEEP_SECONDS", 0.2)
     return server
 

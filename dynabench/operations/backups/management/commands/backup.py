@@ -10,7 +10,11 @@ from core.env import env_secret
 from core.jobs.services import noted
 from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.services import make_backup
-from dynabench.operations.backups.stores import dated_place, remove_killed, remove_older
+from dynabench.operations.backups.stores import (
+    build_dated_place,
+    remove_killed_backups,
+    remove_older_backups,
+)
 
 
 class Command(BaseCommand):
@@ -36,14 +40,14 @@ class Command(BaseCommand):
         if days is not None:
             if days < 1:
                 raise CommandError("--days has to be 1 or more.")
-            where = dated_place(options["where"], now)
+            where = build_dated_place(options["where"], now)
         try:
             with noted("backup"):  # monitors tell when this is long ago
                 if days:  # what a killed backup left may fill the disk
-                    remove_killed(options["where"])
+                    remove_killed_backups(options["where"])
                 manifest = make_backup(where, passphrase=passphrase, with_keys=options["keys"])
                 if days:  # only after the new one is whole
-                    older = remove_older(options["where"], now - timedelta(days))
+                    older = remove_older_backups(options["where"], now - timedelta(days))
         except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{len(manifest.files)} files, {manifest.size} bytes: {where}")

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dynabench.operations.backups.errors import BackupError
-from dynabench.operations.backups.moving import move
+from dynabench.operations.backups.moving import move_rows
 
 
 class Command(BaseCommand):
@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            move(options["file"], self.stdout.write)
+            move_rows(options["file"], self.stdout.write)
         except BackupError as error:
             raise CommandError(str(error)) from error
         self.stdout.write("Moved. The old file is as it was; keep it until the site runs well.")

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core.env import env_secret
 from dynabench.operations.backups.errors import BackupError
-from dynabench.operations.backups.rehearsing import rehearse
+from dynabench.operations.backups.rehearsing import rehearse_restore
 from dynabench.operations.backups.restoring import restore
 from dynabench.operations.backups.services import Backup
 
@@ -45,6 +45,6 @@ class Command(BaseCommand):
         self.stdout.write("Restored. Run manage.py doctor --quick --media before people come.")
 
     def _rehearse(self, where: str, *, without_log: bool) -> None:
-        for line in rehearse(where, without_log=without_log):
+        for line in rehearse_restore(where, without_log=without_log):
             self.stdout.write(line)
         self.stdout.write("This backup can be restored.")
