@@ -12,7 +12,7 @@ from tasks.models import Context, Task
 from tasks.permissions import can_write
 
 
-def participant(
+def require_annotator(
     request: HttpRequest | Request, task: Task, may: PermissionCheck = can_write
 ) -> Annotator:
     """Return the signed-in person's annotator.
@@ -23,7 +23,7 @@ def participant(
     return annotator_of(request.user)  # type: ignore[arg-type]
 
 
-def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
+def is_gate_shut(request: HttpRequest | Request, task: Task) -> bool:
     """Return whether the person must first read the task's content warning."""
     # People without an account pass the gate for their session only (`writing.views.gate`).
     if not task.is_sensitive or request.session.get(f"gate-{task.pk}"):
@@ -32,7 +32,7 @@ def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
     return not user.is_authenticated or not selectors.has_passed_gate(annotator_of(user), task)  # type: ignore[arg-type]
 
 
-def find_given(request: HttpRequest | Request, pk: int) -> tuple[Context, Annotator]:
+def find_assigned_context(request: HttpRequest | Request, pk: int) -> tuple[Context, Annotator]:
     """Return a context that was assigned to the signed-in person, and their annotator.
 
     Raises Http404 if it was not.

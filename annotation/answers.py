@@ -15,20 +15,20 @@ from core.accounts.models import User
 from tasks.models import Round
 from tasks.permissions import can_read
 
-PUBLIC = {"split": "train", "is_withdrawn": False}
+PUBLIC_ROWS = {"split": "train", "is_withdrawn": False}
 """The rows of a release that everybody has with their answers and that test no model."""
 
 
-def with_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
+def filter_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
     """Filter the examples to those whose answers everybody who sees the task may see.
 
     They are in the training split of a released round and in no other part of any version,
     not withdrawn, and not gold items.
     """
     # A version that failed, or is still being made, publishes nothing.
-    public = _released_rows().filter(**PUBLIC, dataset__state="done")
+    public = _select_released_rows().filter(**PUBLIC_ROWS, dataset__state="done")
     return (
-        not_sealed(examples)
+        exclude_sealed(examples)
         .filter(
             Exists(public),
             round__state=Round.State.RELEASED,
@@ -38,23 +38,23 @@ def with_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
     )
 
 
-def not_sealed(examples: QuerySet[Example]) -> QuerySet[Example]:
+def exclude_sealed(examples: QuerySet[Example]) -> QuerySet[Example]:
     """Filter out examples that a version of a release tests on, holds back or has withdrawn.
 
     A version that is still being made counts, too. Keeps examples of rounds without a
     release.
     """
-    return examples.exclude(Exists(_released_rows().exclude(**PUBLIC)))
+    return examples.exclude(Exists(_select_released_rows().exclude(**PUBLIC_ROWS)))
 
 
 def may_see_answer(person: User | AnonymousUser | None, example: Example) -> bool:
     """Return whether the person may see this example with its answer."""
     # Lazy: for authors and reading roles `or` stops before this query.
-    open_ones = with_open_answers(Example.objects.filter(pk=example.pk))
-    return reads_answer(person, example) or open_ones.exists()
+    open_ones = filter_open_answers(Example.objects.filter(pk=example.pk))
+    return may_read_private_answer(person, example) or open_ones.exists()
 
 
-def reads_answer(person: User | AnonymousUser | None, example: Example) -> bool:
+def may_read_private_answer(person: User | AnonymousUser | None, example: Example) -> bool:
     """Return whether the person may see the answer though it is not public.
 
     Authors may, and people with a role that reads examples.
@@ -66,7 +66,7 @@ def reads_answer(person: User | AnonymousUser | None, example: Example) -> bool:
     return is_own or can_read(person, example.round.task)
 
 
-def _released_rows() -> Any:
+def _select_released_rows() -> Any:
     """Return the rows of releases that contain the outer query's example.
 
     The tables of releases belong to a later app, which this app must not import, so they

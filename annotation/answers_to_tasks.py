@@ -13,7 +13,7 @@ from tasks.writing_time import WRITING_TIME
 
 
 @questions.find_writers.answer
-def writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
+def find_writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
     """Return the current assignments with recent activity and without a finished attempt."""
     earliest = at - WRITING_TIME
     since = max(earliest, since or earliest)

@@ -25,7 +25,7 @@ from tasks.contexts.media.services import delete_media, delete_unreferenced_file
 from tasks.models import Media
 
 # A transaction locks all its examples, so it takes few at a time.
-CHUNK = 100
+CHUNK_EXAMPLES = 100
 
 
 @transaction.atomic
@@ -58,7 +58,7 @@ def erase_examples(*, annotator: Annotator) -> int:
     left = Example.objects.filter(annotator=annotator).exclude(digest="").order_by("pk")
     count = 0
     # An erased example has no digest, so a run that was interrupted goes on behind it.
-    while chunk := list(left.select_related("round__task", "annotator")[:CHUNK]):
+    while chunk := list(left.select_related("round__task", "annotator")[:CHUNK_EXAMPLES]):
         _erase(chunk)
         count += len(chunk)
     return count
@@ -74,7 +74,7 @@ def _erase(examples: Sequence[Example]) -> None:
     for example in examples:
         # First, because it locks the row and takes it out of the round's numbers.
         withdraw_example(example=example, actor=None, reason="The author deleted their account.")
-        example.inputs = _choices(example.round.task.config, example.inputs)
+        example.inputs = _select_choices(example.round.task.config, example.inputs)
         example.metadata, example.typing, example.digest = {}, None, ""
     Example.objects.bulk_update(examples, ["inputs", "metadata", "typing", "digest"])
     TextKey.objects.filter(example__in=examples).delete()
@@ -86,7 +86,7 @@ def _erase(examples: Sequence[Example]) -> None:
         delete_unreferenced_file(task=task, digest=digest, leaver=example.annotator)
 
 
-def _choices(config: TaskConfig, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _select_choices(config: TaskConfig, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs that were chosen from a list."""
     listed = [component.name for component in config.input if component.labels]
     return {name: inputs[name] for name in listed if name in inputs}

@@ -16,7 +16,7 @@ from tasks.mails import mail_members
 from tasks.models import Task
 from tasks.permissions import REVIEWERS
 
-PAUSE = timedelta(hours=1)
+MAIL_INTERVAL = timedelta(hours=1)
 
 
 @each_sweep(why="Moderators hear of reports within an hour.")
@@ -29,18 +29,18 @@ def tell_reports() -> int:
     now = timezone.now()
     reports = Report.objects.filter(context__round__task=OuterRef("pk"))
     # One mail covers all reports of an hour.
-    lately = Exists(reports.filter(told_at__gt=now - PAUSE))
+    lately = Exists(reports.filter(told_at__gt=now - MAIL_INTERVAL))
     waiting = Exists(reports.filter(told_at=None, resolved_at=None))
-    return sum(_tell(task, now) for task in Task.objects.filter(waiting, ~lately))
+    return sum(_mail_reviewers(task, now) for task in Task.objects.filter(waiting, ~lately))
 
 
-def _untold(task: Task) -> QuerySet[Report]:
+def _select_unmailed(task: Task) -> QuerySet[Report]:
     return Report.objects.filter(context__round__task=task, told_at=None, resolved_at=None)
 
 
 @transaction.atomic
-def _tell(task: Task, now: datetime) -> bool:
-    chosen = list(_untold(task).values_list("pk", flat=True))
+def _mail_reviewers(task: Task, now: datetime) -> bool:
+    chosen = list(_select_unmailed(task).values_list("pk", flat=True))
     # Of two sweeps at once the second finds none left, and mails nobody.
     count = Report.objects.filter(pk__in=chosen, told_at=None).update(told_at=now)
     if not count:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from annotation.rules.care import Seen
+from annotation.rules.care import ReadingRecord
 from core.accounts.models import Annotator
 from tasks.models import Context, Round, TargetModel, TargetVersion, Task
 
@@ -40,9 +40,9 @@ class GatePass(models.Model):
         return f"{self.annotator} entered {self.task}"
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> ReadingRecord:
         """Return what the person has read of the task."""
-        return Seen(self.day, self.seconds, self.in_a_row, self.at, self.is_told)
+        return ReadingRecord(self.day, self.seconds, self.in_a_row, self.at, self.is_told)
 
 
 class Assignment(models.Model):

@@ -7,45 +7,45 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import selectors
-from annotation.questions import has_study_at_work, rounds_of_studies
+from annotation.questions import find_study_rounds, has_study_at_work
 from annotation.refusals import NotAllowed
 from core.accounts.models import Annotator
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 
-LIVE = (Round.State.OPEN, Round.State.PAUSED)
+LIVE_STATES = (Round.State.OPEN, Round.State.PAUSED)
 
 
-def live_round(task: Task) -> Round | None:
+def find_live_round(task: Task) -> Round | None:
     """Return the task's open or paused round, or None.
 
     A round whose end has passed is closed first.
     """
-    return next((round for round in _rounds(task) if round.state in LIVE), None)
+    return next((round for round in _find_rounds(task) if round.state in LIVE_STATES), None)
 
 
-def round_to_write(task: Task, annotator: Annotator) -> Round | None:
+def find_round_to_write(task: Task, annotator: Annotator) -> Round | None:
     """Return a closed round in which the person may still finish a text, else the live one."""
-    rounds = _rounds(task)
+    rounds = _find_rounds(task)
     if rounds:
-        is_offered = offered(annotator, task)
+        is_offered = get_offer_check(annotator, task)
         rounds = [round for round in rounds if is_offered(round.pk)]
     for round in rounds:
         # A closed round goes first, because the time to finish in it is short.
         if round.is_being_written:
-            current = selectors.current_assignment(annotator, round)
+            current = selectors.find_current_assignment(annotator, round)
             if current and selectors.may_send(current):
                 return round
-    return next((round for round in rounds if round.state in LIVE), None)
+    return next((round for round in rounds if round.state in LIVE_STATES), None)
 
 
-def round_to_begin(task: Task, annotator: Annotator) -> Round | None:
+def find_round_to_begin(task: Task, annotator: Annotator) -> Round | None:
     """Return the live round, or None if the person's study chose other rounds."""
-    round = live_round(task)
-    return round if round and offered(annotator, task)(round.pk) else None
+    round = find_live_round(task)
+    return round if round and get_offer_check(annotator, task)(round.pk) else None
 
 
-def at_work(annotator: Annotator, task: Task) -> bool:
+def is_at_work(annotator: Annotator, task: Task) -> bool:
     """Return whether the person may work in the task now.
 
     Panel participants may only while they work in a study of the task. One query for them,
@@ -59,23 +59,23 @@ def at_work(annotator: Annotator, task: Task) -> bool:
 
 def check_at_work(annotator: Annotator, task: Task) -> None:
     """Check that the person may work in the task now. Raises NotAllowed."""
-    if not at_work(annotator, task):
+    if not is_at_work(annotator, task):
         raise NotAllowed(_("No study asks you to work here now."), code="study")
 
 
-def offered(annotator: Annotator, task: Task) -> Callable[[int], bool]:
+def get_offer_check(annotator: Annotator, task: Task) -> Callable[[int], bool]:
     """Return a function that tells whether a round, given by id, is offered to the person.
 
     In a study, only its chosen rounds are offered. Panel participants are offered none
     while they are not working in a study.
     """
-    if not at_work(annotator, task):
+    if not is_at_work(annotator, task):
         return lambda _round: False
-    chosen = rounds_of_studies(annotator, task)
+    chosen = find_study_rounds(annotator, task)
     return lambda round: not chosen or round in chosen
 
 
-def not_open(round: Round) -> str:
+def describe_closed_round(round: Round) -> str:
     """Return the message that a round in its state accepts no examples."""
     words = {
         Round.State.DRAFT: _("Round %(number)d is draft."),
@@ -87,11 +87,11 @@ def not_open(round: Round) -> str:
     return words[Round.State(round.state)] % {"number": round.number}
 
 
-def _rounds(task: Task) -> list[Round]:
+def _find_rounds(task: Task) -> list[Round]:
     """Return the live round and recently closed ones in which texts may be finished.
 
     One query, more if a round's end has passed.
     """
     finishing = Q(state=Round.State.CLOSED, writing_until__gt=timezone.now())
-    rounds = task.rounds.filter(Q(state__in=LIVE) | finishing)
+    rounds = task.rounds.filter(Q(state__in=LIVE_STATES) | finishing)
     return [close_if_due(round=round) if round.is_past_end else round for round in rounds]

@@ -57,7 +57,7 @@ def are_gold() -> Q:
 
 
 @question
-def catches_between(
+def select_catches_between(
     examples: QuerySet[Example], round: Round, first: int, last: int
 ) -> QuerySet[Example]:
     """Return those of the examples that are catches of the round with ids from first to last.
@@ -68,29 +68,29 @@ def catches_between(
 
 
 @question
-def reason_of_return(example_id: int) -> str:
+def get_return_reason(example_id: int) -> str:
     """Return why a reviewer sent an example back; empty if it is not sent back."""
     raise Unanswered
 
 
 @question
-def votes_on(example: Example) -> Votes:
+def count_votes(example: Example) -> Votes:
     """Return the votes on an example. One query."""
     raise Unanswered
 
 
 @question
-def no_votes_yet(round: Round) -> Votes:
+def build_empty_votes(round: Round) -> Votes:
     """Return the votes on a new example of the round, without counting.
 
-    No query if the relations of `joined_for_votes` were loaded by `select_related`.
+    No query if the relations of `get_votes_relation` were loaded by `select_related`.
     """
     raise Unanswered
 
 
 @question
-def joined_for_votes() -> str:
-    """Return the relation that `select_related` must load for `no_votes_yet`."""
+def get_votes_relation() -> str:
+    """Return the relation that `select_related` must load for `build_empty_votes`."""
     raise Unanswered
 
 
@@ -101,7 +101,7 @@ def has_study_at_work(annotator: Annotator, task: Task) -> bool:
 
 
 @question
-def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
+def find_study_rounds(annotator: Annotator, task: Task) -> set[int]:
     """Return ids of the task's rounds that belong to studies the person takes part in.
 
     One query.
@@ -110,7 +110,7 @@ def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
 
 
 @question
-def pause_of(annotator: Annotator, task: Task) -> str | None:
+def find_pausing_study(annotator: Annotator, task: Task) -> str | None:
     """Return the slug of a study of the task in which the person is paused, or None."""
     raise Unanswered
 

@@ -23,13 +23,13 @@ class NoContext(Refused):
     code = "no_context"
 
 
-class Stale(Refused):
+class StaleForm(Refused):
     """Raised for a form that belongs to an earlier assignment or state."""
 
     code = "stale"
 
 
-class Unsaid(Refused):
+class InvalidTurn(Refused):
     """Raised for a text that cannot be the next turn of a conversation."""
 
     status = 422
@@ -54,13 +54,13 @@ class Duplicate(Refused):
         self.example = example
 
 
-class Unfinished(NotAllowed):
+class UnsupportedField(NotAllowed):
     """Raised when the task has a field that pages do not support yet."""
 
     code = "unfinished"
 
 
-class ForPeople(NotAllowed):
+class ProgramsRefused(NotAllowed):
     """Raised for a program where the task admits only people."""
 
     code = "programs"

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Count, Prefetch, QuerySet
 from django.utils import timezone
 
-from annotation.answers import may_see_answer, with_open_answers
+from annotation.answers import filter_open_answers, may_see_answer
 from annotation.models import (
     Assignment,
     Attempt,
@@ -19,14 +19,14 @@ from annotation.models import (
     TargetOutput,
     TextKey,
 )
-from annotation.questions import are_judged, are_sent_back, reason_of_return
+from annotation.questions import are_judged, are_sent_back, get_return_reason
 from annotation.rules.near_duplicates import (
     ALIKE,
-    band_keys,
-    compared,
-    files_of,
-    grams,
-    overlap,
+    compute_band_keys,
+    compute_overlap,
+    get_compared_text,
+    list_files,
+    split_grams,
 )
 from core.accounts.counting import SPENT_SQL, quota_name
 from core.accounts.models import Annotator
@@ -35,17 +35,17 @@ from tasks.models import Context, Round, Task
 from tasks.questions import find_writers
 
 TRIES = "tries"
-LARGE = 400
+LARGE_ROUND = 400
 """Examples of a round from which on one person may write only a share of it."""
-MOST_ALIKE = 100
+MAX_CANDIDATES = 100
 """Most candidates for a near-duplicate that one submit compares."""
-PARENTS = 50
+MAX_PARENTS = 50
 """Examples among which the one to change is chosen."""
-PARENT_ROUNDS = 3
+MAX_PARENT_ROUNDS = 3
 """Released rounds in which it is looked for."""
 
 
-def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
+def find_current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
     """Return the annotator's current assignment in the round, or None."""
     return (
         Assignment.objects.filter(annotator=annotator, round=round, left_at__isnull=True)
@@ -56,7 +56,7 @@ def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
 
 def has_begun(annotator: Annotator, round: Round) -> bool:
     """Return whether the annotator has an unsubmitted draft or conversation in this round."""
-    current = current_assignment(annotator, round)
+    current = find_current_assignment(annotator, round)
     if current is None:
         return False
     # In a chat the turns are what was written.
@@ -76,7 +76,7 @@ def may_send(assignment: Assignment) -> bool:
     return find_writers(round, round.closed_at).filter(pk=assignment.pk).exists()
 
 
-def with_outputs(path: str = "target_outputs") -> Prefetch:  # type: ignore[type-arg]
+def prefetch_outputs(path: str = "target_outputs") -> Prefetch:  # type: ignore[type-arg]
     """Return a prefetch of the targets' answers, with their targets; one query.
 
     path: lookup from the rows to the answers.
@@ -89,7 +89,7 @@ def has_passed_gate(annotator: Annotator, task: Task) -> bool:
     return GatePass.objects.filter(annotator=annotator, task=task).exists()
 
 
-def least_used_contexts(round: Round) -> QuerySet[Context]:
+def order_contexts_by_use(round: Round) -> QuerySet[Context]:
     """Return the round's contexts, least assigned first; ties are in random order."""
     return (
         # All in one query, under the round's lock, where people wait for one another.
@@ -99,20 +99,20 @@ def least_used_contexts(round: Round) -> QuerySet[Context]:
     )
 
 
-def goal_uses(round: Round) -> dict[str, int]:
+def count_goal_uses(round: Round) -> dict[str, int]:
     """Return how often each goal was assigned in the round."""
     rows = Assignment.objects.filter(round=round).values_list("goal").annotate(Count("pk"))
     return dict(rows)
 
 
-def tries_today(annotator: Annotator) -> dict[str, int]:
+def count_tries_today(annotator: Annotator) -> dict[str, int]:
     """Return the number of examples written since 00:00 UTC, by the task's quota."""
     written = Example.objects.filter(annotator=annotator, created_at__gte=midnight())
     counts = written.order_by().values_list("round__task").annotate(Count("pk"))
     return {quota_name(TRIES, task): number for task, number in counts}
 
 
-class Used(NamedTuple):
+class UsageCounts(NamedTuple):
     """Counts of an annotator's examples: `here` on the context, `today` in the task.
 
     `today` is since 00:00 UTC and includes the person's deleted accounts. `in_round`
@@ -131,7 +131,7 @@ class Used(NamedTuple):
 
 # One pass over the person's examples, whose counts differ only in what they filter by.
 # An attempt that asks counts only while a process holds it, as in `Attempt.is_lost`.
-USED = """
+USAGE_SQL = """
 SELECT COUNT(CASE WHEN e.context_id = %s THEN 1 END),
        COUNT(CASE WHEN r.task_id = %s AND e.created_at >= %s THEN 1 END) + spent_today,
        COUNT(CASE WHEN e.round_id = %s AND e.retracted_at IS NULL THEN 1 END),
@@ -143,7 +143,7 @@ FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annota
 """.replace("spent_today", SPENT_SQL)
 
 
-def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> Used:
+def count_usage(assignment: Assignment, digest: str = "", key: UUID | None = None) -> UsageCounts:
     """Return the usage counts of the assignment's annotator.
 
     One query in plain SQL, because each submission needs the counts twice.
@@ -157,7 +157,7 @@ def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> U
     sent = Attempt._meta.get_field("key").get_db_prep_value(key, connection)
     with connection.cursor() as cursor:
         cursor.execute(
-            USED,
+            USAGE_SQL,
             [
                 *(context, round.task_id, as_time(midnight())),
                 *(annotator, quota_name(TRIES, round.task_id), as_day(today())),
@@ -170,10 +170,10 @@ def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> U
                 annotator,
             ],
         )
-        return Used(*cursor.fetchone())
+        return UsageCounts(*cursor.fetchone())
 
 
-def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]]:
+def add_submitting(assignment: Assignment, used: UsageCounts) -> tuple[UsageCounts, list[str]]:
     """Add the texts that are being submitted to the counts of `used`.
 
     Returns the new counts, and those texts that are about other contexts of the round.
@@ -194,11 +194,11 @@ def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]
         today += its_task == task.pk
         # On the same context a similar text is an edit, which is allowed.
         if round == assignment.round_id and context != assignment.context_id:
-            texts.append(compared(task.config, inputs))
+            texts.append(get_compared_text(task.config, inputs))
     return used._replace(here=here, today=today), texts
 
 
-def left_in_round(round: Round, written: int) -> int | None:
+def count_left_in_round(round: Round, written: int) -> int | None:
     """Return how many more examples a person with `written` examples may write in the round.
 
     None if there is no cap yet. The cap applies once the round plans or has LARGE examples.
@@ -208,49 +208,51 @@ def left_in_round(round: Round, written: int) -> int | None:
     # The planned size is known without a query.
     share, size = round.task.config.limits.share_of_round, round.max_collected or 0
     # Below that nobody can reach a cap, so the round's examples are not counted.
-    if size < LARGE and written >= share * LARGE / 2:
+    if size < LARGE_ROUND and written >= share * LARGE_ROUND / 2:
         size = Example.objects.filter(round=round).count()
-    return max(0, int(share * size) - written) if size >= LARGE else None
+    return max(0, int(share * size) - written) if size >= LARGE_ROUND else None
 
 
-class Resembling(NamedTuple):
+class NearDuplicates(NamedTuple):
     """The most similar near duplicates in a round: the author's own and another person's."""
 
     own: Example | None
     other: Example | None
 
 
-def resembling(assignment: Assignment, inputs: Mapping[str, Any]) -> Resembling:
+def find_near_duplicates(assignment: Assignment, inputs: Mapping[str, Any]) -> NearDuplicates:
     """Find the earlier near duplicates of these inputs.
 
     One query finds candidates by the index of keys, and one reads them for comparison.
     """
     config = assignment.round.task.config
-    text, files = compared(config, inputs), files_of(config, inputs)
-    keys = band_keys(text)
+    text, files = get_compared_text(config, inputs), list_files(config, inputs)
+    keys = compute_band_keys(text)
     if not keys:
-        return Resembling(None, None)
+        return NearDuplicates(None, None)
     same_key = TextKey.objects.filter(round=assignment.round_id, key__in=keys)
     # A row for each shared key, so an example may be there as often as there are keys.
-    alike = set(same_key.values_list("example", flat=True)[: MOST_ALIKE * len(keys)])
+    alike = set(same_key.values_list("example", flat=True)[: MAX_CANDIDATES * len(keys)])
     if not alike:  # as for most texts
-        return Resembling(None, None)
+        return NearDuplicates(None, None)
     # Made once, because each candidate is compared with them.
-    own_grams = grams(text)
+    own_grams = split_grams(text)
     closest: dict[bool, tuple[float, Example]] = {}
-    for example in Example.objects.filter(pk__in=alike, retracted_at__isnull=True)[:MOST_ALIKE]:
+    for example in Example.objects.filter(pk__in=alike, retracted_at__isnull=True)[:MAX_CANDIDATES]:
         # The same words about another picture make another example.
-        if files_of(config, example.inputs) != files:
+        if list_files(config, example.inputs) != files:
             continue
-        likeness = overlap(own_grams, grams(compared(config, example.inputs)))
+        likeness = compute_overlap(
+            own_grams, split_grams(get_compared_text(config, example.inputs))
+        )
         is_own = example.annotator_id == assignment.annotator_id
         if likeness >= ALIKE and likeness > closest.get(is_own, (0.0,))[0]:
             closest[is_own] = likeness, example
     best = {is_own: example for is_own, (_, example) in closest.items()}
-    return Resembling(best.get(True), best.get(False))
+    return NearDuplicates(best.get(True), best.get(False))
 
 
-def recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Example]:
+def list_recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Example]:
     """Return the annotator's latest examples of the round, oldest first."""
     # The newest are chosen, and then turned round for reading.
     examples = Example.objects.filter(annotator=annotator, round=round).order_by("-created_at")
@@ -262,7 +264,7 @@ def is_judged(example: Example) -> bool:
     return Example.objects.filter(are_judged(), pk=example.pk).exists()
 
 
-def unanswered(annotator: Annotator, task: Task) -> Example | None:
+def find_unanswered(annotator: Annotator, task: Task) -> Example | None:
     """Return the author's latest example on which they must still answer a question.
 
     Only of open rounds. No query if the task's rule never asks the author.
@@ -289,31 +291,31 @@ def is_sent_back(example: Example) -> bool:
     return standing.filter(are_sent_back()).exists()
 
 
-def sent_back_reason(assignment: Assignment) -> str:
+def get_sent_back_reason(assignment: Assignment) -> str:
     """Return the reviewer's request for changes; empty if the assignment has none.
 
     One query if the assignment corrects an example.
     """
     if assignment.mends_id is None:
         return ""
-    return reason_of_return(assignment.mends_id)
+    return get_return_reason(assignment.mends_id)
 
 
-def parent_to_change(annotator: Annotator, round: Round) -> Example | None:
+def draw_parent(annotator: Annotator, round: Round) -> Example | None:
     """Return another person's example to change minimally, or None.
 
     From the newest released round that has one. Its answer is public, because what people
     write in this round may be sealed later. Chooses the least changed of PARENTS examples
     that follow a random id, so that few rows are read while the round is locked.
     """
-    for earlier in released_before(round).order_by("-number")[:PARENT_ROUNDS]:
-        if parents := _some_parents(annotator, round, earlier):
+    for earlier in select_released_before(round).order_by("-number")[:MAX_PARENT_ROUNDS]:
+        if parents := _draw_parents(annotator, round, earlier):
             rows = Example.objects.filter(pk__in=parents).annotate(changes=Count("retries"))
             return rows.select_related("context").order_by("changes", "?").first()
     return None
 
 
-def _some_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequence[int]:
+def _draw_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequence[int]:
     """Return the ids of up to PARENTS examples that may be changed, from a random id on."""
     of_round = Example.objects.filter(round=earlier).order_by("pk")
     ids = of_round.values_list("pk", flat=True)
@@ -322,15 +324,15 @@ def _some_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequenc
         return []
     written = {f"inputs__{round.task.config.text_field}__isnull": False}
     others = of_round.filter(parent__isnull=True, **written).exclude(annotator=annotator)
-    rows = with_open_answers(others).values_list("pk", flat=True)
+    rows = filter_open_answers(others).values_list("pk", flat=True)
     # From a random id on: sorting all examples by chance would read all of them.
     start = random.randint(first, last)
-    parents = list(rows.filter(pk__gte=start)[:PARENTS])
+    parents = list(rows.filter(pk__gte=start)[:MAX_PARENTS])
     # After the last id the walk goes on at the first.
-    return parents + list(rows.filter(pk__lt=start)[: PARENTS - len(parents)])
+    return parents + list(rows.filter(pk__lt=start)[: MAX_PARENTS - len(parents)])
 
 
-def open_parent(assignment: Assignment) -> Example | None:
+def get_open_parent(assignment: Assignment) -> Example | None:
     """Return the example to change, or None if it may no longer be shown.
 
     No query if the assignment has none.
@@ -341,7 +343,7 @@ def open_parent(assignment: Assignment) -> Example | None:
     return parent if is_shown else None
 
 
-def released_before(round: Round) -> QuerySet[Round]:
+def select_released_before(round: Round) -> QuerySet[Round]:
     """Return the task's released rounds before this one."""
     return Round.objects.filter(
         task=round.task_id, number__lt=round.number, state=Round.State.RELEASED

@@ -8,7 +8,7 @@ from annotation.models import Assignment
 from core.data.rows import delete_some
 from core.periodic import tidied_daily
 
-KEPT = timedelta(days=90)
+KEEP_TIME = timedelta(days=90)
 
 
 @tidied_daily(why="Assignments without a text are of no use after the round.")
@@ -18,5 +18,5 @@ def tidy_assignments(most: int) -> int:
     Assignments with an attempt or a suggestion are kept, because these are published as
     counts.
     """
-    over = Assignment.objects.filter(round__closed_at__lt=timezone.now() - KEPT)
+    over = Assignment.objects.filter(round__closed_at__lt=timezone.now() - KEEP_TIME)
     return delete_some(over.filter(attempt=None, suggestions=None), most)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from annotation.models import Example
-from annotation.rules.near_duplicates import written_text
+from annotation.rules.near_duplicates import get_written_text
 from core.accounts.models import User
 from core.accounts.services import annotator_of
 from core.data.adaptive_cache import Kept, read_or_count
@@ -150,5 +150,5 @@ def _build_teaser(
 ) -> Teaser:
     answer = inputs.get(config.answer_field)
     return Teaser(
-        written_text(config, inputs), config.display(config.answer_field, answer), model_answer
+        get_written_text(config, inputs), config.display(config.answer_field, answer), model_answer
     )

@@ -12,7 +12,7 @@ from django.templatetags.static import static
 from django.views.decorators.csrf import requires_csrf_token
 
 from annotation.models import Example
-from annotation.writing.practice import started
+from annotation.writing.practice import start_practice
 from core.accounts.models import User
 from core.accounts.people import person
 from core.accounts.services import annotator_of
@@ -113,7 +113,7 @@ def _find_first_step(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[st
         short_ones.sort(key=lambda card: card.task.config.gives == "passage")
         if not (short_ones and short_ones[0].round):
             return {}
-        return {"taste": started(short_ones[0].round, "home").values()}
+        return {"taste": start_practice(short_ones[0].round, "home").values()}
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
     user = person(request)
     own = {card.task.pk for card in cards if card.task.roles.get(user.pk)}

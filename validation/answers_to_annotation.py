@@ -38,7 +38,7 @@ def are_gold() -> Q:
     return Q(gold__isnull=False)
 
 
-@questions.catches_between.answer
+@questions.select_catches_between.answer
 def catches_between(
     examples: QuerySet[Example], round: Round, first: int, last: int
 ) -> QuerySet[Example]:
@@ -48,7 +48,7 @@ def catches_between(
     return among.filter(consensus__pk__lte=last, pk__lte=last).order_by("consensus__pk")
 
 
-@questions.reason_of_return.answer
+@questions.get_return_reason.answer
 def reason_of_return(example_id: int) -> str:
     """Return the reason that the reviewer gave in the current decision. One query."""
     standing = Example.objects.filter(
@@ -60,7 +60,7 @@ def reason_of_return(example_id: int) -> str:
     return standing.values_list("owner_decisions__reason", flat=True).first() or ""
 
 
-@questions.votes_on.answer
+@questions.count_votes.answer
 def votes_on(example: Example) -> Votes:
     """Return the number of votes, the consensus and the votes that the round's policy needs."""
     rows = Example.objects.filter(pk=example.pk).annotate(given=Count("validations"))
@@ -75,14 +75,14 @@ def votes_on(example: Example) -> Votes:
     return Votes(*numbers.get())
 
 
-@questions.no_votes_yet.answer
+@questions.build_empty_votes.answer
 def no_votes_yet(round: Round) -> Votes:
     """Return an empty count with the votes that the round's policy needs."""
     stored = getattr(round, "round_policy", None)
     return Votes(needed=stored.policy["needed"] if stored else None)
 
 
-@questions.joined_for_votes.answer
+@questions.get_votes_relation.answer
 def joined_for_votes() -> str:
     """Return the lookup path of the round's policy, for `select_related`."""
     return "round_policy"

@@ -10,29 +10,29 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.aids.registry import Aid
-from annotation.answers import with_open_answers
+from annotation.answers import filter_open_answers
 from annotation.models import Assignment, Example, ShownExample, TargetOutput
-from annotation.questions import are_catches, catches_between
+from annotation.questions import are_catches, select_catches_between
 from annotation.refusals import CapReached
-from annotation.rules.prompt import fields_to_read
-from annotation.selectors import released_before
+from annotation.rules.prompt import list_fields_to_read
+from annotation.selectors import select_released_before
 from annotation.shown_services import note_shown_examples
 from core.days import midnight
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
 from tasks.models import Round
 
-SHOWN = 5
-CANDIDATES = 50
+MAX_SHOWN = 5
+MAX_CANDIDATES = 50
 """Read of each round; of these the gallery shows some with different contexts."""
-ROUNDS = 3
+MAX_ROUNDS = 3
 """Released rounds that are searched: the newest before the assignment's."""
-MOST_A_DAY = 50
+MAX_PER_DAY = 50
 """New examples that the gallery shows a person in a day."""
 
 
 @dataclass(frozen=True)
-class Worked:
+class GalleryExample:
     """An example as the gallery shows it.
 
     context, written: (title, text) of the fields; answers: those of the models that it
@@ -44,7 +44,7 @@ class Worked:
     answers: Sequence[str]
 
 
-def open_worked(assignment: Assignment) -> None:
+def choose_gallery_examples(assignment: Assignment) -> None:
     """Choose the gallery's examples for this assignment, on the first request only.
 
     As long as no example is available, each request tries again. Takes no lock. Raises
@@ -53,7 +53,7 @@ def open_worked(assignment: Assignment) -> None:
     if assignment.worked:
         return
     _check_may_see_more(assignment)
-    assignment.worked = _choose(assignment)
+    assignment.worked = _draw_examples(assignment)
     note_shown_examples(
         annotator=assignment.annotator, examples=assignment.worked, way=ShownExample.Way.GALLERY
     )
@@ -64,19 +64,19 @@ def _check_may_see_more(assignment: Assignment) -> None:
     seen = ShownExample.objects.filter(
         annotator=assignment.annotator_id, way=ShownExample.Way.GALLERY, shown_at__gte=midnight()
     )
-    if seen.count() >= MOST_A_DAY:
+    if seen.count() >= MAX_PER_DAY:
         raise CapReached(
             _("You have seen %(number)d examples today, which is the maximum. Try again tomorrow.")
-            % {"number": MOST_A_DAY}
+            % {"number": MAX_PER_DAY}
         )
 
 
-def shown_examples(assignment: Assignment) -> Sequence[Worked]:
+def list_gallery_examples(assignment: Assignment) -> Sequence[GalleryExample]:
     """Return those of the assignment's gallery examples that may still be shown."""
     config, chosen = assignment.round.task.config, assignment.worked or []
     answers = TargetOutput.objects.filter(fooled=True)
     examples = (
-        _showable(assignment)
+        _select_showable(assignment)
         .filter(pk__in=chosen)
         .select_related("context")
         .prefetch_related(Prefetch("target_outputs", answers))
@@ -89,14 +89,14 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
             for name, value in values.items()
         ]
 
-    def shown(example: Example) -> Worked:
+    def shown(example: Example) -> GalleryExample:
         inputs = {c.name: example.inputs.get(c.name) for c in config.input}
         field = config.answer_field
         answer_words = (
             config.display(field, o.output.get(field)) for o in example.target_outputs.all()
         )
-        return Worked(
-            titled(fields_to_read(config, example.context.fields)),
+        return GalleryExample(
+            titled(list_fields_to_read(config, example.context.fields)),
             titled({name: value for name, value in inputs.items() if value not in (None, "", [])}),
             # Several models may have given the same answer.
             list(dict.fromkeys(filter(None, answer_words))),
@@ -106,30 +106,32 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
     return [shown(examples[pk]) for pk in chosen if pk in examples]
 
 
-def _showable(assignment: Assignment) -> QuerySet[Example]:
+def _select_showable(assignment: Assignment) -> QuerySet[Example]:
     """Return others' successful examples with public answers, about other contexts."""
     worked = Example.objects.filter(are_catches(), by_program=False)
     others = worked.exclude(annotator=assignment.annotator_id)
     # By digest, because each round has its own copy of a context.
-    return with_open_answers(others).exclude(context__digest=assignment.context.digest)
+    return filter_open_answers(others).exclude(context__digest=assignment.context.digest)
 
 
-def _choose(assignment: Assignment) -> list[int]:
+def _draw_examples(assignment: Assignment) -> list[int]:
     """Draw example ids, with different contexts if possible, from newer rounds first."""
     # Seeded, so that two requests at once choose the same examples for an assignment.
     chance, round = random.Random(assignment.pk), assignment.round
-    rounds = released_before(round).order_by("-number")[:ROUNDS]
+    rounds = select_released_before(round).order_by("-number")[:MAX_ROUNDS]
     chosen: list[int] = []
     for earlier_round in rounds:
-        context_of = _some(_showable(assignment), earlier_round, chance)
+        context_of = _draw_candidates(_select_showable(assignment), earlier_round, chance)
         first = {context: pk for pk, context in context_of.items()}.values()
         chosen += [*first, *(pk for pk in context_of if pk not in first)]
-        if len(chosen) >= SHOWN:
+        if len(chosen) >= MAX_SHOWN:
             break
-    return chosen[:SHOWN]
+    return chosen[:MAX_SHOWN]
 
 
-def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> dict[int, int]:
+def _draw_candidates(
+    examples: QuerySet[Example], round: Round, chance: random.Random
+) -> dict[int, int]:
     """Draw up to CANDIDATES of a round's examples; return their ids with their contexts' ids.
 
     Reads the examples from a random id on, in the order of the index `consensus_errors`, so
@@ -143,8 +145,8 @@ def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> d
     pairs: list[tuple[int, int]] = []
     # From the drawn id to the end, then from the beginning, so that all can be reached.
     for low, high in ((start, last), (first, start - 1)):
-        in_order = catches_between(examples, round, low, high).values_list("pk", "context")
-        pairs += in_order[: CANDIDATES - len(pairs)]
+        in_order = select_catches_between(examples, round, low, high).values_list("pk", "context")
+        pairs += in_order[: MAX_CANDIDATES - len(pairs)]
     chance.shuffle(pairs)
     return dict(pairs)
 
@@ -162,4 +164,4 @@ class ExampleGallery(Aid, name="examples"):
 
     def give(self, assignment: Assignment, want: str, typed: Mapping[str, Any]) -> None:
         """Choose the examples for the assignment."""
-        open_worked(assignment)
+        choose_gallery_examples(assignment)

@@ -10,16 +10,21 @@ from django.conf import settings
 from django.core.cache import cache
 from django.utils.translation import gettext as _
 
-from annotation.attempts.live_targets import call, live_target, model_inputs, waited
+from annotation.attempts.live_targets import (
+    build_live_target,
+    build_model_inputs,
+    submit_to_pool,
+    wait_for_answers,
+)
 from annotation.models import Example, TargetOutput
 from annotation.refusals import CapReached
 from core.web.throttles import is_used_up
 from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 
-MOST_VARIANTS = 20  # a longer text loses several words at once
+MAX_VARIANTS = 20  # a longer text loses several words at once
 # Kept long, because each answer costs the target a call with all variants.
-KEPT_SECONDS = 7 * 24 * 3600
+CACHE_SECONDS = 7 * 24 * 3600
 
 # Examples come first: saliency takes a quarter of the pool at most, and never waits for a place.
 _places = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 4))
@@ -53,7 +58,7 @@ class _Batch:
         return self.predictions
 
 
-def saliency(example: Example, text_field: str) -> list[WordWeight]:
+def measure_saliency(example: Example, text_field: str) -> list[WordWeight]:
     """Measure how far the first target's probability falls without each word.
 
     Empty if the target reports no probabilities. Method: Li, Monroe and Jurafsky 2016,
@@ -61,7 +66,7 @@ def saliency(example: Example, text_field: str) -> list[WordWeight]:
     CapReached.
     """
     output = example.target_outputs.select_related("target__task").first()
-    pieces = _pieces(str(example.inputs.get(text_field, "")))
+    pieces = _split_text(str(example.inputs.get(text_field, "")))
     if output is None or not output.prob or not pieces:
         return []
     answer = str(output.output.get(example.round.task.config.answer_field))
@@ -72,11 +77,11 @@ def saliency(example: Example, text_field: str) -> list[WordWeight]:
     if chances is None:
         if is_used_up("saliency", example.annotator_id):
             raise CapReached(_("You have asked this of many texts. Ask again in an hour."))
-        inputs = model_inputs(example.round, example.context.fields, example.inputs)
+        inputs = build_model_inputs(example.round, example.context.fields, example.inputs)
         without = (" ".join(pieces[:i] + pieces[i + 1 :]) for i in range(len(pieces)))
-        predictions = _asked(output, [{**inputs, text_field: text} for text in without])
+        predictions = _ask_variants(output, [{**inputs, text_field: text} for text in without])
         chances = [(prediction.prob or {}).get(answer, 0.0) for prediction in predictions]
-        cache.set(key, chances, KEPT_SECONDS)
+        cache.set(key, chances, CACHE_SECONDS)
     drops = [output.prob[answer] - chance for chance in chances]
     top = max(drops)
     return [
@@ -85,13 +90,15 @@ def saliency(example: Example, text_field: str) -> list[WordWeight]:
     ]
 
 
-def _pieces(text: str) -> list[str]:
+def _split_text(text: str) -> list[str]:
     words = text.split()
-    size = ceil(len(words) / MOST_VARIANTS) or 1
+    size = ceil(len(words) / MAX_VARIANTS) or 1
     return [" ".join(words[i : i + size]) for i in range(0, len(words), size)]
 
 
-def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
+def _ask_variants(
+    output: TargetOutput, variants: Sequence[Mapping[str, Any]]
+) -> Sequence[Prediction]:
     """Return the target's answers to all variants, within a page's usual wait.
 
     Raises EndpointError if too many are in progress or the target is too slow.
@@ -102,13 +109,13 @@ def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Seque
     try:
         # A breaker of its own, so that failures here do not stop people from writing.
         name, breaker = output.target.name, f"saliency:{output.target_id}"
-        target = live_target(name, batch, breaker)  # type: ignore[arg-type]
-        pending = call([target], variants[0], settings.LIVE_WAIT_SECONDS)
+        target = build_live_target(name, batch, breaker)  # type: ignore[arg-type]
+        pending = submit_to_pool([target], variants[0], settings.LIVE_WAIT_SECONDS)
     except BaseException:
         _places.release()
         raise
     pending.add_done_callback(lambda _done: _places.release())
-    if not waited(pending):
+    if not wait_for_answers(pending):
         raise EndpointError("The target took too long.", reason="slow")
     pending.result()
     return batch.predictions

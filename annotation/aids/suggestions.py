@@ -9,12 +9,12 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from annotation import selectors
 from annotation.aids.registry import Aid
-from annotation.attempts.live_targets import call, live_target, waited
+from annotation.attempts.live_targets import build_live_target, submit_to_pool, wait_for_answers
 from annotation.context_picking.services import save_draft
 from annotation.models import Assignment, Suggestion
-from annotation.open_round import not_open
+from annotation.open_round import describe_closed_round
 from annotation.refusals import CapReached, RoundClosed
-from annotation.rules.prompt import goal_parts
+from annotation.rules.prompt import split_goal
 from core.accounts.counting import quota_name, spent_today
 from core.accounts.models import Annotator
 from core.days import midnight
@@ -29,7 +29,7 @@ from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.first_contact import build_failed_contact
 
 SUGGESTIONS = "suggestions"
-A_PASSAGE = 3
+MAX_PER_PASSAGE = 3
 """Most suggestions for one context; no more in a day than tries."""
 # A text takes longer to write than an answer, for which pages wait five seconds.
 SUGGEST_SECONDS = 10.0
@@ -48,11 +48,11 @@ def suggest(assignment: Assignment) -> Suggestion:
     if generator is None:
         raise EndpointError("The task has no generator.", reason="misconfigured")
     inputs = {name: context.get(name, "") for name in list_generator_fields(task.config)}
-    inputs["goal"] = "".join(goal_parts(task.config, assignment.goal))
+    inputs["goal"] = "".join(split_goal(task.config, assignment.goal))
     prediction = generate(generator, inputs)
     return Suggestion.objects.create(
         assignment=assignment,
-        text=_text(assignment, prediction.output),
+        text=_read_text(assignment, prediction.output),
         source=generator.name,
         fingerprint=dict(prediction.fingerprint),
     )
@@ -65,7 +65,7 @@ def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
     failure must not be rolled back.
     """
     try:
-        return _asked(generator, inputs)
+        return _ask_generator(generator, inputs)
     except EndpointError as error:
         cause = error.error if isinstance(error, TargetFailed) else error
         # Its breaker was open: it was not asked, so nothing new is known of it.
@@ -74,11 +74,11 @@ def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
         raise
 
 
-def _asked(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
+def _ask_generator(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
     endpoint = get_generator_endpoint(generator)
-    target = live_target(generator.name, endpoint, f"generator:{generator.pk}")
-    pending = call([target], inputs, SUGGEST_SECONDS)
-    if not waited(pending, SUGGEST_SECONDS):
+    target = build_live_target(generator.name, endpoint, f"generator:{generator.pk}")
+    pending = submit_to_pool([target], inputs, SUGGEST_SECONDS)
+    if not wait_for_answers(pending, SUGGEST_SECONDS):
         raise EndpointError("The generator took too long.", reason="slow")
     return pending.result()[0]
 
@@ -86,30 +86,30 @@ def _asked(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
 def _check_may_ask(assignment: Assignment) -> None:
     round = assignment.round
     if not selectors.may_send(assignment):
-        raise RoundClosed(not_open(round))
-    if assignment.suggestions.count() >= A_PASSAGE:
+        raise RoundClosed(describe_closed_round(round))
+    if assignment.suggestions.count() >= MAX_PER_PASSAGE:
         message = ngettext(
             "You have had %(number)d suggestion here.",
             "You have had %(number)d suggestions here.",
-            A_PASSAGE,
+            MAX_PER_PASSAGE,
         )
-        raise CapReached(message % {"number": A_PASSAGE})
+        raise CapReached(message % {"number": MAX_PER_PASSAGE})
     quota = quota_name(SUGGESTIONS, round.task_id)
-    used = suggestions_today(assignment.annotator).get(quota, 0)
+    used = count_suggestions_today(assignment.annotator).get(quota, 0)
     # What the person used today under deleted accounts counts too.
     used += spent_today(assignment.annotator.user_id, quota)
     if used >= round.task.config.limits.tries_per_day:
         raise CapReached(_("You have had today's suggestions (reset at 00:00 UTC)."))
 
 
-def suggestions_today(annotator: Annotator) -> dict[str, int]:
+def count_suggestions_today(annotator: Annotator) -> dict[str, int]:
     """Return the number of suggestions since 00:00 UTC, by the task's quota."""
     had = Suggestion.objects.filter(assignment__annotator=annotator, asked_at__gte=midnight())
     counts = had.order_by().values_list("assignment__round__task").annotate(Count("pk"))
     return {quota_name(SUGGESTIONS, task): number for task, number in counts}
 
 
-def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
+def _read_text(assignment: Assignment, output: Mapping[str, Any]) -> str:
     """Return the generator's text, after checking that the form would accept it.
 
     Raises EndpointError.
@@ -124,7 +124,7 @@ def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
     return text.strip()
 
 
-def take(*, assignment: Assignment, action: Action, typed: Mapping[str, Any]) -> None:
+def record_choice(*, assignment: Assignment, action: Action, typed: Mapping[str, Any]) -> None:
     """Record whether the person uses, edits or ignores the latest suggestion.
 
     Unless ignored, the suggestion replaces the draft's text. Takes no lock.
@@ -157,4 +157,4 @@ class Suggestions(Aid, name="suggestion"):
         if want == self.name:
             suggest(assignment)
         else:
-            take(assignment=assignment, action=Action(want), typed=typed)
+            record_choice(assignment=assignment, action=Action(want), typed=typed)

@@ -6,9 +6,9 @@ from django.urls import reverse as page_url
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
-from annotation.access import gate_is_shut, participant
+from annotation.access import is_gate_shut, require_annotator
 from annotation.care.services import check_rested
-from annotation.questions import pause_of
+from annotation.questions import find_pausing_study
 from core.accounts.models import Annotator
 from core.errors import Refused
 from tasks.access import PermissionCheck
@@ -21,7 +21,7 @@ def is_program(request: Request) -> bool:
     return request.auth is not None
 
 
-def enter(
+def authorise_annotator(
     request: Request,
     task: Task,
     check_programs: Callable[[Task], None],
@@ -33,10 +33,10 @@ def enter(
     permission. Raises Refused, for a POST also if the person needs a rest or is paused, and
     the errors of `require_permission`.
     """
-    annotator = participant(request, task, may)
+    annotator = require_annotator(request, task, may)
     if is_program(request):
         check_programs(task)
-    if gate_is_shut(request, task):
+    if is_gate_shut(request, task):
         page = request.build_absolute_uri(page_url("annotation:gate", args=[task.code]))
         address = reverse("gate", args=[task.code], request=request)
         raise Refused(
@@ -53,6 +53,6 @@ def enter(
 
 def _check_not_paused(request: Request, annotator: Annotator, task: Task) -> None:
     """Raise Refused if the person is paused in a campaign of the task."""
-    if slug := pause_of(annotator, task):
+    if slug := find_pausing_study(annotator, task):
         page = request.build_absolute_uri(page_url("campaigns:progress", args=[slug]))
         raise Refused(f"You are paused here. Read on {page} why, and what to do.", code="paused")

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.access import participant
+from annotation.access import require_annotator
 from annotation.api.serializers import (
     AssignmentSerializer,
     AuthorAnswerSerializer,
@@ -16,11 +16,11 @@ from annotation.api.serializers import (
     WhySerializer,
 )
 from annotation.attempts import services
-from annotation.context_picking.services import begin_mending
+from annotation.context_picking.services import assign_sent_back
 from annotation.models import Example
-from annotation.selectors import with_outputs
+from annotation.selectors import prefetch_outputs
 from annotation.writing.forms import ComponentForm
-from annotation.writing.result_panel import why_components
+from annotation.writing.result_panel import list_why_components
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.web.api import read
@@ -34,7 +34,7 @@ class OwnExample(APIView):
     def example(self, uuid: UUID) -> Example:
         own_examples = Example.objects.filter(annotator__user=self.request.user.pk)
         rows = own_examples.select_related("round__task", "context", "parent")
-        return get_object_or_404(rows.prefetch_related(with_outputs()), uuid=uuid)
+        return get_object_or_404(rows.prefetch_related(prefetch_outputs()), uuid=uuid)
 
     def answer(self, uuid: UUID) -> Response:
         return Response(ExampleSerializer(self.example(uuid)).data)
@@ -56,9 +56,9 @@ class MendView(OwnExample):
         The next example that you write replaces it.
         """
         example = self.example(uuid)
-        annotator = participant(request, example.round.task)
+        annotator = require_annotator(request, example.round.task)
         return Response(
-            AssignmentSerializer(begin_mending(annotator=annotator, example=example)).data
+            AssignmentSerializer(assign_sent_back(annotator=annotator, example=example)).data
         )
 
 
@@ -69,12 +69,12 @@ class WhyView(OwnExample):
         example = self.example(uuid)
         body = read(WhySerializer, request)
         config, why = example.round.task.config, body["why"]
-        asks = why_components(config, example.outcome, example.inputs)
+        asks = list_why_components(config, example.outcome, example.inputs)
         form = ComponentForm(asks, why, context=example.context.fields)
         unknown = {name: ["There is no such question here"] for name in why.keys() - form.fields}
         if unknown or not form.is_valid():
             raise serializers.ValidationError({"why": unknown or form.errors})  # type: ignore[dict-item]
-        services.explain(example=example, metadata=form.inputs)
+        services.store_explanation(example=example, metadata=form.inputs)
         return self.answer(uuid)
 
 

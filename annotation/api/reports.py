@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.access import find_given
-from annotation.api.serializers import GivenContextSerializer, given_context
+from annotation.access import find_assigned_context
+from annotation.api.serializers import GivenContextSerializer, describe_context
 from annotation.models import Report
 from annotation.moderation import report_context, resolve_reports
 from core.accounts.api import write
@@ -54,13 +54,13 @@ class ReportSerializer(serializers.ModelSerializer[Report]):
 
     @extend_schema_field(GivenContextSerializer)
     def get_context(self, report: Report) -> dict[str, Any]:
-        return given_context(report.context, report.context.round.task.config)
+        return describe_context(report.context, report.context.round.task.config)
 
     def get_reporter(self, report: Report) -> str:
         return shown_name(report.annotator)
 
 
-def shown() -> QuerySet[Report]:
+def select_reports() -> QuerySet[Report]:
     """Select reports together with all that the API shows of them."""
     return Report.objects.select_related("annotator", "context__round__task")
 
@@ -71,10 +71,10 @@ class NewReport(APIView):
     @write("reports_create", NewReportSerializer, {201: ReportSerializer})
     def post(self, request: Request, pk: int) -> Response:
         """Report a problem with a context assigned to you. A later report replaces it."""
-        context, annotator = find_given(request, pk)
+        context, annotator = find_assigned_context(request, pk)
         values = {"comment": "", **read(NewReportSerializer, request)}
         report = report_context(annotator=annotator, context=context, **values)
-        body = ReportSerializer(shown().get(pk=report.pk))
+        body = ReportSerializer(select_reports().get(pk=report.pk))
         return Response(body.data, status.HTTP_201_CREATED)
 
 
@@ -97,7 +97,7 @@ class Reports(generics.ListAPIView[Report]):
     def get_queryset(self) -> QuerySet[Report]:
         task = find_task(self.request, self.kwargs["code"], can_review)
         query = wanted(ReportsQuery, self.request)
-        reports = shown().filter(context__round__task=task)
+        reports = select_reports().filter(context__round__task=task)
         return reports.filter(resolved_at__isnull=query["open"]) if query else reports
 
 
@@ -107,7 +107,7 @@ class Resolve(APIView):
     @write("reports_resolve", None, ReportSerializer)
     def post(self, request: Request, pk: int) -> Response:
         """Mark a report as resolved; repeating this has no effect. Reviewers only."""
-        report = get_object_or_404(shown(), pk=pk)
+        report = get_object_or_404(select_reports(), pk=pk)
         require_permission(request.user, report.context.round.task, can_review)
         resolve_reports(reports=[report], actor=person(request))
-        return Response(ReportSerializer(shown().get(pk=pk)).data)
+        return Response(ReportSerializer(select_reports().get(pk=pk)).data)

@@ -10,15 +10,15 @@ from rest_framework.request import Request
 
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.models import Assignment, Attempt, Example
-from annotation.rules.prompt import goal_parts
-from annotation.selectors import open_parent
-from annotation.writing.result_panel import shown_chances
+from annotation.rules.prompt import split_goal
+from annotation.selectors import get_open_parent
+from annotation.writing.result_panel import round_chances
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.line_files import find_unstorable
 from tasks.models import Context
 
-DEEPEST = 6
+MAX_DEPTH = 6
 
 
 class Values(serializers.DictField):
@@ -26,12 +26,14 @@ class Values(serializers.DictField):
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         values: dict[str, Any] = super().to_internal_value(data)
-        if reason := find_unstorable(values, DEEPEST):
+        if reason := find_unstorable(values, MAX_DEPTH):
             raise serializers.ValidationError(f"This holds {reason}.")
         return values
 
 
-def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
+def select_named_values(
+    components: Iterable[Component], values: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the values of the given components, because imports may have stored more."""
     return {
         component.name: values[component.name]
@@ -40,12 +42,12 @@ def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[st
     }
 
 
-def given_context(context: Context, config: TaskConfig) -> dict[str, Any]:
+def describe_context(context: Context, config: TaskConfig) -> dict[str, Any]:
     """Return the context that a person writes about, in the format of GivenContextSerializer."""
-    return {"id": context.pk, "fields": named(config.context, context.fields)}
+    return {"id": context.pk, "fields": select_named_values(config.context, context.fields)}
 
 
-def own_assignment(request: Request, pk: int) -> Assignment:
+def find_own_assignment(request: Request, pk: int) -> Assignment:
     """Return the person's own assignment, with prefetched relations.
 
     Raises Http404 for other people's.
@@ -110,14 +112,14 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
 
     @extend_schema_field(GivenContextSerializer)
     def get_context(self, assignment: Assignment) -> dict[str, Any]:
-        return given_context(assignment.context, assignment.round.task.config)
+        return describe_context(assignment.context, assignment.round.task.config)
 
     def get_goal_text(self, assignment: Assignment) -> str:
-        return "".join(goal_parts(assignment.round.task.config, assignment.goal))
+        return "".join(split_goal(assignment.round.task.config, assignment.goal))
 
     @extend_schema_field(ParentSerializer(allow_null=True))
     def get_parent(self, assignment: Assignment) -> dict[str, Any] | None:
-        parent = open_parent(assignment)
+        parent = get_open_parent(assignment)
         return ParentSerializer(parent).data if parent else None
 
 
@@ -186,13 +188,13 @@ class ExampleSerializer(serializers.ModelSerializer[Example]):
 
     @extend_schema_field(GivenContextSerializer)
     def get_context(self, example: Example) -> dict[str, Any]:
-        return given_context(example.context, example.round.task.config)
+        return describe_context(example.context, example.round.task.config)
 
     def get_inputs(self, example: Example) -> dict[str, Any]:
-        return named(example.round.task.config.input, example.inputs)
+        return select_named_values(example.round.task.config.input, example.inputs)
 
     def get_why(self, example: Example) -> dict[str, Any]:
-        return named(example.round.task.config.metadata.create, example.metadata)
+        return select_named_values(example.round.task.config.metadata.create, example.metadata)
 
     @extend_schema_field(serializers.UUIDField(allow_null=True))
     def get_parent(self, example: Example) -> str | None:
@@ -202,10 +204,10 @@ class ExampleSerializer(serializers.ModelSerializer[Example]):
 
     @extend_schema_field(GivenAnswerSerializer(many=True))
     def get_answers(self, example: Example) -> list[dict[str, Any]]:
-        return given_answers(example, full=self.context.get("full", False))
+        return describe_answers(example, full=self.context.get("full", False))
 
 
-def given_answers(example: Example, *, full: bool = False) -> list[dict[str, Any]]:
+def describe_answers(example: Example, *, full: bool = False) -> list[dict[str, Any]]:
     """Return the targets' answers, in the format of GivenAnswerSerializer.
 
     full: whether to include all of each answer, not only what the task shows to authors.
@@ -217,7 +219,7 @@ def given_answers(example: Example, *, full: bool = False) -> list[dict[str, Any
             if full
             else round.shown_name(output.target, output.position),
             "output": output.output,
-            "prob": shown_chances(output.prob, "full" if full else limits.show_confidence),
+            "prob": round_chances(output.prob, "full" if full else limits.show_confidence),
             "fooled": output.fooled,
             "score": output.score,
         }

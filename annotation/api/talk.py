@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.api.entry import enter
-from annotation.api.serializers import own_assignment
+from annotation.api.entry import authorise_annotator
+from annotation.api.serializers import find_own_assignment
 from annotation.attempts import conversation_services
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.attempts.services import check_programs_write
@@ -60,7 +60,7 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
         return FAILURES.get(conversation.failure, NO_ANSWER) if conversation.failure else ""
 
     def get_left(self, conversation: Conversation) -> int:
-        return talk.turns_left(conversation, conversation.assignment.round.task.config)
+        return talk.count_turns_left(conversation, conversation.assignment.round.task.config)
 
 
 class SaySerializer(serializers.Serializer[Any]):
@@ -87,14 +87,14 @@ class _Talk(APIView):
 
     def assignment(self, request: Request, pk: int) -> Assignment:
         """Return the person's own assignment in a chat task. Raises Http404, Refused."""
-        assignment = own_assignment(request, pk)
-        enter(request, assignment.round.task, check_programs_write)
+        assignment = find_own_assignment(request, pk)
+        authorise_annotator(request, assignment.round.task, check_programs_write)
         if assignment.round.task.config.talk is None:
             raise Http404
         return assignment
 
     def answer(self, assignment: Assignment, status: int = 200) -> Response:
-        conversation = conversation_services.conversation_of(assignment)
+        conversation = conversation_services.get_conversation(assignment)
         conversation.assignment = assignment
         status = 202 if conversation.is_asking else status
         return Response(ConversationSerializer(conversation).data, status)
@@ -121,10 +121,10 @@ class ConversationView(_Talk):
         """
         assignment = self.assignment(request, pk)
         body = read(SaySerializer, request)
-        conversation = conversation_services.conversation_of(assignment)
+        conversation = conversation_services.get_conversation(assignment)
         # Without a place the turn goes to the end.
         at = body.get("at", len(conversation.turns))
-        conversation_services.say(assignment=assignment, text=body["text"], at=at)
+        conversation_services.say_turn(assignment=assignment, text=body["text"], at=at)
         note_answered(annotator=assignment.annotator, task=assignment.round.task)
         return self.answer(assignment)
 
@@ -135,5 +135,5 @@ class TakeBackView(_Talk):
         """Take back one of your turns with all later ones, for example to edit it."""
         assignment = self.assignment(request, pk)
         body = read(BackSerializer, request)
-        conversation_services.take_back(assignment=assignment, **body)
+        conversation_services.take_back_turn(assignment=assignment, **body)
         return self.answer(assignment)

@@ -13,26 +13,26 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
-from annotation.access import participant
-from annotation.api.entry import enter, is_program
+from annotation.access import require_annotator
+from annotation.api.entry import authorise_annotator, is_program
 from annotation.api.serializers import (
     AssignmentSerializer,
     AttemptSerializer,
     ExampleSerializer,
     NewExampleSerializer,
     WantSerializer,
-    own_assignment,
+    find_own_assignment,
 )
 from annotation.attempts import services
-from annotation.attempts.conversation_services import conversation_of, spoken_turns
+from annotation.attempts.conversation_services import get_conversation, list_spoken_turns
 from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.attempts.services import ask_targets
 from annotation.care.services import note_answered
 from annotation.context_picking.services import assign_next, pass_gate
 from annotation.models import Assignment, Attempt, Example
-from annotation.open_round import round_to_begin, round_to_write
-from annotation.selectors import with_outputs
-from annotation.writing.forms import UNCHANGED, unchanged_fields
+from annotation.open_round import find_round_to_begin, find_round_to_write
+from annotation.selectors import prefetch_outputs
+from annotation.writing.forms import UNCHANGED, find_unchanged_fields
 from annotation.writing.page import WritePage
 from core.accounts.api import write
 from core.accounts.idempotency import HEADER
@@ -59,7 +59,7 @@ class GateView(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Confirm that you have read the task's content warning and want to continue."""
         task = find_task(request, code)
-        pass_gate(annotator=participant(request, task, can_see), task=task)
+        pass_gate(annotator=require_annotator(request, task, can_see), task=task)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -70,13 +70,13 @@ class AssignmentView(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Return the current context and goal, or new ones, both chosen by the server."""
         task = find_task(request, code)
-        annotator = enter(request, task, services.check_programs_write)
+        annotator = authorise_annotator(request, task, services.check_programs_write)
         body = read(WantSerializer, request)
         want = body["want"]
         round = (
-            round_to_write(task, annotator)
+            find_round_to_write(task, annotator)
             if want == "current"
-            else round_to_begin(task, annotator)
+            else find_round_to_begin(task, annotator)
         )
         assignment = assign_next(annotator=annotator, round=round, want=want)
         return Response(AssignmentSerializer(assignment).data)
@@ -95,15 +95,17 @@ class NewExampleView(APIView):
         202: no answer within five seconds. Poll the attempt until it is done. On any failure,
            the text is stored as the assignment's draft.
         """
-        assignment = own_assignment(request, pk)
-        annotator = enter(request, assignment.round.task, services.check_programs_write)
+        assignment = find_own_assignment(request, pk)
+        annotator = authorise_annotator(
+            request, assignment.round.task, services.check_programs_write
+        )
         body = read(NewExampleSerializer, request)
-        inputs = checked(assignment, body["inputs"])
-        parent = _parent(assignment, body.get("parent"))
+        inputs = check_inputs(assignment, body["inputs"])
+        parent = _find_parent(assignment, body.get("parent"))
         attempt, is_mine = services.begin_attempt(
             annotator=annotator,
             assignment=assignment,
-            key=_key(request),
+            key=_read_key(request),
             inputs=inputs,
             parent=parent,
             by_program=is_program(request),
@@ -111,10 +113,10 @@ class NewExampleView(APIView):
         if is_mine:
             note_answered(annotator=annotator, task=assignment.round.task)
             attempt = ask_targets(attempt)
-        return attempt_response(request, attempt)
+        return build_attempt_response(request, attempt)
 
 
-def checked(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict[str, Any]:
+def check_inputs(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs with the goal's label, validated as on the write page.
 
     Raises ValidationError.
@@ -127,32 +129,32 @@ def checked(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict[str,
     )
     # By its type, because True would pass as an integer.
     if config.talk and type(place := inputs.get(config.talk.name)) is int:
-        inputs[config.talk.name] = _turns_before(assignment, config.talk.name, place)
+        inputs[config.talk.name] = _take_turns_before(assignment, config.talk.name, place)
     # The goal may be left out; another one was written for another assignment.
     if goal and inputs.setdefault(goal, assignment.goal) != assignment.goal:
         wrong = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]
         raise serializers.ValidationError({"inputs": {goal: wrong}})
     errors = validate_inputs(config, assignment.context.fields, inputs)
-    for name in unchanged_fields(config, inputs, WritePage.of(assignment).unchanged):
+    for name in find_unchanged_fields(config, inputs, WritePage.of(assignment).unchanged):
         errors.setdefault(name, [UNCHANGED])
     if errors:
         raise serializers.ValidationError({"inputs": errors})
     return {name: value for name, value in inputs.items() if value not in (None, "", [])}
 
 
-def _turns_before(assignment: Assignment, name: str, place: int) -> list[dict[str, Any]]:
+def _take_turns_before(assignment: Assignment, name: str, place: int) -> list[dict[str, Any]]:
     """Return the turns before the marked answer.
 
     place: index of that answer. Raises ValidationError if there is none.
     """
-    turns = conversation_of(assignment).turns
+    turns = get_conversation(assignment).turns
     if not 0 <= place < len(turns) or turns[place]["role"] != "assistant":
         wrong = ["The model said nothing at this place of the conversation"]
         raise serializers.ValidationError({"inputs": {name: wrong}})
-    return spoken_turns(turns[:place])
+    return list_spoken_turns(turns[:place])
 
 
-def _parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
+def _find_parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
     if uuid is None:
         return None
     own_examples = Example.objects.filter(
@@ -165,7 +167,7 @@ def _parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
     return parent
 
 
-def _key(request: Request) -> UUID:
+def _read_key(request: Request) -> UUID:
     """Return the attempt's idempotency key, the same for a repeated request."""
     # Without the header each request is an attempt of its own.
     header = request.headers.get(HEADER, "")
@@ -176,10 +178,10 @@ def _key(request: Request) -> UUID:
     return UUID(bytes=digest.digest()[:16])
 
 
-def attempt_response(request: Request, attempt: Attempt) -> Response:
+def build_attempt_response(request: Request, attempt: Attempt) -> Response:
     """Return the response with the result of an attempt. Raises Refused if it failed."""
     if attempt.state == Attempt.State.DONE:
-        return Response(ExampleSerializer(_shown(attempt).example).data, 201)
+        return Response(ExampleSerializer(_load_relations(attempt).example).data, 201)
     if attempt.state == Attempt.State.ASKING:
         url = reverse("attempt", args=[attempt.uuid], request=request)
         waiting = {"Location": url, "Retry-After": "2"}
@@ -190,12 +192,12 @@ def attempt_response(request: Request, attempt: Attempt) -> Response:
     raise NoAnswer(words, code="no_answer", status=503)
 
 
-def _shown(attempt: Attempt) -> Attempt:
+def _load_relations(attempt: Attempt) -> Attempt:
     """Return the attempt with the relations that its response needs."""
     rows = Attempt.objects.select_related(
         "example__round__task", "example__context", "example__parent"
     )
-    return rows.prefetch_related(with_outputs("example__target_outputs")).get(pk=attempt.pk)
+    return rows.prefetch_related(prefetch_outputs("example__target_outputs")).get(pk=attempt.pk)
 
 
 class AttemptView(APIView):
@@ -205,4 +207,4 @@ class AttemptView(APIView):
         own_attempts = Attempt.objects.filter(annotator__user=request.user.pk)
         attempt = get_object_or_404(own_attempts.select_related("assignment__round"), uuid=uuid)
         services.expire_attempt(attempt=attempt)
-        return Response(AttemptSerializer(_shown(attempt)).data)
+        return Response(AttemptSerializer(_load_relations(attempt)).data)

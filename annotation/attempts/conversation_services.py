@@ -20,20 +20,20 @@ from django.utils.translation import ngettext
 from annotation import selectors
 from annotation.attempts.live_targets import (
     Answers,
-    ask,
-    failure_of,
-    model_inputs,
-    note_failed,
-    note_spent,
-    payers_of,
-    waited,
+    ask_live_targets,
+    build_model_inputs,
+    get_failure_code,
+    list_payers,
+    record_spending,
+    record_target_failure,
+    wait_for_answers,
 )
 from annotation.attempts.own_copies import check_not_own_copy
-from annotation.attempts.partial_answers import keeper, key_of
+from annotation.attempts.partial_answers import build_key, build_recorder
 from annotation.context_picking.services import check_can_be_asked
 from annotation.models import Assignment, Conversation
-from annotation.open_round import not_open
-from annotation.refusals import CapReached, RoundClosed, Stale, Unsaid
+from annotation.open_round import describe_closed_round
+from annotation.refusals import CapReached, InvalidTurn, RoundClosed, StaleForm
 from core.text.words import composed
 from core.web.throttles import is_used_up
 from tasks.config.components import Component
@@ -47,31 +47,31 @@ Turn = Mapping[str, Any]
 SYLLABLES = ["".join(letters) for letters in product("bdfgklmnprstvz", "aeiou")]
 
 
-def plain_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def strip_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """Return the turns in the field's format, without the model's name and timing."""
     keys = ("role", "text", "secret")
     return [{key: turn[key] for key in keys if key in turn} for turn in turns]
 
 
-def spoken_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def list_spoken_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """Return the turns in the field's format, without the system message.
 
     Only these are sent to the browser.
     """
-    return [turn for turn in plain_turns(turns) if turn["role"] != "system"]
+    return [turn for turn in strip_turns(turns) if turn["role"] != "system"]
 
 
-def conversation_of(assignment: Assignment) -> Conversation:
+def get_conversation(assignment: Assignment) -> Conversation:
     """Return the assignment's conversation, created if missing. Chat tasks only."""
     talk = assignment.round.task.config.talk
     assert talk is not None
     conversation, _made = Conversation.objects.get_or_create(
-        assignment=assignment, defaults={"turns": opening_of(talk)}
+        assignment=assignment, defaults={"turns": build_opening(talk)}
     )
     return conversation
 
 
-def opening_of(
+def build_opening(
     talk: Component, draw: Callable[[Sequence[str]], str] = secrets.choice
 ) -> list[dict[str, str]]:
     """Return the system message of a new conversation, with a new secret word if it needs one.
@@ -93,7 +93,7 @@ def opening_of(
     ]
 
 
-def say(
+def say_turn(
     *, assignment: Assignment, text: str, at: int, seconds: float | None = None
 ) -> Conversation:
     """Add the person's turn, ask the target, and return the conversation after the wait.
@@ -116,14 +116,14 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
     talk = assignment.round.task.config.talk
     assert talk is not None
     _check_may_talk(assignment)
-    unlocked = conversation_of(assignment)
+    unlocked = get_conversation(assignment)
     with transaction.atomic():
         # Created before, in its own transaction, so that there is a row to lock.
-        conversation = _locked(unlocked, assignment)
+        conversation = _lock_conversation(unlocked, assignment)
         if conversation.is_asking or _was_said(conversation, text, at):
             return conversation, False
         if len(conversation.turns) != at:
-            raise Stale(_("You went on in another window. Your turn was not sent."))
+            raise StaleForm(_("You went on in another window. Your turn was not sent."))
         check_can_be_said(conversation.turns, talk, text)
         if not any(turn["role"] == "user" for turn in conversation.turns):
             # Said now, it costs no answer of the model; a submit would refuse the copy anyway.
@@ -142,7 +142,7 @@ def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None
     Raises Unsaid for an invalid text, CapReached at the maximum number of turns.
     """
     if wrong := find_text_error(talk, text):
-        raise Unsaid(wrong)
+        raise InvalidTurn(wrong)
     written, most = sum(t["role"] == "user" for t in turns), get_max_turns(talk)
     if written >= most:
         message = ngettext(
@@ -158,12 +158,12 @@ def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None
 def _check_may_talk(assignment: Assignment) -> None:
     check_can_be_asked(assignment.round.task.config)
     if not selectors.may_send(assignment):
-        raise RoundClosed(not_open(assignment.round))
+        raise RoundClosed(describe_closed_round(assignment.round))
     if assignment.left_at is not None:
-        raise Stale(_("You have begun another example since you opened this page."))
+        raise StaleForm(_("You have begun another example since you opened this page."))
 
 
-def _locked(conversation: Conversation, assignment: Assignment) -> Conversation:
+def _lock_conversation(conversation: Conversation, assignment: Assignment) -> Conversation:
     # Of two tabs that send a turn the second finds it there, and asks nobody.
     row = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
     row.assignment = assignment
@@ -181,14 +181,14 @@ def _let_answer(conversation: Conversation, seconds: float | None) -> None:
     entries = list_targets(assignment.round)
     own_turn = {"role": "user", "text": conversation.said}
     talk = assignment.round.task.config.text_field
-    turns = {talk: plain_turns([*conversation.turns, own_turn])}
-    inputs = model_inputs(assignment.round, assignment.context.fields, turns)
+    turns = {talk: strip_turns([*conversation.turns, own_turn])}
+    inputs = build_model_inputs(assignment.round, assignment.context.fields, turns)
     try:
-        pending = ask(entries, inputs, keeper(key_of(conversation)))
+        pending = ask_live_targets(entries, inputs, build_recorder(build_key(conversation)))
     except EndpointError as error:
         _fail(conversation, entries, error)
         return
-    if waited(pending, seconds):
+    if wait_for_answers(pending, seconds):
         _conclude(conversation, entries, pending)
         return
     asker = threading.get_ident()
@@ -204,7 +204,7 @@ def _let_answer(conversation: Conversation, seconds: float | None) -> None:
 
 
 def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], pending: Answers) -> None:
-    note_spent(payers_of(entries), pending)
+    record_spending(list_payers(entries), pending)
     if error := pending.exception():
         _fail(conversation, entries, error)
         return
@@ -220,45 +220,45 @@ def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], pendin
     own_turn = {"role": "user", "text": conversation.said}
     turns = [*conversation.turns, own_turn, answer]
     # Without a lock: an answer to a turn that was taken back changes nothing.
-    _still_asking(conversation).update(turns=turns, said="", asked_at=None)
+    _select_asking(conversation).update(turns=turns, said="", asked_at=None)
 
 
 def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: BaseException) -> None:
     """Record a failed answer; the person's text is kept for another try."""
-    reason = failure_of(error)
+    reason = get_failure_code(error)
     logger.warning("conversation %s: %s: %s", conversation.pk, reason, error)
-    note_failed(error, [entry.target for entry in entries])
-    _still_asking(conversation).update(failure=reason, asked_at=None)
+    record_target_failure(error, [entry.target for entry in entries])
+    _select_asking(conversation).update(failure=reason, asked_at=None)
 
 
-def _still_asking(conversation: Conversation) -> QuerySet[Conversation]:
+def _select_asking(conversation: Conversation) -> QuerySet[Conversation]:
     """Select the conversation's row, unless the turn was meanwhile taken back or resent."""
     asked_at: datetime | None = conversation.asked_at
     # `asked_at` is new with each turn, and empty once it was answered or taken back.
     return Conversation.objects.filter(pk=conversation.pk, asked_at=asked_at)
 
 
-def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
+def take_back_turn(*, assignment: Assignment, turn: int, edit: bool) -> None:
     """Take back a turn of the person and all later ones.
 
     edit: whether to keep the turn's text for editing. A late answer to it is dropped. Locks
     the conversation. Raises Stale if there is no such turn.
     """
     with transaction.atomic():
-        conversation = _locked(conversation_of(assignment), assignment)
+        conversation = _lock_conversation(get_conversation(assignment), assignment)
         turns = conversation.turns
         # The turn that is being answered can be taken back too, and its answer is then dropped.
         open_turns = [{"role": "user", "text": conversation.said}] if conversation.is_asking else []
         here = dict(enumerate([*turns, *open_turns])).get(turn)
         if here is None or here["role"] != "user":
-            raise Stale(_("This turn is not there any more."))
+            raise StaleForm(_("This turn is not there any more."))
         conversation.turns = turns[:turn]
         conversation.said = here["text"] if edit else ""
         conversation.failure, conversation.asked_at = "", None
         conversation.save(update_fields=["turns", "said", "failure", "asked_at"])
 
 
-def keep_said(*, assignment: Assignment, text: str) -> None:
+def save_unsent_text(*, assignment: Assignment, text: str) -> None:
     """Save the text that the person has typed but not sent, unless the target is answering."""
     # By conditional update, as the browser saves by itself and takes no lock.
     idle_conversations = Conversation.objects.filter(assignment=assignment, asked_at__isnull=True)
@@ -266,7 +266,7 @@ def keep_said(*, assignment: Assignment, text: str) -> None:
     idle_conversations.update(said=text[:10_000])
 
 
-def answer_after(
+def find_answer(
     assignment: Assignment, turns: Sequence[Turn], entries: Sequence[RoundTarget]
 ) -> Prediction:
     """Return the target's answer to these turns, from the stored conversation.
@@ -279,16 +279,16 @@ def answer_after(
     ]
     # A turn that still waits for its answer is not among the held turns.
     answer = all_turns[len(turns)] if len(turns) < len(all_turns) else {}
-    if answer.get("role") != "assistant" or plain_turns(all_turns[: len(turns)]) != [*turns]:
-        raise Stale(_("The conversation went on in another window. Mark the answer again."))
+    if answer.get("role") != "assistant" or strip_turns(all_turns[: len(turns)]) != [*turns]:
+        raise StaleForm(_("The conversation went on in another window. Mark the answer again."))
     # What another model said may not count against the present one.
     if [answer["target"]] != [entry.target_id for entry in entries]:
-        raise Stale(_("The model was replaced since it said that. Edit from an earlier turn."))
+        raise StaleForm(_("The model was replaced since it said that. Edit from an earlier turn."))
     output = {assignment.round.task.config.answer_field: answer["text"]}
     return Prediction(output, None, answer["seconds"], answer["fingerprint"])
 
 
-def with_opening(assignment: Assignment, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def add_opening(assignment: Assignment, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs to store; a conversation gets its system message."""
     talk = assignment.round.task.config.talk
     conversation = Conversation.objects.filter(assignment=assignment).first() if talk else None

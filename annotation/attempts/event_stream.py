@@ -9,7 +9,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
-from annotation.attempts.partial_answers import parts
+from annotation.attempts.partial_answers import stream_texts
 
 # Without the second one nginx would hold the events back until the end.
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -17,14 +17,14 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
 
 
-def stream_of(keys: Sequence[str], waiting: QuerySet[Model]) -> HttpResponseBase:
+def stream_events(keys: Sequence[str], waiting: QuerySet[Model]) -> HttpResponseBase:
     """Stream the list of the texts so far (see `parts`) as events, then `done`.
 
     Returns 204 if there are too many listeners; the page then polls.
     """
     if not _may_listen.acquire(blocking=False):
         return HttpResponse(status=204)
-    events = _Events(parts(keys, waiting))
+    events = _Events(stream_texts(keys, waiting))
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=HEADERS)
 
 

@@ -28,7 +28,7 @@ Answers = PendingAnswers
 _may_wait = threading.BoundedSemaphore(settings.LIVE_CALLS)
 
 
-def model_inputs(
+def build_model_inputs(
     round: Round, context: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the fields of an example that a target may see, never the target field."""
@@ -38,7 +38,7 @@ def model_inputs(
     return {name: values.get(name, "") for name in config.model_fields}
 
 
-def ask(
+def ask_live_targets(
     entries: Sequence[RoundTarget],
     inputs: Mapping[str, Any],
     heard: Callable[[str], None] | None = None,
@@ -49,27 +49,27 @@ def ask(
     endpoint supports that. Raises EndpointError if a target is misconfigured or its call
     budget is used up.
     """
-    targets = [replace(affordable(payer), heard=heard) for payer in payers_of(entries)]
-    return call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+    targets = [replace(get_affordable_target(payer), heard=heard) for payer in list_payers(entries)]
+    return submit_to_pool(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
 
 
-def payers_of(entries: Iterable[RoundTarget]) -> list[Payer]:
+def list_payers(entries: Iterable[RoundTarget]) -> list[Payer]:
     """Return, for each target of a round, the account that pays for its calls."""
     return [Payer(entry.target, entry.round_id) for entry in entries]
 
 
-def affordable(payer: Payer) -> LiveTarget:
+def get_affordable_target(payer: Payer) -> LiveTarget:
     """Return a task's target, after checking its call budget. Raises TargetFailed."""
     target = payer.target
     try:
         check_budget(payer)
-        live = live_target(target.name, get_endpoint(target), str(target.pk))
+        live = build_live_target(target.name, get_endpoint(target), str(target.pk))
     except EndpointError as error:
         raise TargetFailed(target.name, error) from None
     return replace(live, label=target.name)
 
 
-def live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
+def build_live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
     """Return an endpoint with a circuit breaker.
 
     breaker: the breaker's key; all processes share its state.
@@ -77,7 +77,7 @@ def live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
     return LiveTarget(name, endpoint, Breaker(cache, breaker))
 
 
-def note_spent(payers: Sequence[Payer], pending: Answers) -> None:
+def record_spending(payers: Sequence[Payer], pending: Answers) -> None:
     """Record the cost of the calls, including failed ones, as soon as the last has ended.
 
     Call it after each request to targets, outside a transaction.
@@ -95,7 +95,9 @@ def note_spent(payers: Sequence[Payer], pending: Answers) -> None:
     pending.ended.add_done_callback(note)
 
 
-def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: float) -> Answers:
+def submit_to_pool(
+    targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: float
+) -> Answers:
     """Ask the targets from this process's pool.
 
     seconds: deadline. Raises EndpointError (`busy`) if the queue is full.
@@ -105,7 +107,7 @@ def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: floa
     return pool.ask(targets, inputs, seconds)
 
 
-def waited(pending: Answers, seconds: float | None = None) -> bool:
+def wait_for_answers(pending: Answers, seconds: float | None = None) -> bool:
     """Wait for the answers; return whether they arrived in time.
 
     seconds: time to wait; None for a page's usual wait.
@@ -122,19 +124,23 @@ def waited(pending: Answers, seconds: float | None = None) -> bool:
     return True
 
 
-def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Sequence[Prediction]:
+def get_answers_now(
+    entries: Sequence[RoundTarget], inputs: Mapping[str, Any]
+) -> Sequence[Prediction]:
     """Return the targets' answers within a page's usual wait. Raises EndpointError."""
     if not entries:
         return []
-    payers = payers_of(entries)
+    payers = list_payers(entries)
     try:
-        return answers_in_time([affordable(payer) for payer in payers], inputs, payers)
+        return get_answers_in_time(
+            [get_affordable_target(payer) for payer in payers], inputs, payers
+        )
     except TargetFailed as error:
-        note_failed(error, [entry.target for entry in entries])
+        record_target_failure(error, [entry.target for entry in entries])
         raise
 
 
-def answers_in_time(
+def get_answers_in_time(
     targets: Sequence[LiveTarget],
     inputs: Mapping[str, Any],
     payers: Sequence[Payer],
@@ -144,17 +150,17 @@ def answers_in_time(
 
     payers: one per target, or none. seconds: time to wait; None for a page's usual wait.
     """
-    pending = call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
-    is_there = waited(pending, seconds)
+    pending = submit_to_pool(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+    is_there = wait_for_answers(pending, seconds)
     # Also for answers that come too late: they cost as much.
     if payers:
-        note_spent(payers, pending)
+        record_spending(payers, pending)
     if not is_there:
         raise EndpointError("The targets took too long.", reason="slow")
     return pending.result()
 
 
-def failure_of(error: BaseException) -> str:
+def get_failure_code(error: BaseException) -> str:
     """Return the code that an attempt stores for an error.
 
     The reason of an EndpointError; `loading` for a busy target, `spent` if its budget is
@@ -167,7 +173,7 @@ def failure_of(error: BaseException) -> str:
     return "loading" if error.reason == "busy" and _is_its_own(error) else error.reason
 
 
-def note_failed(error: BaseException, targets: Sequence[TargetModel]) -> None:
+def record_target_failure(error: BaseException, targets: Sequence[TargetModel]) -> None:
     """Record a target's failure for its owners, unless it was only busy."""
     if isinstance(error, TargetFailed) and _is_its_own(error) and error.reason != "busy":
         for target in targets:

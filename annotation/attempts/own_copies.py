@@ -11,12 +11,14 @@ from annotation.models import Assignment
 from annotation.refusals import Duplicate
 
 
-def check_not_own_copy(assignment: Assignment, inputs: Mapping[str, Any]) -> selectors.Resembling:
+def check_not_own_copy(
+    assignment: Assignment, inputs: Mapping[str, Any]
+) -> selectors.NearDuplicates:
     """Return the examples that the inputs resemble.
 
     Raises Duplicate if they resemble the author's own text on another context.
     """
-    resembling = selectors.resembling(assignment, inputs)
+    resembling = selectors.find_near_duplicates(assignment, inputs)
     if resembling.own and resembling.own.context_id != assignment.context_id:
         message = _("You wrote this on %(day)s. Try a different idea.")
         raise Duplicate(

@@ -16,14 +16,14 @@ LONGEST = 60.0
 """Seconds after which the page asks again, so that nobody holds a thread for long."""
 
 
-def key_of(conversation: Conversation) -> str:
+def build_key(conversation: Conversation) -> str:
     """Return the key of the streamed answer to the conversation's last turn."""
     # With the time, so that an answer never begins with parts of an earlier one.
     asked_at = conversation.asked_at
     return f"talk:{conversation.pk}:{asked_at.timestamp() if asked_at else ''}"
 
 
-def keeper(key: str) -> Callable[[str], None]:
+def build_recorder(key: str) -> Callable[[str], None]:
     """Return a callback that stores a partial answer, at most ten times a second."""
     # In a list, so that the inner function can replace it.
     last = [0.0]
@@ -36,7 +36,7 @@ def keeper(key: str) -> Callable[[str], None]:
     return heard
 
 
-def parts(keys: Sequence[str], waiting: QuerySet[Model]) -> Iterator[list[str]]:
+def stream_texts(keys: Sequence[str], waiting: QuerySet[Model]) -> Iterator[list[str]]:
     """Yield the texts so far whenever one grows, until all end or one fails.
 
     waiting: selects the row that waits for the answers; empty once it no longer waits.

@@ -22,20 +22,20 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
-from annotation.attempts.conversation_services import answer_after, with_opening
+from annotation.attempts.conversation_services import add_opening, find_answer
 from annotation.attempts.heartbeats import FIRST_HOLD, holder
 from annotation.attempts.live_targets import (
     Answers,
-    ask,
-    failure_of,
-    model_inputs,
-    note_failed,
-    note_spent,
-    payers_of,
-    waited,
+    ask_live_targets,
+    build_model_inputs,
+    get_failure_code,
+    list_payers,
+    record_spending,
+    record_target_failure,
+    wait_for_answers,
 )
 from annotation.attempts.own_copies import check_not_own_copy
-from annotation.attempts.support_record import support_of
+from annotation.attempts.support_record import describe_support
 from annotation.context_picking import assignments
 from annotation.context_picking.services import check_can_be_asked, save_draft
 from annotation.models import (
@@ -47,9 +47,21 @@ from annotation.models import (
     TextKey,
 )
 from annotation.moderation import retract
-from annotation.open_round import check_at_work, not_open
-from annotation.refusals import CapReached, Duplicate, ForPeople, NotAllowed, RoundClosed, Stale
-from annotation.rules.near_duplicates import are_alike, band_keys, compared, written_text
+from annotation.open_round import check_at_work, describe_closed_round
+from annotation.refusals import (
+    CapReached,
+    Duplicate,
+    NotAllowed,
+    ProgramsRefused,
+    RoundClosed,
+    StaleForm,
+)
+from annotation.rules.near_duplicates import (
+    are_alike,
+    compute_band_keys,
+    get_compared_text,
+    get_written_text,
+)
 from annotation.submitted_work import check_may_retract
 from annotation.verdict.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
 from core.accounts.models import Annotator
@@ -67,11 +79,13 @@ logger = logging.getLogger(__name__)
 State = Attempt.State
 # Locks; for transactions only.
 # Only the lock is needed, so no column but the id is read.
-AUTHOR = PreparedRead(
+LOCKED_AUTHOR = PreparedRead(
     lambda: Annotator.objects.select_for_update(of=("self",)).only("pk").filter(pk=Slot("pk"))
 )
-ROUND = PreparedRead(lambda: Round.objects.select_for_update(of=("self",)).filter(pk=Slot("pk")))
-ASKED = PreparedRead(lambda: RoundTarget.objects.filter(round=Slot("round")))
+LOCKED_ROUND = PreparedRead(
+    lambda: Round.objects.select_for_update(of=("self",)).filter(pk=Slot("pk"))
+)
+ROUND_TARGETS = PreparedRead(lambda: RoundTarget.objects.filter(round=Slot("round")))
 
 
 class _NotStored(Exception):
@@ -109,13 +123,13 @@ def begin_attempt(
         assignment.round = close_if_due(round=assignment.round)
     with transaction.atomic():
         # Of two tabs the second waits here, and then counts the first one's attempt.
-        AUTHOR.get(pk=annotator.pk)
-        used = selectors.used(assignment, hash_context(dict(inputs)), key)
+        LOCKED_AUTHOR.get(pk=annotator.pk)
+        used = selectors.count_usage(assignment, hash_context(dict(inputs)), key)
         attempt = Attempt.objects.get(pk=used.attempt) if used.attempt else None
         # A double click: the first request asks, and this one shows the same attempt.
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False
-        text = written_text(assignment.round.task.config, inputs)
+        text = get_written_text(assignment.round.task.config, inputs)
         _check_may_write(annotator, assignment, used, inputs)
         own, other = check_not_own_copy(assignment, inputs)
         # `asked_at` tells this asking from an earlier one, `held_until` covers the page's wait.
@@ -127,7 +141,7 @@ def begin_attempt(
             "typing": typing,
             "challenge": assignment.challenge if takes_challenge else None,
             # Help is shown on pages, which programs do not read.
-            "support": None if by_program else support_of(assignment, text),
+            "support": None if by_program else describe_support(assignment, text),
             "by_program": by_program,
             "state": State.ASKING,
             "failure": "",
@@ -159,24 +173,27 @@ def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
 def check_programs_write(task: Task) -> None:
     """Check that programs may write in the task. Raises ForPeople."""
     if not task.config.programs.write:
-        raise ForPeople(
+        raise ProgramsRefused(
             "Only people write in this task: its configuration says `programs: {write: false}`."
         )
 
 
 def _check_may_write(
-    annotator: Annotator, assignment: Assignment, used: selectors.Used, inputs: Mapping[str, Any]
+    annotator: Annotator,
+    assignment: Assignment,
+    used: selectors.UsageCounts,
+    inputs: Mapping[str, Any],
 ) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
     check_at_work(annotator, round.task)
     check_can_be_asked(round.task.config)
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
-        raise RoundClosed(not_open(round))
+        raise RoundClosed(describe_closed_round(round))
     # The form is of an assignment that another tab has left.
     if assignment.left_at is not None:
-        raise Stale(_("You have begun another example since you opened this page."))
-    used, submitting = selectors.with_submitting(assignment, used)
-    text = compared(round.task.config, inputs)
+        raise StaleForm(_("You have begun another example since you opened this page."))
+    used, submitting = selectors.add_submitting(assignment, used)
+    text = get_compared_text(round.task.config, inputs)
     # Two tabs could otherwise store two near copies, as neither finds the other's row yet.
     if any(are_alike(text, other) for other in submitting):
         raise Duplicate(_("You are sending this text from another window."))
@@ -195,7 +212,7 @@ def _check_may_write(
     _keep_media(assignment, inputs, used=False)
 
 
-def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int) -> None:
+def _check_shares(assignment: Assignment, used: selectors.UsageCounts, submitting: int) -> None:
     """Check the caps per context, assignment and round. Raises CapReached.
 
     submitting: number of other texts that are being submitted.
@@ -212,7 +229,7 @@ def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int)
         raise CapReached(f"{message % {'number': limits.tries_per_context}} {go_on}")
     if assignments.is_done(assignment, submitting):
         raise CapReached(_("You have written as many as you were asked for. Thank you!"))
-    if selectors.left_in_round(round, used.in_round) == 0:
+    if selectors.count_left_in_round(round, used.in_round) == 0:
         message = _(
             "You have written %(share)s of this round, the most for one person. "
             "Thank you! You can judge what others wrote."
@@ -223,7 +240,7 @@ def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int)
 def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
     """Check that the inputs match the server's conversation, with an answer. Raises Stale."""
     if talk := assignment.round.task.config.talk:
-        answer_after(assignment, inputs[talk.name], list_targets(assignment.round))
+        find_answer(assignment, inputs[talk.name], list_targets(assignment.round))
 
 
 # Ask
@@ -242,18 +259,18 @@ def ask_targets(attempt: Attempt) -> Attempt:
         return _finish(attempt, [], [])
     if talk := assignment.round.task.config.talk:
         try:
-            prediction = answer_after(assignment, attempt.inputs[talk.name], entries)
-        except Stale:  # another window went on since the attempt began
+            prediction = find_answer(assignment, attempt.inputs[talk.name], entries)
+        except StaleForm:  # another window went on since the attempt began
             fail_attempt(attempt=attempt, reason="changed")
             attempt.refresh_from_db()
             return attempt
         return _finish(attempt, entries, [prediction])
-    inputs = model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
+    inputs = build_model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
     try:
-        pending = ask(entries, inputs)
+        pending = ask_live_targets(entries, inputs)
     except EndpointError as error:
         return _fail(attempt, entries, error)
-    if waited(pending):
+    if wait_for_answers(pending):
         return _finish_or_fail(attempt, entries, pending)
     # Before the answers are stored, which empties the draft.
     save_draft(assignment=assignment, inputs=attempt.inputs)
@@ -263,7 +280,7 @@ def ask_targets(attempt: Attempt) -> Attempt:
 
 def _finish_or_fail(attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers) -> Attempt:
     # Also calls without a usable answer cost their payer.
-    note_spent(payers_of(entries), pending)
+    record_spending(list_payers(entries), pending)
     if error := pending.exception():
         return _fail(attempt, entries, error)
     try:
@@ -308,9 +325,9 @@ def _finish(
 
 
 def _fail(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException) -> Attempt:
-    reason = failure_of(error)
+    reason = get_failure_code(error)
     logger.warning("attempt %s: %s: %s", attempt.uuid, reason, error)
-    note_failed(error, [entry.target for entry in entries])
+    record_target_failure(error, [entry.target for entry in entries])
     fail_attempt(attempt=attempt, reason=reason)
     attempt.refresh_from_db()
     return attempt
@@ -331,7 +348,7 @@ def finish_attempt(
     one more. Returns None if the attempt is no longer in progress or could not be stored
     (its `failure` says why).
     """
-    inputs = with_opening(attempt.assignment, attempt.inputs)
+    inputs = add_opening(attempt.assignment, attempt.inputs)
     outcome = judge_answers(attempt.assignment.round, inputs, predictions)
     # Outside the transaction, because a new version costs a call to the target.
     versions = [
@@ -342,17 +359,17 @@ def finish_attempt(
         with transaction.atomic():
             # 1. Lock, in the order of docs/locking.md, and check again what may have changed.
             mended = _lock_mended(attempt.assignment)
-            round = _round_that_takes(attempt)
+            round = _lock_accepting_round(attempt)
             _check_asked(round, targets)
             # 2. Store the example and the answers.
             example = _store_example(attempt, inputs, outcome)
-            outputs = unsaved_outputs(example, targets, predictions, outcome)
+            outputs = build_outputs(example, targets, predictions, outcome)
             for output, version in zip(outputs, versions, strict=True):
                 output.version_id = version
             TargetOutput.objects.bulk_create(outputs)
             # Undone if it was failed or asked again in the meantime, so that it is stored once.
             # 3. End the attempt.
-            if not _still_asking(attempt).update(state=State.DONE, example=example):
+            if not _select_asking(attempt).update(state=State.DONE, example=example):
                 raise _NotStored
             if round.task.config.talk:  # the next example is another conversation
                 Conversation.objects.filter(assignment=attempt.assignment_id).delete()
@@ -376,14 +393,14 @@ def finish_attempt(
     return example
 
 
-def _round_that_takes(attempt: Attempt) -> Round:
+def _lock_accepting_round(attempt: Attempt) -> Round:
     """Lock the round and return it.
 
     Raises _NotStored unless it is open, or closed but the person may still finish. A closed
     round accepts one example per person, which ends their assignment.
     """
     unlocked_round = attempt.assignment.round
-    round = ROUND.get(pk=unlocked_round.pk)
+    round = LOCKED_ROUND.get(pk=unlocked_round.pk)
     # Known already; through the locked row it would be read once more.
     round.task = unlocked_round.task
     if round.state == Round.State.OPEN:
@@ -418,7 +435,7 @@ def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
 
     Call it with the round locked.
     """
-    now = {(entry.pk, entry.target_id) for entry in ASKED.rows(round=round.pk)}
+    now = {(entry.pk, entry.target_id) for entry in ROUND_TARGETS.rows(round=round.pk)}
     if now != {(entry.pk, entry.target_id) for entry in targets}:
         raise _NotStored("replaced")
 
@@ -436,7 +453,7 @@ def judge_answers(
     )
 
 
-def unsaved_outputs(
+def build_outputs(
     example: Example,
     targets: Sequence[RoundTarget],
     predictions: Sequence[Prediction],
@@ -484,9 +501,9 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         shown_at=assignment.assigned_at,
     )
     _keep_media(assignment, attempt.inputs, used=True)
-    text = compared(config, attempt.inputs)
+    text = get_compared_text(config, attempt.inputs)
     columns = {"example_id": example.pk, "round_id": example.round_id}
-    TextKey.objects.bulk_create(TextKey(**columns, key=key) for key in band_keys(text))
+    TextKey.objects.bulk_create(TextKey(**columns, key=key) for key in compute_band_keys(text))
     return example
 
 
@@ -496,11 +513,11 @@ def fail_attempt(*, attempt: Attempt, reason: str) -> None:
     An attempt that has ended is unchanged.
     """
     # Without a lock: of a late answer and a sweeper only the first finds it still asking.
-    if _still_asking(attempt).update(state=State.FAILED, failure=reason):
+    if _select_asking(attempt).update(state=State.FAILED, failure=reason):
         save_draft(assignment=attempt.assignment, inputs=attempt.inputs)
 
 
-def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:
+def _select_asking(attempt: Attempt) -> QuerySet[Attempt]:
     """Select the attempt's row, unless it has ended or was asked again."""
     # `asked_at` tells an attempt from a later one with the same key.
     return Attempt.objects.filter(pk=attempt.pk, state=State.ASKING, asked_at=attempt.asked_at)
@@ -538,7 +555,7 @@ def answer_undecided(*, example: Example, model_right: bool) -> Example:
     return locked
 
 
-def explain(*, example: Example, metadata: Mapping[str, Any]) -> None:
+def store_explanation(*, example: Example, metadata: Mapping[str, Any]) -> None:
     """Store the author's answers to the questions after the verdict; the last save wins."""
     example.metadata = dict(metadata)
     example.save(update_fields=["metadata"])

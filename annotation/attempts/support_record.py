@@ -7,7 +7,7 @@ from annotation.models import Assignment, Suggestion
 Action = Suggestion.Action
 
 
-def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
+def describe_support(assignment: Assignment, text: str) -> dict[str, Any] | None:
     """Return a record of the help that the author of the text had; None if there was none.
 
     challenge: the offered one. examples: number of gallery examples shown. suggestion: use
@@ -20,11 +20,11 @@ def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
     if assignment.worked:
         had["examples"] = len(assignment.worked)
     if config.support and config.support.suggestions:
-        had |= _suggested(list(assignment.suggestions.all()), text)
+        had |= _describe_suggestions(list(assignment.suggestions.all()), text)
     return had or None
 
 
-def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
+def _describe_suggestions(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
     """Describe how the author used the suggestions.
 
     A suggestion that was used and then changed counts as edited, whichever button was

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.models import Attempt, GatePass
-from annotation.rules.care import BREAK, Limits, Rest, Seen, rest_of
+from annotation.rules.care import BREAK_TIME, Limits, ReadingRecord, Rest, rest_of
 from core.accounts.models import Annotator
 from core.errors import Refused
 from tasks.models import Task
@@ -39,7 +39,7 @@ class Care:
 
     caps: Limits
     own: Limits
-    seen: Seen
+    seen: ReadingRecord
     seconds: int
     now: datetime
 
@@ -56,7 +56,7 @@ class Care:
     @property
     def until(self) -> datetime:
         """Return the time at which a break that begins now ends."""
-        return (self.seen.at or self.now) + BREAK
+        return (self.seen.at or self.now) + BREAK_TIME
 
     @property
     def rest(self) -> Rest:
@@ -64,26 +64,26 @@ class Care:
         return rest_of(self.limits, self.seconds, self.seen.in_a_row)
 
 
-def caps_of(task: Task) -> Limits:
+def get_caps(task: Task) -> Limits:
     """Return the owner's caps; no limits if the task has no warning."""
     warning = task.config.content_warning
     return Limits(warning.minutes_per_day, warning.items_in_a_row) if warning else Limits()
 
 
-def care_of(annotator: Annotator, task: Task) -> Care:
+def get_care(annotator: Annotator, task: Task) -> Care:
     """Return the person's current care record.
 
     One query; none for a task without a warning.
     """
     now = timezone.now()
     if not task.is_sensitive:
-        return Care(Limits(), Limits(), Seen(), 0, now)
+        return Care(Limits(), Limits(), ReadingRecord(), 0, now)
     # The day's time counts in all tasks with a warning, the texts in a row in this one.
     rows = list(GatePass.objects.filter(annotator=annotator))
     gate_pass = next((row for row in rows if row.task_id == task.pk), None) or GatePass()
     own = Limits(gate_pass.own_minutes, gate_pass.own_items)
     seconds = sum(row.seen.on(now).seconds for row in rows)
-    return Care(caps_of(task), own, gate_pass.seen.on(now), seconds, now)
+    return Care(get_caps(task), own, gate_pass.seen.on(now), seconds, now)
 
 
 def check_rested(annotator: Annotator, task: Task) -> None:
@@ -91,7 +91,7 @@ def check_rested(annotator: Annotator, task: Task) -> None:
 
     Raises NeedsRest if a break is due or today's time is used up.
     """
-    care = care_of(annotator, task)
+    care = get_care(annotator, task)
     # A text in view when the time ran out may still be answered.
     match rest_of(care.limits, care.seconds, care.seen.in_a_row, sends=True):
         case Rest.DAY:
@@ -111,7 +111,7 @@ def note_shown(*, annotator: Annotator, task: Task) -> None:
     _note(annotator, task, lambda seen, now: seen.shown(now))
 
 
-def note_told(*, annotator: Annotator, task: Task, seconds: int) -> None:
+def note_reported_seconds(*, annotator: Annotator, task: Task, seconds: int) -> None:
     """Record the browser's report of the seconds that a text was in view."""
     _note(annotator, task, lambda seen, now: seen.told(now, seconds))
 
@@ -147,7 +147,9 @@ def _row(annotator: Annotator, task: Task) -> GatePass:
     return GatePass.objects.get_or_create(annotator=annotator, task=task)[0]
 
 
-def _note(annotator: Annotator, task: Task, change: Callable[[Seen, datetime], Seen]) -> None:
+def _note(
+    annotator: Annotator, task: Task, change: Callable[[ReadingRecord, datetime], ReadingRecord]
+) -> None:
     """Apply a change to the record, unless another request changes it at the same time.
 
     Does nothing for a task without a warning.

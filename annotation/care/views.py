@@ -11,17 +11,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.access import participant
+from annotation.access import require_annotator
 from annotation.care import services
 from annotation.care.services import Care
-from annotation.rules.care import STEP, Limits
+from annotation.rules.care import MAX_REPORT_SECONDS, Limits
 from core.web.htmx import render_page
 from tasks.access import ALL_KINDS, find_task
 from tasks.models import Task
 from tasks.permissions import can_see
 
 # A day has 1,440 minutes; without the owner's caps these hold.
-MOST = {"minutes": 1440, "items": 1000}
+MAX_LIMITS = {"minutes": 1440, "items": 1000}
 
 
 class LimitsForm(forms.Form):
@@ -35,7 +35,7 @@ class LimitsForm(forms.Form):
     def __init__(self, care: Care, data: Any = None) -> None:
         super().__init__(data, initial={"minutes": care.limits.minutes, "items": care.limits.items})
         for name, field in self.fields.items():
-            most = getattr(care.caps, name) or MOST[name]
+            most = getattr(care.caps, name) or MAX_LIMITS[name]
             field.max_value = most  # type: ignore[attr-defined]
             field.validators.append(MaxValueValidator(most))
             field.widget.attrs["max"] = most
@@ -69,8 +69,8 @@ def show_care(
 def care(request: HttpRequest, code: str) -> HttpResponse:
     """Show the person's reading time; POST sets their own limits."""
     task = find_task(request, code, kinds=ALL_KINDS)
-    annotator = participant(request, task, can_see)
-    now = services.care_of(annotator, task)
+    annotator = require_annotator(request, task, can_see)
+    now = services.get_care(annotator, task)
     if request.method == "GET" or not task.is_sensitive:
         return show_care(request, task, now)
     form = LimitsForm(now, request.POST)
@@ -86,6 +86,10 @@ def seen(request: HttpRequest, code: str) -> HttpResponse:
     """Count the seconds that a text was in view, which a script reports."""
     task = find_task(request, code, kinds=ALL_KINDS)
     reported = request.POST.get("seconds", "")
-    seconds = min(int(reported), STEP) if reported.isdecimal() and len(reported) < 6 else 0
-    services.note_told(annotator=participant(request, task, can_see), task=task, seconds=seconds)
+    seconds = (
+        min(int(reported), MAX_REPORT_SECONDS) if reported.isdecimal() and len(reported) < 6 else 0
+    )
+    services.note_reported_seconds(
+        annotator=require_annotator(request, task, can_see), task=task, seconds=seconds
+    )
     return HttpResponse(status=204)

@@ -6,7 +6,7 @@ from tasks.members.assignments.selectors import progress_words, within, writing_
 from tasks.models import Duty
 
 
-def written_for(work_assignment: Duty, annotator: Annotator) -> int:
+def count_written(work_assignment: Duty, annotator: Annotator) -> int:
     """Count the person's examples since the assignment was made, without retracted ones."""
     own_examples = Example.objects.filter(annotator=annotator, retracted_at=None)
     return own_examples.filter(
@@ -22,14 +22,16 @@ def is_done(assignment: Assignment, submitting: int) -> bool:
     work_assignment = writing_assignment(assignment.round, assignment.annotator.user_id)
     if work_assignment is None or work_assignment.amount is None:
         return False
-    return written_for(work_assignment, assignment.annotator) + submitting >= work_assignment.amount
+    return (
+        count_written(work_assignment, assignment.annotator) + submitting >= work_assignment.amount
+    )
 
 
-def words(assignment: Assignment) -> str:
+def describe_progress(assignment: Assignment) -> str:
     """Describe the person's progress with their assignment; empty if they have none."""
     work_assignment = writing_assignment(assignment.round, assignment.annotator.user_id)
     return (
-        progress_words(work_assignment, written_for(work_assignment, assignment.annotator))
+        progress_words(work_assignment, count_written(work_assignment, assignment.annotator))
         if work_assignment
         else ""
     )

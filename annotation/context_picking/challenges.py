@@ -10,7 +10,7 @@ from core.data.adaptive_cache import read_or_count
 from tasks.models import Round
 
 
-def next_challenge(round: Round) -> str | None:
+def draw_challenge(round: Round) -> str | None:
     """Draw the challenge with the fewest verified examples; ties are broken at random.
 
     None if the task has no challenges.
@@ -18,12 +18,12 @@ def next_challenge(round: Round) -> str | None:
     names = list(round.task.config.challenges)
     if not names:
         return None
-    verified = verified_by_challenge(round)
+    verified = count_verified_by_challenge(round)
     fewest = min(verified.get(name, 0) for name in names)
     return random.choice([name for name in names if verified.get(name, 0) == fewest])
 
 
-def verified_by_challenge(round: Round) -> dict[str, int]:
+def count_verified_by_challenge(round: Round) -> dict[str, int]:
     """Count the verified examples of each challenge; cached for a short time."""
     verified = Example.objects.filter(
         round=round,

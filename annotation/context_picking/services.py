@@ -9,10 +9,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import selectors
-from annotation.context_picking.challenges import next_challenge
+from annotation.context_picking.challenges import draw_challenge
 from annotation.models import Assignment, Example, GatePass, ShownExample
-from annotation.open_round import not_open
-from annotation.refusals import NoContext, NotAllowed, RoundClosed, Unfinished
+from annotation.open_round import describe_closed_round
+from annotation.refusals import NoContext, NotAllowed, RoundClosed, UnsupportedField
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
@@ -29,7 +29,7 @@ def check_can_be_asked(config: TaskConfig) -> None:
     """Check that pages can show all inputs of the configuration. Raises Unfinished."""
     if component := config.unfinished_input:
         message = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
-        raise Unfinished(message % {"title": component.title, "type": component.type})
+        raise UnsupportedField(message % {"title": component.title, "type": component.type})
 
 
 def assign(
@@ -43,13 +43,13 @@ def assign(
     NoContext, Unfinished.
     """
     check_can_be_asked(round.task.config)
-    current = selectors.current_assignment(annotator, round)
+    current = selectors.find_current_assignment(annotator, round)
     if current and not fresh:
         return current
     with transaction.atomic():
         # Looked for once more under the lock: another tab may have taken one meanwhile.
         locked = _open_round(round.pk)
-        current = selectors.current_assignment(annotator, locked)
+        current = selectors.find_current_assignment(annotator, locked)
         if current and not fresh:
             return current
         if current:
@@ -61,9 +61,9 @@ def assign(
         return Assignment.objects.create(
             annotator=annotator,
             round=locked,
-            context=_next_context(locked, current),
-            goal=_next_goal(locked),
-            challenge=next_challenge(locked),
+            context=_draw_context(locked, current),
+            goal=_draw_goal(locked),
+            challenge=draw_challenge(locked),
         )
 
 
@@ -72,13 +72,13 @@ def _open_round(pk: int) -> Round:
     # Whoever assigns here waits, and then counts this assignment.
     round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
     if round.state != Round.State.OPEN:
-        raise RoundClosed(not_open(round))
+        raise RoundClosed(describe_closed_round(round))
     return round
 
 
-def _next_context(round: Round, left: Assignment | None) -> Context:
+def _draw_context(round: Round, left: Assignment | None) -> Context:
     # Two, so that a person who asks for another context gets another one where there is one.
-    candidates = list(selectors.least_used_contexts(round)[:2])
+    candidates = list(selectors.order_contexts_by_use(round)[:2])
     if not candidates:
         message = _("Nothing is left to write about in round %(number)d.")
         raise NoContext(message % {"number": round.number})
@@ -87,7 +87,7 @@ def _next_context(round: Round, left: Assignment | None) -> Context:
     return candidates[0]
 
 
-def _next_goal(round: Round, after: str = "") -> str:
+def _draw_goal(round: Round, after: str = "") -> str:
     """Draw the least assigned goal; ties are broken at random.
 
     after: the previous goal, avoided if possible.
@@ -95,7 +95,7 @@ def _next_goal(round: Round, after: str = "") -> str:
     choices = [value for value in round.task.config.goal_choices if value != after]
     if not choices:
         return after
-    uses = selectors.goal_uses(round)
+    uses = selectors.count_goal_uses(round)
     fewest = min(uses.get(value, 0) for value in choices)
     return random.choice([value for value in choices if uses.get(value, 0) == fewest])
 
@@ -105,7 +105,7 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
 
     Call it with the round locked.
     """
-    parent = selectors.parent_to_change(annotator, round)
+    parent = selectors.draw_parent(annotator, round)
     if parent is None:
         raise NoContext(
             _("Examples to change appear once an earlier round is released. Write your own.")
@@ -114,14 +114,14 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
     return Assignment.objects.create(
         annotator=annotator,
         round=round,
-        context=_same_context(parent.context, round),
-        goal=_next_goal(round, after=parent.goal),
+        context=_copy_context(parent.context, round),
+        goal=_draw_goal(round, after=parent.goal),
         parent=parent,
-        challenge=next_challenge(round),
+        challenge=draw_challenge(round),
     )
 
 
-def _same_context(context: Context, round: Round) -> Context:
+def _copy_context(context: Context, round: Round) -> Context:
     """Return the locked round's own copy of an earlier round's context.
 
     The copy is retired from the start, so it is assigned only to people who change its
@@ -146,7 +146,7 @@ def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assi
     return change_goal(assignment=assignment) if want == "goal" else assignment
 
 
-def begin_mending(*, annotator: Annotator, example: Example) -> Assignment:
+def assign_sent_back(*, annotator: Annotator, example: Example) -> Assignment:
     """Assign a sent-back example to its author, with its context and goal.
 
     Locks the round, as `assign` does. Raises NotAllowed, RoundClosed.
@@ -156,7 +156,7 @@ def begin_mending(*, annotator: Annotator, example: Example) -> Assignment:
         # Under the lock, as the reviewer may have decided otherwise since the page was shown.
         if not selectors.is_sent_back(example):
             raise NotAllowed(_("A reviewer has decided otherwise meanwhile. Nothing is to mend."))
-        current = selectors.current_assignment(annotator, round)
+        current = selectors.find_current_assignment(annotator, round)
         if current and current.mends_id == example.pk:
             return current
         if current:
@@ -180,12 +180,14 @@ def change_goal(*, assignment: Assignment) -> Assignment:
     """Draw another goal for the same context. Locks the round, as `assign` does."""
     with transaction.atomic():
         round = _open_round(assignment.round_id)
-        assignment.goal = _next_goal(round, after=assignment.goal)
+        assignment.goal = _draw_goal(round, after=assignment.goal)
         assignment.save(update_fields=["goal"])
     return assignment
 
 
-def begin_kept(*, assignment: Assignment, goal: str, inputs: Mapping[str, Any]) -> Assignment:
+def begin_with_saved_text(
+    *, assignment: Assignment, goal: str, inputs: Mapping[str, Any]
+) -> Assignment:
     """Make a text saved in practice the draft, with the goal for which it was written.
 
     If the task no longer has that goal, the assignment's goal stays. Locks the round, as

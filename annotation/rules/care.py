@@ -4,15 +4,15 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-BREAK = timedelta(minutes=5)
+BREAK_TIME = timedelta(minutes=5)
 """So long without a text in view is a break."""
-STEP = 20
+MAX_REPORT_SECONDS = 20
 """The most seconds that a browser may report at once; it reports each 15."""
-CAP = 120
+MAX_UNREPORTED_SECONDS = 120
 """The most seconds between page and answer that count where no browser reports."""
-GRACE = 300
+GRACE_SECONDS = 300
 """So many seconds over the day's time somebody may still send what they had begun."""
-NEAR = 0.75
+OFFER_SHARE = 0.75
 """A break is offered once this share of a limit is used."""
 
 
@@ -29,7 +29,7 @@ STOPS = (Rest.BREAK, Rest.DAY)
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReadingRecord:
     """A person's reading record in a task: seconds on `day`, texts since the last break.
 
     at: time up to which seconds are counted. is_told: whether a browser has reported time
@@ -42,37 +42,37 @@ class Seen:
     at: datetime | None = None
     is_told: bool = False
 
-    def on(self, now: datetime) -> "Seen":
+    def on(self, now: datetime) -> "ReadingRecord":
         """Return the record at a time.
 
         The seconds are reset on a new day, and the texts in a row after a break.
         """
         seconds = self.seconds if self.day == now.date() else 0
-        rested = self.at is None or now - self.at >= BREAK
+        rested = self.at is None or now - self.at >= BREAK_TIME
         return replace(
             self, day=now.date(), seconds=seconds, in_a_row=0 if rested else self.in_a_row
         )
 
-    def shown(self, now: datetime) -> "Seen":
+    def shown(self, now: datetime) -> "ReadingRecord":
         """Return the record after a text is shown."""
         return replace(self.on(now), at=now, is_told=False)
 
-    def told(self, now: datetime, reported_seconds: int) -> "Seen":
+    def told(self, now: datetime, reported_seconds: int) -> "ReadingRecord":
         """Return the record after a browser reports seconds in view.
 
         At most the time that has passed by the server's clock counts.
         """
-        return replace(self._with(now, min(reported_seconds, STEP)), is_told=True)
+        return replace(self._with(now, min(reported_seconds, MAX_REPORT_SECONDS)), is_told=True)
 
-    def answered(self, now: datetime) -> "Seen":
+    def answered(self, now: datetime) -> "ReadingRecord":
         """Return the record after a text was answered or skipped.
 
         Its reading time counts here only if no browser has reported it.
         """
-        seen = self._with(now, 0 if self.is_told else CAP)
+        seen = self._with(now, 0 if self.is_told else MAX_UNREPORTED_SECONDS)
         return replace(seen, in_a_row=seen.in_a_row + 1, is_told=False)
 
-    def _with(self, now: datetime, most: int) -> "Seen":
+    def _with(self, now: datetime, most: int) -> "ReadingRecord":
         passed = int((now - self.at).total_seconds()) if self.at else 0
         seen = self.on(now)
         # Not below 0, because a clock that was set back must not take seconds away.
@@ -111,11 +111,11 @@ def rest_of(limits: Limits, seconds: int, in_a_row: int, *, sends: bool = False)
     """
     day = 60 * limits.minutes if limits.minutes is not None else None
     # The day goes first, as after it no break helps.
-    if day is not None and seconds >= day + (GRACE if sends else 0):
+    if day is not None and seconds >= day + (GRACE_SECONDS if sends else 0):
         return Rest.DAY
     if limits.items is not None and in_a_row >= limits.items:
         return Rest.BREAK
-    is_near = (day is not None and seconds >= NEAR * day) or (
-        limits.items is not None and in_a_row >= NEAR * limits.items
+    is_near = (day is not None and seconds >= OFFER_SHARE * day) or (
+        limits.items is not None and in_a_row >= OFFER_SHARE * limits.items
     )
     return Rest.OFFER if is_near else Rest.NONE

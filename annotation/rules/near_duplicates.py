@@ -2,7 +2,7 @@
 
 Broder 1997, “On the resemblance and containment of documents”, with one permutation (Li, Owen and
 Zhang 2012) and optimal densification (Shrivastava 2017); bands as in Leskovec, Rajaraman and
-Ullman, “Mining of Massive Datasets”, 3.4. Texts that share one of the `band_keys` are candidates,
+Ullman, “Mining of Massive Datasets”, 3.4. Texts that share one of the keys are candidates,
 whose `jaccard` says how alike they are.
 """
 
@@ -23,7 +23,7 @@ ROWS = 3
 BINS = BANDS * ROWS
 ALIKE = 0.8
 """Texts of this similarity count as nearly the same; 99.7 % of such pairs share a key."""
-SHORTEST = 24
+MIN_CHARS = 24
 """Characters of the normalised text; “Who is he?” may well be asked twice. Those of scripts
 without spaces, such as Chinese, count threefold: each says about as much as three letters."""
 PUNCTUATION = "!\"#%&'()*,-./:;?@[\\]_{}"
@@ -31,31 +31,31 @@ PUNCTUATION = "!\"#%&'()*,-./:;?@[\\]_{}"
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
-def written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
+def get_written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """Return the text that the author wrote."""
     own = (c.kind.own_words(inputs.get(c.name)) for c in config.input)
     return "\n".join(filter(None, own))
 
 
-def files_of(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
+def list_files(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
     """Return the digests of the author's pictures and recordings, in the form's order."""
     values = (inputs.get(c.name) for c in config.input if c.is_media)
     return [value["digest"] for value in values if isinstance(value, Mapping)]
 
 
-def compared(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
+def get_compared_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """Return the text that is compared to find near duplicates.
 
     The author's own words; if these are too short, also the files' digests. Examples are
     near duplicates if these texts are nearly equal and their files are equal.
     """
-    text = written_text(config, inputs)
-    return text if is_comparable(text) else "\n".join([text, *files_of(config, inputs)])
+    text = get_written_text(config, inputs)
+    return text if is_comparable(text) else "\n".join([text, *list_files(config, inputs)])
 
 
 def is_comparable(text: str) -> bool:
     """Return whether the text is long enough to be compared."""
-    return _size(normalise(text)) >= SHORTEST
+    return _size(normalise(text)) >= MIN_CHARS
 
 
 def normalise(text: str) -> str:
@@ -69,7 +69,7 @@ def _size(plain: str) -> int:
     return len(plain) + 2 * len(_UNSPACED.findall(plain))
 
 
-def grams(text: str) -> set[str]:
+def split_grams(text: str) -> set[str]:
     """Return the normalised text's character 5-grams, or 2-grams in scripts without spaces.
 
     A shorter text is a single gram; an empty text has none.
@@ -79,23 +79,23 @@ def grams(text: str) -> set[str]:
     return {plain[i : i + size] for i in range(max(1, len(plain) - size + 1))} - {""}
 
 
-def overlap(a: set[str], b: set[str]) -> float:
+def compute_overlap(a: set[str], b: set[str]) -> float:
     """Return the Jaccard similarity (0-1) of two sets; 0 if both are empty."""
     return len(a & b) / (len(a | b) or 1)
 
 
-def jaccard(text: str, other: str) -> float:
+def compute_jaccard(text: str, other: str) -> float:
     """Return the Jaccard similarity (0-1) of the grams of two texts."""
-    return overlap(grams(text), grams(other))
+    return compute_overlap(split_grams(text), split_grams(other))
 
 
 def are_alike(text: str, other: str) -> bool:
     """Return whether two texts are nearly equal; False if one is too short to compare."""
-    return is_comparable(text) and is_comparable(other) and jaccard(text, other) >= ALIKE
+    return is_comparable(text) and is_comparable(other) and compute_jaccard(text, other) >= ALIKE
 
 
 @functools.lru_cache(maxsize=64)  # a submit compares its text and, once answered, stores it
-def band_keys(text: str) -> tuple[int, ...]:
+def compute_band_keys(text: str) -> tuple[int, ...]:
     """Return eight locality-sensitive hash keys of 63 bits, which fit a BigIntegerField.
 
     None for a text that is too short to compare. Each key includes its band's index, so
@@ -103,7 +103,7 @@ def band_keys(text: str) -> tuple[int, ...]:
     """
     if not is_comparable(text):
         return ()
-    least = signature(text)
+    least = compute_signature(text)
     return tuple(
         # Without the lowest bit, because a BigIntegerField has a sign.
         _number(repr((band, *least[band * ROWS : (band + 1) * ROWS])).encode()) >> 1
@@ -111,7 +111,7 @@ def band_keys(text: str) -> tuple[int, ...]:
     )
 
 
-def signature(text: str) -> Sequence[int]:
+def compute_signature(text: str) -> Sequence[int]:
     """Return the text's MinHash signature: the smallest hash of its grams in each of 24 bins.
 
     An empty bin takes its value from another bin.
@@ -126,7 +126,7 @@ def signature(text: str) -> Sequence[int]:
     The probability that two texts have the same value in a bin equals their `jaccard`.
     """
     least: dict[int, int] = {}
-    for gram in grams(text):
+    for gram in split_grams(text):
         # One hash gives both the bin and the value in it.
         value, place = divmod(_number(gram.encode()), BINS)
         least[place] = min(value, least.get(place, value))

@@ -6,7 +6,7 @@ from typing import Any
 from tasks.config.schema import TaskConfig
 
 
-def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
+def split_goal(config: TaskConfig, goal: str) -> tuple[str, str, str]:
     """Split the goal sentence into the text before, the goal's words and the text after.
 
     Without a goal, all words are in the first part.
@@ -21,7 +21,7 @@ def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
     return before, words, after
 
 
-def fields_to_read(config: TaskConfig, context: Mapping[str, Any]) -> dict[str, Any]:
+def list_fields_to_read(config: TaskConfig, context: Mapping[str, Any]) -> dict[str, Any]:
     """Return the context's non-empty fields in order, except the prompt to write from."""
     prompt = config.support.prompt_field if config.support else None
     names = (component.name for component in config.context if component.name != prompt)

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 
-LONGEST = 86_400.0  # seconds
+MAX_SECONDS = 86_400.0  # seconds
 
 # An address with a dot behind the @; nine digits or more, which may stand in groups but are no
 # decimal such as 3.14159265.
@@ -18,7 +18,7 @@ _PHONE = rf"(?<![\w.,])(?!{_DECIMAL})\+?\d(?:[ ()/.-]{{0,2}}\d){{8,}}"
 _PERSONAL = re.compile(f"{_ADDRESS}|{_PHONE}")
 
 
-def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float] | None:
+def read_typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float] | None:
     """Return the pasted share of `characters`, and seconds to the first input and of typing.
 
     None if the browser reported incomplete or invalid values.
@@ -33,8 +33,8 @@ def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float
         # What was pasted may have been deleted again, so more can be pasted than is left.
         "pasted": min(pasted, characters),
         "characters": characters,
-        "first_input": min(first, LONGEST),
-        "active": min(active, LONGEST),
+        "first_input": min(first, MAX_SECONDS),
+        "active": min(active, MAX_SECONDS),
     }
 
 

@@ -9,12 +9,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST
 
-from annotation.access import gate_is_shut, participant
+from annotation.access import is_gate_shut, require_annotator
 from annotation.aids.registry import find_aid
 from annotation.context_picking.services import save_draft
 from annotation.models import Suggestion
 from annotation.writing import page
-from annotation.writing.forms import typed
+from annotation.writing.forms import read_typed_values
 from annotation.writing.page import WritePage
 from annotation.writing.views import posted_assignment
 from core.errors import Refused
@@ -35,15 +35,19 @@ NO_ANSWER = gettext_noop("The generator did not answer.")
 def support(request: HttpRequest, code: str) -> HttpResponse:
     """Provide the help that the field `want` names, and store the typed text as the draft."""
     task = find_task(request, code)
-    annotator = participant(request, task)
-    if gate_is_shut(request, task):
+    annotator = require_annotator(request, task)
+    if is_gate_shut(request, task):
         return redirect("annotation:gate", code=code)
     want = request.POST.get("want", "")
     aid = find_aid(task.config, want)
     if aid is None:
         raise Http404
     assignment = posted_assignment(request, annotator, task)
-    inputs, message, status = typed(task.config, assignment.context.fields, request.POST), "", 200
+    inputs, message, status = (
+        read_typed_values(task.config, assignment.context.fields, request.POST),
+        "",
+        200,
+    )
     save_draft(assignment=assignment, inputs=inputs)
     try:
         aid.give(assignment, want, inputs)

@@ -11,7 +11,7 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext, override
 
-from annotation.attempts.conversation_services import spoken_turns
+from annotation.attempts.conversation_services import list_spoken_turns
 from annotation.models import Report
 from annotation.writing import widgets
 from core.text.words import with_lf
@@ -28,7 +28,7 @@ UNCHANGED = gettext_noop("Edit the text before you submit")
 CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
 
 
-def form_field(component: Component, context: Mapping[str, Any]) -> forms.Field:
+def build_form_field(component: Component, context: Mapping[str, Any]) -> forms.Field:
     """Build the form field of a component; `validate_inputs` checks required ones.
 
     context: its texts are the choices, if the component is configured so.
@@ -88,7 +88,7 @@ class ComponentForm(forms.Form):
         super().__init__(data, initial=initial)
         self.components, self.context = components, context or {}
         for component in components:
-            self.fields[component.name] = form_field(component, self.context)
+            self.fields[component.name] = build_form_field(component, self.context)
             # The label says "(optional)" only where the configuration does.
             self.fields[component.name].widget.is_required_by_task = component.required
             if component.placeholder:
@@ -99,7 +99,7 @@ class ComponentForm(forms.Form):
     def values(self) -> dict[str, Any]:
         """Return the non-empty field values."""
         names = (component.name for component in self.components)
-        values = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
+        values = {name: _normalise_newlines(self.cleaned_data.get(name)) for name in names}
         return {name: value for name, value in values.items() if not is_empty(value)}
 
     def clean(self) -> dict[str, Any]:
@@ -117,12 +117,14 @@ class ComponentForm(forms.Form):
         return self.cleaned_data
 
 
-def _one_newline(value: Any) -> Any:
+def _normalise_newlines(value: Any) -> Any:
     """Convert a text's line breaks to LF; return other values unchanged."""
     return with_lf(value) if isinstance(value, str) else value
 
 
-def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], start_text: str) -> list[str]:
+def find_unchanged_fields(
+    config: TaskConfig, inputs: Mapping[str, Any], start_text: str
+) -> list[str]:
     """Return the names of text fields that are still equal to the text to change."""
     return [
         component.name
@@ -133,15 +135,15 @@ def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], start_text: 
     ]
 
 
-def typed(
+def read_typed_values(
     config: TaskConfig, context: Mapping[str, Any], data: MultiValueDict[str, Any]
 ) -> dict[str, Any]:
     """Return the form's values for a draft, without checking them."""
     values: dict[str, Any] = {}
     data = renamed(data, config.text_field, config.text_field)
     for component in config.input:
-        widget = form_field(component, context).widget
-        value = _one_newline(widget.value_from_datadict(data, {}, component.name))
+        widget = build_form_field(component, context).widget
+        value = _normalise_newlines(widget.value_from_datadict(data, {}, component.name))
         # Nothing else bounds a draft, as it is not checked.
         values[component.name] = value[:10_000] if isinstance(value, str | list) else value
         start = data.get(f"{component.name}_start", "")
@@ -218,7 +220,7 @@ class ExampleForm(ComponentForm):
                 self._add_span(component, start_values or {})
             elif component is config.talk:
                 marks: Any = self.fields[component.name]
-                marks.choices = _answers(turns)
+                marks.choices = _list_answers(turns)
 
     def add_prefix(self, field_name: str) -> str:
         """Return the field's name in HTML; that of the text includes the assignment's id."""
@@ -287,7 +289,7 @@ class ExampleForm(ComponentForm):
         if component.type == "span":
             return self._span(component, value)
         if component is self.config.talk:  # the value is the place of the marked answer
-            return spoken_turns(self.turns[: int(value)])
+            return list_spoken_turns(self.turns[: int(value)])
         return component.kind.stored(component, value, self.context)
 
     def clean(self) -> dict[str, Any]:
@@ -353,18 +355,20 @@ class ExampleForm(ComponentForm):
         self.add_error(name, message % {"text": passage[start:end], "number": len(ends)})
 
     def _refuse_unchanged(self) -> None:
-        for name in unchanged_fields(self.config, self.inputs, self.unchanged):
+        for name in find_unchanged_fields(self.config, self.inputs, self.unchanged):
             if not self.has_error(name):
                 self.add_error(name, _(UNCHANGED))
 
 
-def _answers(turns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _list_answers(turns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return the target's answers as choices, by their index in the conversation."""
     numbered = enumerate(turns)
     return [(str(place), turn["text"]) for place, turn in numbered if turn["role"] == "assistant"]
 
 
-def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) -> ComponentForm:
+def build_answered_form(
+    components: Sequence[Component], metadata: Mapping[str, Any]
+) -> ComponentForm:
     """Return the form of questions after the verdict, with the answers given."""
     answers = {
         component.name: component.kind.typed(metadata[component.name])
@@ -376,7 +380,7 @@ def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) 
 
 # Rendering is slow, and these are few: the questions of each task, in each language.
 @lru_cache(maxsize=256)
-def blank_fields(components: tuple[Component, ...], language: str | None) -> str:
+def render_blank_fields(components: tuple[Component, ...], language: str | None) -> str:
     """Render an empty form. Cached, because it is the same for everybody per language."""
     fields = ComponentForm(components)
     with override(language):

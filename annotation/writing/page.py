@@ -13,20 +13,20 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation import selectors
-from annotation.aids.example_gallery import shown_examples
+from annotation.aids.example_gallery import list_gallery_examples
 from annotation.aids.registry import allowed_aids, find_aid
-from annotation.attempts.conversation_services import conversation_of
+from annotation.attempts.conversation_services import get_conversation
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
-from annotation.care.services import care_of
+from annotation.care.services import get_care
 from annotation.context_picking import assignments
 from annotation.models import Assignment, Attempt, Conversation, Example, Suggestion
-from annotation.questions import no_votes_yet, votes_on
-from annotation.refusals import Stale
-from annotation.rules.near_duplicates import written_text
-from annotation.rules.prompt import fields_to_read, goal_parts
+from annotation.questions import build_empty_votes, count_votes
+from annotation.refusals import StaleForm
+from annotation.rules.near_duplicates import get_written_text
+from annotation.rules.prompt import list_fields_to_read, split_goal
 from annotation.rules.typing_evidence import looks_personal
 from annotation.writing import result_panel, talk
-from annotation.writing.forms import ExampleForm, answered_form, blank_fields
+from annotation.writing.forms import ExampleForm, build_answered_form, render_blank_fields
 from core.errors import Refused
 from core.text.markdown import render_markdown
 from core.web.htmx import render_page
@@ -65,7 +65,7 @@ class WritePage:
         The text is the draft, else that of `retry_of`, else that of the example to change.
         opened: the aid that is shown.
         """
-        parent = selectors.open_parent(assignment)
+        parent = selectors.get_open_parent(assignment)
         start_values = (
             assignment.draft
             or (retry_of.inputs if retry_of else {})
@@ -126,14 +126,14 @@ class WritePage:
             return self.practised
         if self.is_past:  # it may have become an example, which begins no other one
             return Conversation.objects.filter(assignment=self.assignment).first()
-        return conversation_of(self.assignment)
+        return get_conversation(self.assignment)
 
     @property
     def _offers_edit(self) -> bool:
         """Return whether the person may ask for an earlier example to change."""
         support = self.task.config.support
         is_allowed = bool(support and support.minimal_edit)
-        return is_allowed and selectors.released_before(self.round).exists()
+        return is_allowed and selectors.select_released_before(self.round).exists()
 
     def form(
         self, data: Mapping[str, Any] | None = None, refused: Mapping[str, str] | None = None
@@ -194,14 +194,14 @@ class WritePage:
         """Return a lazy care record; None without an account."""
         assignment = self.assignment
         return (
-            SimpleLazyObject(lambda: care_of(assignment.annotator, self.task))
+            SimpleLazyObject(lambda: get_care(assignment.annotator, self.task))
             if assignment
             else None
         )
 
     def values(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Return the template's context, except the result panel."""
-        before, words, after = goal_parts(self.task.config, self.goal)
+        before, words, after = split_goal(self.task.config, self.goal)
         values: dict[str, Any] = {
             "work": self,
             "task": self.task,
@@ -209,10 +209,10 @@ class WritePage:
             "context": self.context,
             "care": self._care,
             "shown_context": SimpleLazyObject(
-                lambda: result_panel.shown_context(self.task.config, self.context)
+                lambda: result_panel.list_shown_fields(self.task.config, self.context)
             ),
             "has_read": bool(
-                self.unchanged or fields_to_read(self.task.config, self.context.fields)
+                self.unchanged or list_fields_to_read(self.task.config, self.context.fields)
             ),
             "form": form or SimpleLazyObject(self.form),
             "goal_before": before,
@@ -230,7 +230,9 @@ class WritePage:
             "new_key": uuid4(),
             "aids": allowed_aids(self.task.config),
             "opened_aid": find_aid(self.task.config, self.opened),
-            "talk": SimpleLazyObject(lambda: talk.values(self.conversation, self.task.config)),
+            "talk": SimpleLazyObject(
+                lambda: talk.build_values(self.conversation, self.task.config)
+            ),
         }
         return {**values, **(self._own(self.assignment) if self.assignment else {})}
 
@@ -245,16 +247,18 @@ class WritePage:
         Lazy, because a partial page needs only a few of them.
         """
         cap = self.task.config.limits.tries_per_context
-        used: Any = SimpleLazyObject(lambda: selectors.used(assignment))
+        used: Any = SimpleLazyObject(lambda: selectors.count_usage(assignment))
         recent: Any = SimpleLazyObject(
-            lambda: selectors.recent(assignment.annotator, assignment.round)
+            lambda: selectors.list_recent(assignment.annotator, assignment.round)
         )
         return {
             "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
             "tries_used": SimpleLazyObject(lambda: min(used.here, cap)),
-            "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.in_round)),
-            "sent_back_reason": SimpleLazyObject(lambda: selectors.sent_back_reason(assignment)),
-            "assignment_words": SimpleLazyObject(lambda: assignments.words(assignment)),
+            "left_in_round": SimpleLazyObject(lambda: describe_left(self.round, used.in_round)),
+            "sent_back_reason": SimpleLazyObject(
+                lambda: selectors.get_sent_back_reason(assignment)
+            ),
+            "assignment_words": SimpleLazyObject(lambda: assignments.describe_progress(assignment)),
             "recent": recent,
             "history": SimpleLazyObject(
                 lambda: [
@@ -266,24 +270,24 @@ class WritePage:
             "is_newcomer": SimpleLazyObject(
                 lambda: selectors.is_newcomer(assignment.annotator, self.task)
             ),
-            "parent_verdict": result(self.parent) if self.parent else None,
+            "parent_verdict": build_result_panel(self.parent) if self.parent else None,
             "offers_edit": SimpleLazyObject(lambda: self._offers_edit),
-            "worked": SimpleLazyObject(lambda: shown_examples(assignment)),
+            "worked": SimpleLazyObject(lambda: list_gallery_examples(assignment)),
             "suggestion": SimpleLazyObject(assignment.suggestions.last),
         }
 
 
-def result(example: Example, is_new: bool = False) -> dict[str, Any]:
+def build_result_panel(example: Example, is_new: bool = False) -> dict[str, Any]:
     """Return the context of the result panel of a stored example.
 
     is_new: whether nobody can have judged it yet.
     """
     config = example.round.task.config
-    prefetch_related_objects([example], selectors.with_outputs())  # if they are not there
+    prefetch_related_objects([example], selectors.prefetch_outputs())  # if they are not there
     outputs = list(example.target_outputs.all())
-    questions = result_panel.why_components(config, example.outcome, example.inputs)
-    votes = no_votes_yet(example.round) if is_new else votes_on(example)
-    panel = verdict(example, config, outputs)
+    questions = result_panel.list_why_components(config, example.outcome, example.inputs)
+    votes = build_empty_votes(example.round) if is_new else count_votes(example)
+    panel = build_verdict_panel(example, config, outputs)
     # The round's own policy may differ from that of the configuration.
     panel["needed"] = votes.needed or panel["needed"]
     can_retract = example.retracted_at is None and not votes.given
@@ -294,47 +298,47 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
         "example": example,
         "is_new": is_new,
         "votes": votes,
-        "looks_personal": looks_personal(written_text(config, example.inputs)),
-        "why_form": answered_form(questions, example.metadata) if example.metadata else None,
-        "why_fields": blank_fields(tuple(questions), get_language()),
+        "looks_personal": looks_personal(get_written_text(config, example.inputs)),
+        "why_form": build_answered_form(questions, example.metadata) if example.metadata else None,
+        "why_fields": render_blank_fields(tuple(questions), get_language()),
         "can_retract": can_retract,
         "asks_author": can_retract and example.outcome == Example.Outcome.UNDECIDED,
     }
 
 
-def left_words(round: Round, written: int) -> str:
+def describe_left(round: Round, written: int) -> str:
     """Describe how many more examples the person may write in the round; empty without a cap."""
-    left = selectors.left_in_round(round, written)
+    left = selectors.count_left_in_round(round, written)
     if left is None:
         return ""
     return _("room for %(number)d more of yours in this round") % {"number": left}
 
 
-def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
+def build_verdict_panel(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
     """Return the panel's context about the verdict on a stored example or a try-out."""
-    answers = result_panel.answers(example, config, outputs)
+    answers = result_panel.build_answers(example, config, outputs)
     fooled = sum(answer.fooled is True for answer in answers)
     return {
         "panel": "annotation/_result.html",
         "outcome": example.outcome,
-        "heading": result_panel.heading(example.outcome, fooled, len(answers), config),
+        "heading": result_panel.build_heading(example.outcome, fooled, len(answers), config),
         "answers": answers,
-        "asked": SimpleLazyObject(lambda: result_panel.author_question(config)),
-        "written": _written(config, example.inputs),
+        "asked": SimpleLazyObject(lambda: result_panel.get_author_question(config)),
+        "written": _get_written_text(config, example.inputs),
         "media": render_media(config, example.inputs),
-        "own_chance": result_panel.own_chance(answers),
-        "you_said": _said(config, example),
+        "own_chance": result_panel.find_own_chance(answers),
+        "you_said": _get_own_answer(config, example),
         "threshold": getattr(config.verdict, "threshold", None),
         "needed": config.validation.votes.needed,
         "kept_words": (
-            result_panel.kept_words(config)[1]
+            result_panel.describe_unjudged(config)[1]
             if example.outcome == Example.Outcome.NOT_FOOLED
             else ""
         ),
     }
 
 
-def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
+def _get_written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """Return the author's text for the panel.
 
     A conversation includes the model's turns.
@@ -343,17 +347,17 @@ def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
         return config.display(talk.name, inputs[talk.name])
     # The answer is shown beside the models' answers, so the text is without it.
     own_inputs = {name: inputs[name] for name in {*inputs} - {*config.target_fields}}
-    return written_text(config, own_inputs)
+    return get_written_text(config, own_inputs)
 
 
-def _said(config: TaskConfig, example: Example) -> str:
+def _get_own_answer(config: TaskConfig, example: Example) -> str:
     """Return the author's own answer, shown beside the models'; empty if there is none."""
     if config.goal.field and len(config.target_fields) <= 1:
         return config.display(config.goal.field, example.goal)
-    return result_panel.answer_in_words(config, example.inputs)
+    return result_panel.format_answer(config, example.inputs)
 
 
-def show(
+def render_write_page(
     request: HttpRequest,
     page: WritePage,
     panel: Mapping[str, Any] | None = None,
@@ -381,9 +385,9 @@ def show_refused(
         "said": str(error),
         "code": error.code,
         "example": getattr(error, "example", None),
-        "reload": isinstance(error, Stale),
+        "reload": isinstance(error, StaleForm),
     }
-    return show(request, page, refused, form=form, status=error.status)
+    return render_write_page(request, page, refused, form=form, status=error.status)
 
 
 def show_attempt(
@@ -401,11 +405,11 @@ def show_attempt(
     page = page.showing(attempt)
     if attempt.state == Attempt.State.DONE and attempt.example:
         attempt.example.round = page.round  # read with its policy
-        panel = {**result(attempt.example, is_new), "is_polled": is_polled}
-        return show(request, page, panel)
+        panel = {**build_result_panel(attempt.example, is_new), "is_polled": is_polled}
+        return render_write_page(request, page, panel)
     if attempt.state == Attempt.State.ASKING:
         waiting = {"panel": "annotation/_waiting.html", "attempt": attempt}
-        response = show(request, page, waiting, status=202)
+        response = render_write_page(request, page, waiting, status=202)
         # Without JavaScript the browser asks again, there and not at the address of the form.
         response["Refresh"] = f"5; url={reverse('annotation:attempt', args=[attempt.uuid])}"
         return response
@@ -422,4 +426,6 @@ def show_failed(
     """Render the write page with the reason for an attempt's `failure`."""
     message, is_broken = _(FAILURES.get(failure, NO_ANSWER)), failure in BROKEN
     failed = {"panel": "annotation/_failed.html", "said": message, "is_broken": is_broken}
-    return show(request, page, failed, form=form, status=FAILED_STATUS.get(failure, 503))
+    return render_write_page(
+        request, page, failed, form=form, status=FAILED_STATUS.get(failure, 503)
+    )

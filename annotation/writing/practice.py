@@ -19,23 +19,23 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.access import gate_is_shut
+from annotation.access import is_gate_shut
 from annotation.attempts.live_targets import (
-    answers_now,
-    failure_of,
-    model_inputs,
+    build_model_inputs,
+    get_answers_now,
+    get_failure_code,
 )
-from annotation.attempts.services import judge_answers, unsaved_outputs
+from annotation.attempts.services import build_outputs, judge_answers
 from annotation.context_picking.services import check_can_be_asked
 from annotation.models import Example, TargetOutput
-from annotation.open_round import live_round
+from annotation.open_round import find_live_round
 from annotation.refusals import CapReached, NoContext
 from annotation.writing import page
 from annotation.writing.page import WritePage
-from annotation.writing.practice_talk import Talk, kept
-from annotation.writing.talk_views import said, show_refused, taken_back
-from annotation.writing.uploads import LARGEST_BODY, received
-from annotation.writing.views import refusal
+from annotation.writing.practice_talk import Talk, load_talk
+from annotation.writing.talk_views import read_said, read_taken_back, show_refused
+from annotation.writing.uploads import LARGEST_BODY, receive_form
+from annotation.writing.views import render_refusal
 from core.errors import Refused
 from core.text.words import composed
 from core.web.bodies import takes
@@ -74,7 +74,7 @@ class Opponent:
         """Return an opponent that consists of all targets of the round."""
 
         def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
-            return answers_now(list_targets(round), inputs)
+            return get_answers_now(list_targets(round), inputs)
 
         url = reverse("annotation:try-out", args=[round.task.code])
         return cls(round, lambda: list_targets(round), answers, url)
@@ -101,7 +101,7 @@ class Opponent:
 def try_out(request: HttpRequest, code: str) -> HttpResponse:
     """Show the write page with the task's targets to anybody; nothing is stored."""
     task = find_task(request, code)
-    round = live_round(task)
+    round = find_live_round(task)
     if not can_try_out(request.user, task) or round is None:
         raise Http404
     return practise(request, Opponent.of_round(round))
@@ -110,38 +110,41 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
 def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     """Show the write page against the opponent to anybody; nothing is stored."""
     task = opponent.round.task
-    if gate_is_shut(request, task):
+    if is_gate_shut(request, task):
         return redirect(reverse("annotation:gate", args=[task.code], query={"for": "try"}))
     try:
         check_can_be_asked(task.config)
     except Refused as error:
-        return refusal(request, error, task)
+        return render_refusal(request, error, task)
     if request.method == "POST":
         return _submit(request, opponent)
     if not task.config.practice_contexts:
         message = _("There is nothing to practise on: no example of this task shows its passage.")
-        return refusal(request, NoContext(message), task)
-    talk = kept(request, opponent.url)
+        return render_refusal(request, NoContext(message), task)
+    talk = load_talk(request, opponent.url)
     # The task may have lost passages since the conversation began.
-    goes_on = task.config.talk and talk and talk.place < len(task.config.practice_contexts)
-    return page.show(request, _page(opponent, talk) if goes_on else _started(opponent))  # type: ignore[arg-type]
+    if talk and task.config.talk and talk.place < len(task.config.practice_contexts):
+        return page.render_write_page(request, _build_page(opponent, talk))
+    return page.render_write_page(request, _start_practice_page(opponent))
 
 
-def started(round: Round, opened: str = "") -> WritePage:
+def start_practice(round: Round, opened: str = "") -> WritePage:
     """Return a practice page with a random context and goal.
 
     The task must have practice contexts.
     """
-    return replace(_started(Opponent.of_round(round)), opened=opened)
+    return replace(_start_practice_page(Opponent.of_round(round)), opened=opened)
 
 
-def _started(opponent: Opponent) -> WritePage:
+def _start_practice_page(opponent: Opponent) -> WritePage:
     config = opponent.round.task.config
     place = random.randrange(len(config.practice_contexts))
-    return _page(opponent, Talk(opponent.url, place, random.choice(config.goal_choices or [""])))
+    return _build_page(
+        opponent, Talk(opponent.url, place, random.choice(config.goal_choices or [""]))
+    )
 
 
-def _page(opponent: Opponent, talk: Talk) -> WritePage:
+def _build_page(opponent: Opponent, talk: Talk) -> WritePage:
     """Build the page for the conversation's practice context and goal."""
     round, config = opponent.round, opponent.round.task.config
     # Never saved; the form sends the place back where it otherwise sends an assignment's id.
@@ -166,10 +169,10 @@ def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
         raise Http404
     begun = Talk(opponent.url, int(place), goal)
     if config.talk:
-        talk = kept(request, opponent.url)
+        talk = load_talk(request, opponent.url)
         # Another tab may have begun a conversation about another passage.
         begun = talk if talk and (talk.place, talk.goal) == (int(place), goal) else begun
-        if "say" in request.POST or taken_back(request):
+        if "say" in request.POST or read_taken_back(request):
             return _talk(request, opponent, begun)
     return _judge(request, opponent, begun)
 
@@ -177,17 +180,17 @@ def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
 def _talk(request: HttpRequest, opponent: Opponent, talk: Talk) -> HttpResponse:
     """Add a turn to the conversation, or take one back."""
     try:
-        if back := taken_back(request):
+        if back := read_taken_back(request):
             talk.take_back(*back)
         else:
             _say(request, opponent, talk)
     except Refused as error:
-        return show_refused(request, _page(opponent, talk), error)
+        return show_refused(request, _build_page(opponent, talk), error)
     talk.keep(request)
     # So that reloading the page does not say the turn again.
     if not htmx_partial(request):
         return redirect(opponent.url)
-    return render_page(request, page.TEMPLATE, _page(opponent, talk).values(), part="talk")
+    return render_page(request, page.TEMPLATE, _build_page(opponent, talk).values(), part="talk")
 
 
 def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
@@ -196,7 +199,7 @@ def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
     A failure is stored in the conversation with the turn.
     """
     round, config = opponent.round, opponent.round.task.config
-    text, at = said(request)
+    text, at = read_said(request)
     assert config.talk is not None
     text = composed(text).strip()
     talk.check(config.talk, text, at)
@@ -204,9 +207,11 @@ def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
     turns = talk.say(config.talk, text)
     context = config.practice_contexts[talk.place]
     try:
-        _entries, answers = opponent.ask(model_inputs(round, context, {config.talk.name: turns}))
+        _entries, answers = opponent.ask(
+            build_model_inputs(round, context, {config.talk.name: turns})
+        )
     except EndpointError as error:
-        talk.failure = failure_of(error)
+        talk.failure = get_failure_code(error)
         return
     talk.hear(str(answers[0].output[config.answer_field]))
 
@@ -224,24 +229,27 @@ def check_tries(request: HttpRequest) -> None:
 
 def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpResponse:
     """Show the verdict on the submitted text, or on the marked answer of a conversation."""
-    round, config, now = opponent.round, opponent.round.task.config, _page(opponent, begun)
-    form = now.form(*received(request, round.task))
+    round, config, now = opponent.round, opponent.round.task.config, _build_page(opponent, begun)
+    form = now.form(*receive_form(request, round.task))
     if not form.is_valid():
-        return page.show(request, now, form=form, status=422)
+        return page.render_write_page(request, now, form=form, status=422)
     try:
-        answered, inputs = _answered(request, opponent, begun, form.inputs)
+        answered, inputs = _ask_opponent(request, opponent, begun, form.inputs)
     except Refused as error:
         return page.show_refused(request, now, error, form)
     except EndpointError as error:
-        return page.show_failed(request, now, failure_of(error), form)
-    example, outputs = _unsaved(now, inputs, *answered)
+        return page.show_failed(request, now, get_failure_code(error), form)
+    example, outputs = _build_unsaved(now, inputs, *answered)
     if config.talk:
         Talk(opponent.url, begun.place, begun.goal).keep(request)  # the next is another one
-    panel = {**page.verdict(example, config, outputs), "kept": _sealed(config, example)}
-    return page.show(request, now, panel, form=form)
+    panel = {
+        **page.build_verdict_panel(example, config, outputs),
+        "kept": _seal_text(config, example),
+    }
+    return page.render_write_page(request, now, panel, form=form)
 
 
-def _sealed(config: TaskConfig, example: Example) -> str:
+def _seal_text(config: TaskConfig, example: Example) -> str:
     """Return the signed text, which the writer's browser can keep; empty if it cannot count.
 
     It counts if it may have fooled the model and needs no passage. Guests' files are not
@@ -269,7 +277,7 @@ def keep(request: HttpRequest, code: str) -> HttpResponse:
     return response
 
 
-def _answered(
+def _ask_opponent(
     request: HttpRequest, opponent: Opponent, begun: Talk, inputs: Mapping[str, Any]
 ) -> tuple[Answered, dict[str, Any]]:
     """Return the models' answers, and the inputs in the stored format.
@@ -280,7 +288,7 @@ def _answered(
     if config.talk is None:
         check_tries(request)
         context = config.practice_contexts[begun.place]
-        return opponent.ask(model_inputs(round, context, inputs)), dict(inputs)
+        return opponent.ask(build_model_inputs(round, context, inputs)), dict(inputs)
     turns = inputs[config.talk.name]
     # Time and fingerprint are only stored, and practice stores nothing.
     answer = Prediction({config.answer_field: begun.answer_after(turns)}, None, 0.0, {})
@@ -288,7 +296,7 @@ def _answered(
     return (opponent.entries(), [answer]), whole
 
 
-def _unsaved(
+def _build_unsaved(
     now: WritePage,
     inputs: dict[str, Any],
     entries: Sequence[RoundTarget],
@@ -299,4 +307,4 @@ def _unsaved(
     example = Example(
         round=now.round, context=now.context, goal=now.goal, inputs=inputs, outcome=outcome.status
     )
-    return example, unsaved_outputs(example, entries, predictions, outcome)
+    return example, build_outputs(example, entries, predictions, outcome)

@@ -8,16 +8,16 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from annotation.attempts.conversation_services import (
+    build_opening,
     check_can_be_said,
-    opening_of,
-    plain_turns,
-    spoken_turns,
+    list_spoken_turns,
+    strip_turns,
 )
 from annotation.models import Conversation
-from annotation.refusals import Stale
+from annotation.refusals import StaleForm
 from tasks.config.components import Component
 
-KEY = "practice-talk"
+SESSION_KEY = "practice-talk"
 Turns = list[dict[str, Any]]
 
 
@@ -45,21 +45,21 @@ class Talk:
         """Store the conversation in the session; remove it if it has no turn."""
         # One turn is only the system message with which a conversation opens.
         if self.said or len(self.turns) > 1:
-            request.session[KEY] = asdict(self)
+            request.session[SESSION_KEY] = asdict(self)
         else:
-            request.session.pop(KEY, None)
+            request.session.pop(SESSION_KEY, None)
 
     def check(self, component: Component, text: str, at: int) -> None:
         """Check that the text may be the next turn. Raises Stale, Unsaid, CapReached."""
         if at != len(self.turns):
-            raise Stale(_("You went on in another window. Your turn was not sent."))
+            raise StaleForm(_("You went on in another window. Your turn was not sent."))
         check_can_be_said(self.turns, component, text)
 
     def say(self, component: Component, text: str) -> Turns:
         """Set the person's next turn; return all turns for the model."""
-        self.turns = self.turns or opening_of(component)
+        self.turns = self.turns or build_opening(component)
         self.said, self.failure = text, ""
-        return plain_turns([*self.turns, {"role": "user", "text": text}])
+        return strip_turns([*self.turns, {"role": "user", "text": text}])
 
     def hear(self, answer: str) -> None:
         """Append the person's turn with the model's answer."""
@@ -67,17 +67,17 @@ class Talk:
         self.turns, self.said = [*self.turns, own, {"role": "assistant", "text": answer}], ""
 
     def take_back(self, place: int, edit: bool) -> None:
-        """Take back a turn, as `conversation_services.take_back` does. Raises Stale."""
+        """Take back a turn, as `conversation_services.take_back_turn` does. Raises Stale."""
         here = dict(enumerate(self.turns)).get(place)
         if here is None or here["role"] != "user":
-            raise Stale(_("This turn is not there any more."))
+            raise StaleForm(_("This turn is not there any more."))
         self.turns, self.said, self.failure = self.turns[:place], here["text"] if edit else "", ""
 
     def answer_after(self, turns: Sequence[Any]) -> str:
         """Return the model's answer that follows these turns. Raises Stale."""
-        spoken = spoken_turns(self.turns)
+        spoken = list_spoken_turns(self.turns)
         if spoken[: len(turns)] != [*turns] or len(spoken) == len(turns):
-            raise Stale(_("The conversation went on in another window. Mark the answer again."))
+            raise StaleForm(_("The conversation went on in another window. Mark the answer again."))
         return str(spoken[len(turns)]["text"])
 
     @property
@@ -86,8 +86,8 @@ class Talk:
         return [turn for turn in self.turns if turn["role"] == "system"]
 
 
-def kept(request: HttpRequest, url: str) -> Talk | None:
+def load_talk(request: HttpRequest, url: str) -> Talk | None:
     """Return the session's conversation for this practice page, or None."""
-    stored_talk = request.session.get(KEY)
+    stored_talk = request.session.get(SESSION_KEY)
     # What was begun with another model does not go on with this one.
     return Talk(**stored_talk) if stored_talk and stored_talk["url"] == url else None

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation.models import Example, TargetOutput
-from annotation.rules.prompt import fields_to_read
+from annotation.rules.prompt import list_fields_to_read
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
@@ -53,7 +53,7 @@ class TargetAnswer:
     pieces: Sequence[Piece]
 
 
-def kept_words(config: TaskConfig) -> tuple[str, str]:
+def describe_unjudged(config: TaskConfig) -> tuple[str, str]:
     """Describe what happens to an example that fooled no model, briefly and in a sentence.
 
     Both are empty if all such examples are judged.
@@ -73,7 +73,7 @@ def kept_words(config: TaskConfig) -> tuple[str, str]:
     return _("kept, %(percent)s judged") % values, long % values
 
 
-def confidence(probability: float, precision: str) -> str:
+def format_probability(probability: float, precision: str) -> str:
     """Format a probability: exact, rounded to ten percent, or hidden.
 
     Exact values invite small edits. No model is certain, so none is shown as 100% sure.
@@ -94,7 +94,7 @@ def confidence(probability: float, precision: str) -> str:
     return f"{probability:.0%}"
 
 
-def spans(
+def split_by_spans(
     passage: str, author_span: Mapping[str, Any], model_span: Mapping[str, Any]
 ) -> list[Piece]:
     """Split the passage where either span begins or ends."""
@@ -114,7 +114,7 @@ def spans(
     return pieces
 
 
-def shown_chances(
+def round_chances(
     chances: Mapping[str, float] | None, precision: str
 ) -> Mapping[str, float] | None:
     """Return the probabilities, rounded by `precision`; None if hidden or unknown."""
@@ -125,19 +125,19 @@ def shown_chances(
     return chances
 
 
-def answers(
+def build_answers(
     example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]
 ) -> list[TargetAnswer]:
     """Return the targets' answers to the example, for the panel."""
     return [_answer(example, config, output) for output in outputs]
 
 
-def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
+def list_shown_fields(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
     """Return (label, text or markup) of the context fields, except the prompt to write from."""
-    return _shown_fields(config, fields_to_read(config, context.fields))
+    return _shown_fields(config, list_fields_to_read(config, context.fields))
 
 
-def all_given(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
+def list_given_fields(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
     """Return (label, text or markup) of all context fields, including the prompt."""
     return _shown_fields(config, {name: value for name, value in context.fields.items() if value})
 
@@ -150,7 +150,7 @@ def _shown_fields(config: TaskConfig, values: Mapping[str, Any]) -> list[tuple[s
     ]
 
 
-def answer_in_words(config: TaskConfig, values: Mapping[str, Any]) -> str:
+def format_answer(config: TaskConfig, values: Mapping[str, Any]) -> str:
     """Format an answer: the value of its only field, or each field's title and value."""
     fields = config.target_fields or (config.answer_field,)
     if len(fields) == 1:
@@ -175,11 +175,11 @@ def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Targe
         chance = chances.get(str(model_answer))
         # After the words of several answers one chance would seem to be that of all of them.
         if chance is not None and len(config.target_fields) <= 1:
-            sure = confidence(chance, config.limits.show_confidence)
+            sure = format_probability(chance, config.limits.show_confidence)
     pieces = _cut_passage(example, config, output)
     return TargetAnswer(
         name=example.round.shown_name(output.target, output.position),
-        words=answer_in_words(config, output.output),
+        words=format_answer(config, output.output),
         sure=sure,
         fooled=output.fooled,
         overlap=output.score if pieces else None,
@@ -200,7 +200,7 @@ def _cut_passage(example: Example, config: TaskConfig, output: TargetOutput) -> 
         if is_span and "start" in output.output:
             model_span = {"start": output.output["start"], "end": output.output["end"]}
             passage = str(example.context.fields[str(component.reference)])
-            return spans(passage, author_span, model_span)
+            return split_by_spans(passage, author_span, model_span)
     return []
 
 
@@ -225,7 +225,7 @@ def _rows(
         words = config.display(component.name, label)
         width = round(chance * steps) * 100 / steps
         is_mine = label == author_label
-        rows.append(Probability(words, confidence(chance, precision), width, is_mine, tags))
+        rows.append(Probability(words, format_probability(chance, precision), width, is_mine, tags))
     return rows
 
 
@@ -237,7 +237,7 @@ class AuthorQuestion(NamedTuple):
     incorrect: str
 
 
-def author_question(config: TaskConfig) -> AuthorQuestion:
+def get_author_question(config: TaskConfig) -> AuthorQuestion:
     """Return the question for an undecided verdict, in the task's words or the default ones."""
     question = getattr(config.verdict, "question", None) or _("Is the model's answer acceptable?")
     if answers := getattr(config.verdict, "answers", None):
@@ -245,7 +245,7 @@ def author_question(config: TaskConfig) -> AuthorQuestion:
     return AuthorQuestion(question, _("Yes, the model is right"), _("No, the model is wrong"))
 
 
-def heading(outcome: str, fooled: int, targets: int, config: TaskConfig) -> str:
+def build_heading(outcome: str, fooled: int, targets: int, config: TaskConfig) -> str:
     """Return the verdict as a heading."""
     rule = config.verdict.type
     several, is_asked = targets > 1, rule in ("ask_user", "pattern", "secret")
@@ -275,18 +275,20 @@ def _author_said(config: TaskConfig, outcome: str) -> str:
     """Return a heading with the author's judgement, for rules that let the author decide."""
     if config.is_decided_by_author:
         return _("You marked an answer as wrong")
-    question = author_question(config)
+    question = get_author_question(config)
     words = question.incorrect if outcome == Status.FOOLED else question.correct
     return _("You said: %(answer)s") % {"answer": words}
 
 
-def own_chance(answers: Sequence[TargetAnswer]) -> str:
+def find_own_chance(answers: Sequence[TargetAnswer]) -> str:
     """Return the first target's probability of the author's label; empty if hidden."""
     rows = answers[0].rows if answers else []
     return next((row.value for row in rows if row.is_mine), "")
 
 
-def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) -> list[Component]:
+def list_why_components(
+    config: TaskConfig, outcome: str, inputs: Mapping[str, Any]
+) -> list[Component]:
     """Return the questions after the verdict whose condition is met."""
     return [
         component

@@ -10,14 +10,14 @@ from tasks.config.field_types.chat import DEFAULT_MAX_CHARS, get_max_turns
 from tasks.config.schema import TaskConfig
 
 
-def turns_left(conversation: Conversation, config: TaskConfig) -> int:
+def count_turns_left(conversation: Conversation, config: TaskConfig) -> int:
     """Return how many more turns the person may send."""
     assert config.talk is not None
     own_turns: int = sum(turn["role"] == "user" for turn in conversation.turns)
     return get_max_turns(config.talk) - own_turns
 
 
-def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, Any]:
+def build_values(conversation: Conversation | None, config: TaskConfig) -> dict[str, Any]:
     """Return the template's context of a conversation, without the system message.
 
     conversation: None in a preview.
@@ -35,7 +35,7 @@ def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, A
         "said": current.said,
         "is_asking": current.is_asking,
         "failed": _(FAILURES.get(current.failure, NO_ANSWER)) if current.failure else "",
-        "left": turns_left(current, config),
+        "left": count_turns_left(current, config),
         "limit": config.talk.max_length or DEFAULT_MAX_CHARS,
         "has_answers": bool(spoken_turns),
     }

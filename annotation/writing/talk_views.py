@@ -6,17 +6,17 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from annotation.access import gate_is_shut, participant
+from annotation.access import is_gate_shut, require_annotator
 from annotation.attempts import conversation_services
-from annotation.attempts.event_stream import stream_of
-from annotation.attempts.partial_answers import key_of
+from annotation.attempts.event_stream import stream_events
+from annotation.attempts.partial_answers import build_key
 from annotation.care.services import check_rested, note_answered
 from annotation.context_picking.services import assign
 from annotation.models import Assignment, Conversation
-from annotation.open_round import round_to_write
+from annotation.open_round import find_round_to_write
 from annotation.writing import page
 from annotation.writing.page import WritePage
-from annotation.writing.views import posted_assignment, refusal
+from annotation.writing.views import posted_assignment, render_refusal
 from core.accounts.services import annotator_of
 from core.errors import Refused
 from core.web.htmx import htmx_partial, render_page
@@ -39,7 +39,7 @@ def talk_stream(request: HttpRequest, pk: int) -> HttpResponseBase:
         return HttpResponse(status=204)
     # Selects nothing once the turn is answered, taken back or asked again.
     waiting = own_conversations.filter(pk=conversation.pk, asked_at=conversation.asked_at)
-    return stream_of([key_of(conversation)], waiting)
+    return stream_events([build_key(conversation)], waiting)
 
 
 @require_http_methods(["GET", "POST"])
@@ -50,8 +50,8 @@ def talk(request: HttpRequest, code: str) -> HttpResponse:
     index.
     """
     task = find_task(request, code)
-    annotator = participant(request, task)
-    if gate_is_shut(request, task):
+    annotator = require_annotator(request, task)
+    if is_gate_shut(request, task):
         return redirect("annotation:gate", code=code)
     if task.config.talk is None:
         raise Http404
@@ -59,34 +59,34 @@ def talk(request: HttpRequest, code: str) -> HttpResponse:
         assignment = posted_assignment(request, annotator, task)
         try:
             check_rested(annotator, task)
-            _spoken(request, assignment)
+            _apply_form(request, assignment)
         except Refused as error:
-            return _refused(request, assignment, error)
+            return _render_refusal(request, assignment, error)
         note_answered(annotator=annotator, task=task)
     else:
-        round = round_to_write(task, annotator)
+        round = find_round_to_write(task, annotator)
         try:
             if round is None:
                 raise Refused(_("No round is open."))
             assignment = assign(annotator=annotator, round=round)
         except Refused as error:
-            return refusal(request, error, task)
+            return render_refusal(request, error, task)
     if not htmx_partial(request):
         return redirect("annotation:write", code=code)
     return render_page(request, page.TEMPLATE, WritePage.of(assignment).values(), part="talk")
 
 
-def _spoken(request: HttpRequest, assignment: Assignment) -> None:
+def _apply_form(request: HttpRequest, assignment: Assignment) -> None:
     """Carry out what the posted form requests. Raises Refused."""
-    if back := taken_back(request):
-        conversation_services.take_back(assignment=assignment, turn=back[0], edit=back[1])
+    if back := read_taken_back(request):
+        conversation_services.take_back_turn(assignment=assignment, turn=back[0], edit=back[1])
         return
-    text, at = said(request)
+    text, at = read_said(request)
     seconds = SOON if htmx_partial(request) else None  # with a script the answer streams
-    conversation_services.say(assignment=assignment, text=text, at=at, seconds=seconds)
+    conversation_services.say_turn(assignment=assignment, text=text, at=at, seconds=seconds)
 
 
-def taken_back(request: HttpRequest) -> tuple[int, bool] | None:
+def read_taken_back(request: HttpRequest) -> tuple[int, bool] | None:
     """Return the index of the turn to take back and whether to edit it; None for other forms."""
     for want in ("edit", "take"):
         if want in request.POST:
@@ -94,7 +94,7 @@ def taken_back(request: HttpRequest) -> tuple[int, bool] | None:
     return None
 
 
-def said(request: HttpRequest) -> tuple[str, int]:
+def read_said(request: HttpRequest) -> tuple[str, int]:
     """Return the form's next turn, and the number of turns that its page showed."""
     return request.POST.get("say", ""), _number(request.POST.get("at", ""))
 
@@ -104,7 +104,7 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else -1
 
 
-def _refused(request: HttpRequest, assignment: Assignment, error: Refused) -> HttpResponse:
+def _render_refusal(request: HttpRequest, assignment: Assignment, error: Refused) -> HttpResponse:
     """Show the conversation with the reason for the refusal; the typed text is kept."""
     return show_refused(request, WritePage.of(assignment), error)
 

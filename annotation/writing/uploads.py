@@ -18,7 +18,7 @@ LARGEST_BODY = 64 * 2**20
 """A larger file than may be stored is refused in the form, where everything else stays."""
 
 
-def received(
+def receive_form(
     request: HttpRequest, task: Task, annotator: Annotator | None = None
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
     """Return the form's data with files replaced by digests, and messages on rejected files.

@@ -11,15 +11,15 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation import questions
-from annotation.access import find_given, gate_is_shut, participant
-from annotation.aids.saliency import saliency
+from annotation.access import find_assigned_context, is_gate_shut, require_annotator
+from annotation.aids.saliency import measure_saliency
 from annotation.attempts import services
-from annotation.attempts.conversation_services import keep_said
+from annotation.attempts.conversation_services import save_unsent_text
 from annotation.attempts.failures import FAILURES, NO_ANSWER
 from annotation.attempts.services import ask_targets
 from annotation.care.services import (
-    care_of,
     check_rested,
+    get_care,
     note_answered,
     note_passed_by,
     note_shown,
@@ -28,23 +28,23 @@ from annotation.care.views import show_care
 from annotation.context_picking.services import (
     assign,
     assign_next,
-    begin_kept,
+    begin_with_saved_text,
     pass_gate,
     save_draft,
 )
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
-from annotation.open_round import not_open, round_to_begin, round_to_write
-from annotation.refusals import CapReached, NoContext, Stale
+from annotation.open_round import describe_closed_round, find_round_to_begin, find_round_to_write
+from annotation.refusals import CapReached, NoContext, StaleForm
 from annotation.rules.care import STOPS
-from annotation.rules.near_duplicates import written_text
-from annotation.rules.typing_evidence import typing_evidence
-from annotation.selectors import has_begun, unanswered
+from annotation.rules.near_duplicates import get_written_text
+from annotation.rules.typing_evidence import read_typing_evidence
+from annotation.selectors import find_unanswered, has_begun
 from annotation.writing import page
-from annotation.writing.forms import ComponentForm, ReportForm, is_of_another, typed
+from annotation.writing.forms import ComponentForm, ReportForm, is_of_another, read_typed_values
 from annotation.writing.page import WritePage
-from annotation.writing.result_panel import all_given, why_components
-from annotation.writing.uploads import LARGEST_BODY, received
+from annotation.writing.result_panel import list_given_fields, list_why_components
+from annotation.writing.uploads import LARGEST_BODY, receive_form
 from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
 from core.data.prepared import PreparedRead, Slot
@@ -64,16 +64,16 @@ AFTER_GATE = {
     "battle": "leaderboard:battle",
 }
 # Each submit reads these; the votes' relation saves the panel of a new example a query.
-POSTED = PreparedRead(
+POSTED_ASSIGNMENT = PreparedRead(
     lambda: Assignment.objects.select_related(
-        "context", f"round__{questions.joined_for_votes()}"
+        "context", f"round__{questions.get_votes_relation()}"
     ).filter(pk=Slot("pk"))
 )
 LONGEST_ID = 19
 """Digits of a number that no id reaches, nor does the database take it."""
 
 
-def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
+def render_refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
     """Show the reason why the person cannot write, and what to do instead."""
     values = {"task": task, "message": str(error), "code": error.code}
     status = 200 if isinstance(error, NoContext) else error.status
@@ -87,7 +87,7 @@ def gate(request: HttpRequest, code: str) -> HttpResponse:
     next_page = AFTER_GATE.get(request.GET.get("for", first), "annotation:write")
     if request.method == "POST":
         if request.user.is_authenticated:
-            pass_gate(annotator=participant(request, task, can_see), task=task)
+            pass_gate(annotator=require_annotator(request, task, can_see), task=task)
         else:
             # Without an account there is no annotator to store it for.
             request.session[f"gate-{task.pk}"] = True
@@ -103,32 +103,32 @@ gate = login_not_required(require_http_methods(["GET", "POST"])(gate))
 def write(request: HttpRequest, code: str) -> HttpResponse:
     """Write one example against the round's targets."""
     task = find_task(request, code)
-    annotator = participant(request, task)
-    if gate_is_shut(request, task):
+    annotator = require_annotator(request, task)
+    if is_gate_shut(request, task):
         return redirect("annotation:gate", code=code)
     if request.method == "POST":
         return _submit(request, task, annotator)
-    if (care := care_of(annotator, task)).rest in STOPS:
+    if (care := get_care(annotator, task)).rest in STOPS:
         return show_care(request, task, care)
     # From here on a text is in view, so its time begins.
     note_shown(annotator=annotator, task=task)
-    round = round_to_write(task, annotator)
+    round = find_round_to_write(task, annotator)
     if round is None:
         values = {"task": task, "message": _("No round is open.")}
         return render(request, "annotation/refused.html", values)
     # Whoever has begun a text still finds it while the round is paused.
     if round.state == Round.State.PAUSED and not has_begun(annotator, round):
-        values = {"task": task, "code": "paused", "message": not_open(round)}
+        values = {"task": task, "code": "paused", "message": describe_closed_round(round)}
         return render(request, "annotation/refused.html", values)
     try:
         assignment = assign(annotator=annotator, round=round)
     except Refused as error:
-        return refusal(request, error, task)
+        return render_refusal(request, error, task)
     text = kept_text(request)
     is_used = bool(text and text.task == task.code and _take_kept(request, assignment, text))
     opened = request.GET.get("support", "")
     now = WritePage.of(assignment, _retried(request, assignment), opened)
-    response = page.show(request, now)
+    response = page.render_write_page(request, now)
     if is_used:
         forget_text(response)
     return response
@@ -139,7 +139,7 @@ def _take_kept(request: HttpRequest, assignment: Assignment, text: KeptText) -> 
     if assignment.draft or assignment.parent_id or assignment.mends_id:
         return False
     try:
-        begin_kept(assignment=assignment, goal=text.goal, inputs=text.inputs)
+        begin_with_saved_text(assignment=assignment, goal=text.goal, inputs=text.inputs)
     except Refused:
         return False  # the page says why nobody writes now; the browser keeps the text
     messages.success(request, _("Your text is filled in. Submit it to make it count."))
@@ -161,26 +161,28 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
     """Check the form, ask the targets and show the verdict."""
     assignment = posted_assignment(request, annotator, task)
     now = WritePage.of(assignment)
-    form = now.form(*received(request, task, annotator))
+    form = now.form(*receive_form(request, task, annotator))
     if not form.is_valid():
-        return page.show(request, now, form=form, status=422)
+        return page.render_write_page(request, now, form=form, status=422)
     data = form.cleaned_data
     try:
         # Checked before anything is stored: the text stays in the form, to be sent after the break.
         check_rested(annotator, task)
         # The page was opened before another tab took another context.
         if form.is_of_another:
-            raise Stale(_("You wrote this for another text. Check that it fits this one."))
+            raise StaleForm(_("You wrote this for another text. Check that it fits this one."))
         # The text would be compared with a goal that its author did not see.
         if data["goal"] != assignment.goal:
-            raise Stale(_("Your goal has changed since you opened this page."))
+            raise StaleForm(_("Your goal has changed since you opened this page."))
         attempt, is_mine = services.begin_attempt(
             annotator=annotator,
             assignment=assignment,
             key=data["attempt_key"],
             inputs=form.inputs,
             parent=_own_example(annotator, data["parent"]),
-            typing=typing_evidence(request.POST, len(written_text(task.config, form.inputs))),
+            typing=read_typing_evidence(
+                request.POST, len(get_written_text(task.config, form.inputs))
+            ),
             takes_challenge=form.takes_challenge,
         )
     except Refused as error:
@@ -197,7 +199,9 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
 def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
     """Return the person's assignment to which the form belongs. Raises Http404 for others."""
     pk = request.POST.get("assignment", "")
-    assignment = POSTED.first(pk=int(pk)) if pk.isdecimal() and len(pk) < LONGEST_ID else None
+    assignment = (
+        POSTED_ASSIGNMENT.first(pk=int(pk)) if pk.isdecimal() and len(pk) < LONGEST_ID else None
+    )
     if assignment is None:
         raise Http404
     # The same answer as for an id that is not there, so that ids tell nothing.
@@ -215,22 +219,22 @@ def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:
 def write_next(request: HttpRequest, code: str) -> HttpResponse:
     """Assign another context, another goal, or another person's example to change."""
     task = find_task(request, code)
-    annotator = participant(request, task)
-    if gate_is_shut(request, task):
+    annotator = require_annotator(request, task)
+    if is_gate_shut(request, task):
         return redirect("annotation:gate", code=code)
     # On the next page nothing would remind the author of the question.
-    if open_question := unanswered(annotator, task):
+    if open_question := find_unanswered(annotator, task):
         return _ask_first(request, open_question)
     note_passed_by(annotator=annotator, task=task)
-    if (care := care_of(annotator, task)).rest in STOPS:
+    if (care := get_care(annotator, task)).rest in STOPS:
         return show_care(request, task, care)
     wish = request.POST.get("want", "")
     want = wish if wish in ("goal", "edit") else "context"
-    round = round_to_begin(task, annotator)
+    round = find_round_to_begin(task, annotator)
     try:
         assignment = assign_next(annotator=annotator, round=round, want=want)
     except Refused as error:
-        return refusal(request, error, task)
+        return render_refusal(request, error, task)
     if not htmx_partial(request):
         return redirect("annotation:write", code=code)
     return render_page(request, page.TEMPLATE, WritePage.of(assignment).values(), part="work")
@@ -242,7 +246,7 @@ def _ask_first(request: HttpRequest, example: Example) -> HttpResponse:
         messages.info(request, _("Answer this question first, or retract the example."))
         return redirect("annotation:attempt", uuid=example.uuid)
     now, example = _shown_example(request, example.uuid)
-    values = {**now.values(), **page.result(example)}
+    values = {**now.values(), **page.build_result_panel(example)}
     return render_page(request, page.TEMPLATE, values, part="work")
 
 
@@ -255,12 +259,14 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
         annotator=annotator_of(request.user),  # type: ignore[arg-type]
     )
     if (text := request.POST.get("say")) is not None:
-        keep_said(assignment=assignment, text=text)
+        save_unsent_text(assignment=assignment, text=text)
     else:
         config, context = assignment.round.task.config, assignment.context.fields
         # A text that was typed for another assignment must not become the draft of this one.
         if not is_of_another(config, request.POST, assignment.pk):
-            save_draft(assignment=assignment, inputs=typed(config, context, request.POST))
+            save_draft(
+                assignment=assignment, inputs=read_typed_values(config, context, request.POST)
+            )
     values = {"round": assignment.round, "is_part": True}
     return render(request, "annotation/_draft_saved.html", values)
 
@@ -300,7 +306,7 @@ def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Store whether the author finds the model's answer acceptable."""
     now, example = _shown_example(request, uuid)
     if request.POST.get("model_right") not in ("yes", "no"):
-        return page.show(request, now, page.result(example), status=422)
+        return page.render_write_page(request, now, page.build_result_panel(example), status=422)
     try:
         right = request.POST["model_right"] == "yes"
         services.answer_undecided(example=example, model_right=right)
@@ -310,22 +316,22 @@ def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
         return redirect("annotation:attempt", uuid=uuid)
     # The service changes a locked copy of the row.
     example.refresh_from_db(fields=["outcome", "decided_by"])
-    return page.show(request, now, page.result(example))
+    return page.render_write_page(request, now, page.build_result_panel(example))
 
 
 @require_POST
 def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Store why the label is right and why a model might miss it."""
     now, example = _shown_example(request, uuid)
-    questions = why_components(now.task.config, example.outcome, example.inputs)
+    questions = list_why_components(now.task.config, example.outcome, example.inputs)
     form = ComponentForm(questions, request.POST, context=now.context.fields)
     if form.is_valid():
-        services.explain(example=example, metadata=form.inputs)
+        services.store_explanation(example=example, metadata=form.inputs)
         if not htmx_partial(request):
             return redirect(reverse("annotation:attempt", args=[uuid]) + "#why")
     values = {
         **now.values(),
-        **page.result(example),
+        **page.build_result_panel(example),
         "why_form": form,
         "why_saved": form.is_valid(),
     }
@@ -346,17 +352,18 @@ def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
         return page.show_refused(request, now, error)
     if not htmx_partial(request):
         return redirect("annotation:attempt", uuid=uuid)
-    return page.show(request, now, page.result(example))
+    return page.render_write_page(request, now, page.build_result_panel(example))
 
 
 @require_http_methods(["GET", "POST"])
 def context_report(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the form to report an assigned context, and store the report."""
-    context, annotator = find_given(request, pk)
+    context, annotator = find_assigned_context(request, pk)
     form = ReportForm(request.POST or None)
     task = context.round.task
     values = {
-        "form": form, "context": context, "task": task, "given": all_given(task.config, context)
+        "form": form, "context": context, "task": task,
+        "given": list_given_fields(task.config, context),
     }  # fmt: skip
     if request.method == "POST" and form.is_valid():
         report_context(annotator=annotator, context=context, **form.cleaned_data)
@@ -371,10 +378,10 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
 def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Show which words mattered to the first target, which is asked again without each."""
     now, example = _shown_example(request, uuid)
-    values = {**now.values(), **page.result(example), "saliency_asked": True}
+    values = {**now.values(), **page.build_result_panel(example), "saliency_asked": True}
     status = 200
     try:
-        words = saliency(example, now.text_field)
+        words = measure_saliency(example, now.text_field)
         top = sorted(words, key=lambda word: -word.drop)[:5]
         values |= {"saliency": words, "saliency_top": top}
     except EndpointError as error:

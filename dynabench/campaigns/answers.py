@@ -14,7 +14,7 @@ def has_study_at_work(annotator: Annotator, task: Task) -> bool:
     return annotator.places.filter(campaign__task=task, state__in=WORKING_STATES).exists()
 
 
-@questions.rounds_of_studies.answer
+@questions.find_study_rounds.answer
 def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
     """Return ids of the task's rounds that belong to studies the person is tested or works in.
 
@@ -28,7 +28,7 @@ def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
     return set(chosen.values_list("round", flat=True))
 
 
-@questions.pause_of.answer
+@questions.find_pausing_study.answer
 def pause_of(annotator: Annotator, task: Task) -> str | None:
     """Return the slug of a campaign of the task in which the person is paused, or None."""
     paused = annotator.places.filter(

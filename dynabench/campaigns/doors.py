@@ -1,7 +1,7 @@
 """The pages that people of a panel may open, and how the task of each page is found.
 
 A page that is not named here is closed to them, so a new page is closed until somebody adds it.
-Services ask `annotation.open_round.at_work` again.
+Services ask `annotation.open_round.is_at_work` again.
 """
 
 from collections.abc import Mapping

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from annotation import selectors as writing
-from annotation.care.services import care_of
+from annotation.care.services import get_care
 from annotation.context_picking.services import assign
-from annotation.open_round import round_to_write
+from annotation.open_round import find_round_to_write
 from annotation.rules.care import Rest
 from core.accounts.models import Annotator
 from core.errors import Refused
@@ -26,7 +26,7 @@ def offer_next_work(place: Place, done: DoneWork) -> bool:
     """
     assert place.annotator
     task = place.campaign.task
-    if care_of(place.annotator, task).rest == Rest.DAY:
+    if get_care(place.annotator, task).rest == Rest.DAY:
         # The task lets nobody work for longer in one day.
         return False
     left = [name for name, n in done.parts if n < done.each]
@@ -42,7 +42,7 @@ def _may_judge(person: Annotator, task: Task) -> bool:
 
 def _may_write(person: Annotator, task: Task) -> bool:
     """Return whether the person may write another example, and assign it to them."""
-    round = round_to_write(task, person)
+    round = find_round_to_write(task, person)
     if round is None:
         return False
     try:
@@ -52,9 +52,9 @@ def _may_write(person: Annotator, task: Task) -> bool:
     # An assignment whose tries are used up offers nothing.
     if not writing.may_send(assignment):
         return False
-    used = writing.used(assignment)
+    used = writing.count_usage(assignment)
     is_tired = used.today >= task.config.limits.tries_per_day
-    return not is_tired and writing.left_in_round(round, used.in_round) != 0
+    return not is_tired and writing.count_left_in_round(round, used.in_round) != 0
 
 
 def _may_compare(person: Annotator, task: Task) -> bool:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 
 from annotation.models import Example
-from annotation.selectors import with_outputs
+from annotation.selectors import prefetch_outputs
 from core.accounts.people import person, shown_name
 from core.errors import Refused
 from core.web.htmx import form_status
@@ -174,7 +174,7 @@ def _list_matching_rows(request: HttpRequest, task: Task, filters: FilterForm) -
     rows = matching.select_related("round", "annotator", "consensus")
     # One condition for all rows in place of a query for each.
     rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
-    page = rows_after(request, rows.prefetch_related("tags", with_outputs()), size=PAGE_SIZE)
+    page = rows_after(request, rows.prefetch_related("tags", prefetch_outputs()), size=PAGE_SIZE)
     return {
         "matched": count_matched(matching),
         "rows": [_build_row(task, example) for example in page],

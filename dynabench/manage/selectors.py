@@ -63,7 +63,7 @@ def build_case_file(task: Task, example: Example) -> dict[str, Any]:
     for decision in decisions:
         decision_rows.append((decision, describe_decision(config, decision, example)))
     return {
-        "shown_context": result_panel.shown_context(config, example.context),
+        "shown_context": result_panel.list_shown_fields(config, example.context),
         "written": _list_answers(config, config.input, example.inputs),
         "explained": _list_answers(config, config.metadata.create, example.metadata),
         "author": shown_name(example.annotator),
@@ -106,7 +106,7 @@ def _list_target_answers(config: TaskConfig, example: Example) -> list[tuple[str
     words = {True: _("fooled"), False: _("not fooled"), None: _("not known whether fooled")}
     rows = []
     for output in example.target_outputs.select_related("target"):
-        answer = result_panel.answer_in_words(config, output.output)
+        answer = result_panel.format_answer(config, output.output)
         rows.append((output.target.name, answer, words[output.fooled]))
     return rows
 

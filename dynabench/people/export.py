@@ -13,7 +13,7 @@ from allauth.usersessions.models import UserSession
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import F
 
-from annotation.attempts.conversation_services import spoken_turns
+from annotation.attempts.conversation_services import list_spoken_turns
 from annotation.models import (
     Assignment,
     Attempt,
@@ -204,7 +204,7 @@ def _export_conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
         code = conversation.assignment.round.task.code
         yield {
             "task_code": code,
-            "turns": spoken_turns(conversation.turns),
+            "turns": list_spoken_turns(conversation.turns),
             "said": conversation.said,
         }
 

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from annotation.access import participant
-from annotation.context_picking.services import begin_mending
+from annotation.access import require_annotator
+from annotation.context_picking.services import assign_sent_back
 from annotation.models import Example
 from core.accounts.models import Annotator
 from core.accounts.people import person
@@ -132,7 +132,7 @@ def correct_example(request: HttpRequest, uuid: UUID) -> HttpResponse:
     task = example.round.task
     with as_message(request):
         # Refused if its round is over, or if it is sent back no longer.
-        begin_mending(annotator=participant(request, task), example=example)
+        assign_sent_back(annotator=require_annotator(request, task), example=example)
         return redirect(f"{reverse('annotation:write', args=[task.code])}?retry={uuid}")
     return redirect("me:work")
 

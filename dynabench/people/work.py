@@ -215,7 +215,7 @@ def _build_row(
 ) -> OwnExampleRow:
     config = example.round.task.config
     decision = next(iter(example.owner_decisions.all()), None)
-    answers = result_panel.answers(example, config, list(example.target_outputs.all()))
+    answers = result_panel.build_answers(example, config, list(example.target_outputs.all()))
     owner_said = owner_reason = ""
     if decision:
         owner_said = describe_choice(config, decision, example)
@@ -261,7 +261,7 @@ def _describe_unjudged(example: Example) -> str:
     if example.round.state == Round.State.RELEASED:
         return _("not judged")
     # Translators: an example that is kept without being judged
-    return result_panel.kept_words(example.round.task.config)[0] or _("kept")
+    return result_panel.describe_unjudged(example.round.task.config)[0] or _("kept")
 
 
 def get_status_class(example: Example) -> str:

@@ -8,7 +8,7 @@ from django.db.models import Max, Prefetch, prefetch_related_objects
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
 
-from annotation.answers import with_open_answers
+from annotation.answers import filter_open_answers
 from annotation.models import Example
 from core.data.adaptive_cache import read_or_count
 from evaluation.dataset_releases.rows import Freezer, FrozenRow, to_json
@@ -54,7 +54,7 @@ def find_released_failures(tasks: Iterable[Task]) -> list[Example]:
         split=DatasetItem.Split.TRAIN,
         is_withdrawn=False,
         example__consensus__is_validated_error=True,
-        example__in=with_open_answers(Example.objects.all()),
+        example__in=filter_open_answers(Example.objects.all()),
     )
     # The newest fitting example of each dataset.
     chosen = rows.order_by().values("dataset").annotate(last=Max("example"))

@@ -13,11 +13,15 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.attempts.live_targets import affordable, answers_in_time, live_target
+from annotation.attempts.live_targets import (
+    build_live_target,
+    get_affordable_target,
+    get_answers_in_time,
+)
 from annotation.refusals import NotAllowed
 from annotation.writing.practice import Answers, Opponent, check_tries, practise
 from annotation.writing.uploads import LARGEST_BODY
-from annotation.writing.views import refusal
+from annotation.writing.views import render_refusal
 from core.web.bodies import takes
 from core.web.htmx import render_page
 from core.web.refusals import as_message
@@ -106,7 +110,7 @@ def fool(request: HttpRequest, pk: UUID) -> HttpResponse:
         )
     except (CannotFetch, EndpointError) as error:
         gone = _("This model cannot be asked now: %(why)s") % {"why": error}
-        return refusal(request, NotAllowed(gone), submission.task)
+        return render_refusal(request, NotAllowed(gone), submission.task)
 
 
 @login_not_required
@@ -155,11 +159,11 @@ def _make_answerer(submission: Submission, viewer: Viewer) -> Answers:
     name, endpoint = find_shown_name(submission, viewer), make_submission_endpoint(submission)
     if submission.target:
         payer = Payer(submission.target)
-        return lambda inputs: answers_in_time([affordable(payer)], inputs, [payer])
+        return lambda inputs: get_answers_in_time([get_affordable_target(payer)], inputs, [payer])
     if KINDS[submission.kind].costs_per_call:
         endpoint = CappedEndpoint(endpoint, submission)
-    model = live_target(name, endpoint, f"submission-{submission.pk}")
-    return lambda inputs: answers_in_time([model], inputs, [], practice.PATIENCE_SECONDS)
+    model = build_live_target(name, endpoint, f"submission-{submission.pk}")
+    return lambda inputs: get_answers_in_time([model], inputs, [], practice.PATIENCE_SECONDS)
 
 
 def _make_sandbox_answerer(submission: Submission) -> Answers:

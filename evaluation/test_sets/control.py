@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from annotation.attempts.conversation_services import opening_of
+from annotation.attempts.conversation_services import build_opening
 from evaluation.contract import SetRow
 from evaluation.seeds import OFFICIAL_TASKS_FOLDER, has_seeds, seed_rows, split_held_out
 from evaluation.task_shape import trainable_shape_of
@@ -74,7 +74,7 @@ def _make_talks(folder: Path, config: TaskConfig) -> Iterator[SetRow]:
     assert talk is not None
     for number, (context, row) in enumerate(_pair_talks(folder)):
         roles = cycle(("user", "assistant"))
-        turns = list(opening_of(talk, random.Random(number).choice))
+        turns = list(build_opening(talk, random.Random(number).choice))
         for role, text in zip(roles, row["talk"], strict=False):
             turns.append({"role": role, "text": text})
         fields = {**context, **row, talk.name: turns}

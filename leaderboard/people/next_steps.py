@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from annotation.models import Assignment
-from annotation.selectors import used
+from annotation.selectors import count_usage
 from core.accounts.models import Annotator
 from leaderboard.people.activity import count_week
 from leaderboard.people.goals import find_goal, find_monday
@@ -38,5 +38,5 @@ def find_next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
     done, goals = count_week(me, mild, week)
     try_number = 0
     if latest:
-        try_number = used(latest).here + 1
+        try_number = count_usage(latest).here + 1
     return NextSteps(latest, try_number, done, find_goal(goals, week))

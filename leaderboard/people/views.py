@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from rest_framework.request import Request
 
-from annotation.access import participant
+from annotation.access import require_annotator
 from core.accounts.models import Annotator
 from core.web.downloads import csv_file
 from leaderboard.people.activity import count_team_week
@@ -20,7 +20,7 @@ from tasks.permissions import can_see
 def enter_ranking(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
     """Return the task and the person. Raises Http404 for sensitive tasks and for paid people."""
     task = find_task(request, code)
-    me = participant(request, task, can_see)
+    me = require_annotator(request, task, can_see)
     if task.is_sensitive or not may_play(me):
         raise Http404
     return task, me

@@ -223,7 +223,7 @@ def test_a_sensitive_task_begins_with_its_warning(api, alice, hate):
 
 def test_an_answer_that_takes_long_is_waited_for(api, nli, settings, monkeypatch):
     scripted_target(nli)
-    monkeypatch.setattr("annotation.attempts.services.waited", lambda asked: False)
+    monkeypatch.setattr("annotation.attempts.services.wait_for_answers", lambda asked: False)
     monkeypatch.setattr("annotation.attempts.services._finish_or_fail_later", lambda *args: None)
     response = sent(api)
     assert (response.status_code, response.json()["state"]) == (202, "asking")

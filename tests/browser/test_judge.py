@@ -218,7 +218,7 @@ def test_the_refresher_without_javascript(open_page, alice):
 
 
 def test_who_has_given_their_share_is_thanked(page, round, monkeypatch):
-    monkeypatch.setattr(writing, "LARGE", 3)
+    monkeypatch.setattr(writing, "LARGE_ROUND", 3)
     text = round.task.config_text
     round.task.config_text = text.replace("limits: {", "limits: {share_of_votes: 0.12, ")
     round.task.save()  # one of the nine votes

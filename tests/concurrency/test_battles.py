@@ -2,7 +2,7 @@
 
 import pytest
 
-from annotation.refusals import NotAllowed, Stale
+from annotation.refusals import NotAllowed, StaleForm
 from core.accounts.models import Annotator
 from core.errors import Refused
 from leaderboard.arena.battles import services
@@ -60,7 +60,7 @@ def test_a_vote_and_a_message_never_both_win(task, voter, at_once, repeat):
         lambda: send(task, voter, battle=battle.uuid, number=2, drawn=None),
     ]
     found = at_once(lambda act: outcome(act), acts)
-    assert found.count(Stale) == 1
+    assert found.count(StaleForm) == 1
     assert Turn.objects.count() == 2 - Comparison.objects.count()
 
 
@@ -70,7 +70,7 @@ def test_many_tabs_begin_one_battle_within_the_cap(voter, at_once, repeat):
     task = battle_arena("small", models={"a": {"label": "1"}, "b": {"label": "2"}}, per_day=2)
     fight(task, voter)
     found = at_once(lambda _: outcome(lambda: send(task, voter, battle=None, number=1)), range(6))
-    assert found.count(Stale) == 5
+    assert found.count(StaleForm) == 5
     assert Battle.objects.count() == 2
 
 

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from annotation.attempts.services import begin_attempt, finish_attempt, retract_example
-from annotation.context_picking.services import assign, begin_mending
+from annotation.context_picking.services import assign, assign_sent_back
 from annotation.models import Attempt, Example, ShownExample
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
@@ -242,7 +242,7 @@ def test_mending_and_a_change_of_mind_never_both_win(round, people, at_once):
         (example,) = examples(round, [author], 1)
         send_back = Wish(Action.SEND_BACK, reason="?")
         act_on(task=round.task, examples=[example.pk], actor=owner, wish=send_back)
-        assignment = begin_mending(annotator=author, example=example)
+        assignment = assign_sent_back(annotator=author, example=example)
         inputs = {"hypothesis": f"Mended {repeat}", "label": "neutral"}
         attempt, _ = begin_attempt(
             annotator=author, assignment=assignment, key=uuid4(), inputs=inputs

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from annotation.attempts import conversation_services
-from annotation.attempts.conversation_services import say
+from annotation.attempts.conversation_services import say_turn
 from annotation.attempts.services import (
     answer_undecided,
     begin_attempt,
@@ -91,7 +91,7 @@ def test_a_turn_that_is_sent_by_many_tabs_is_asked_once(at_once, annotators, mon
     )
     for repeat in REPEATS:
         assignment = assign(annotator=annotators[repeat], round=made)
-        at_once(lambda at, mine=assignment: say(assignment=mine, text="When?", at=at), [0] * 8)
+        at_once(lambda at, mine=assignment: say_turn(assignment=mine, text="When?", at=at), [0] * 8)
         assert len(asked) == repeat + 1
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from annotation import selectors
 from annotation.aids import example_gallery
-from annotation.answers import may_see_answer, with_open_answers
+from annotation.answers import filter_open_answers, may_see_answer
 from annotation.models import Assignment, Example
 from core.accounts.models import Annotator, User
 from core.accounts.services import annotator_of
@@ -33,7 +33,7 @@ JSON = {"content_type": "application/json"}
 @pytest.fixture
 def release(closed, monkeypatch):
     """Round 1 with a private test split and a fifth held back; round 2 is open."""
-    monkeypatch.setattr(example_gallery, "MOST_A_DAY", 10_000)
+    monkeypatch.setattr(example_gallery, "MAX_PER_DAY", 10_000)
     task = closed.task
     task.config_text = task.config_text.replace(
         "\nsupport:\n", "\nsupport:\n  minimal_edit: true\n"
@@ -94,23 +94,23 @@ def test_the_least_changed_of_a_few_is_changed_next_and_all_have_their_turn(rele
     Example.objects.filter(pk=edit.pk).update(parent=mine)
     later = Round.objects.get(number=2)
     free = rows.exclude(annotator=mine.annotator).exclude(pk=edit.pk)
-    monkeypatch.setattr(selectors, "PARENTS", 3)
-    found = {selectors.parent_to_change(annotator_of(author), later).pk for _ in range(300)}
+    monkeypatch.setattr(selectors, "MAX_PARENTS", 3)
+    found = {selectors.draw_parent(annotator_of(author), later).pk for _ in range(300)}
     assert found == {*free.values_list("pk", flat=True)}
-    monkeypatch.setattr(selectors, "PARENTS", 10**4)
+    monkeypatch.setattr(selectors, "MAX_PARENTS", 10**4)
     Example.objects.filter(round=later).delete()
     least = free.last()
     for number, parent in enumerate(free.exclude(pk=least.pk)):
         write(later, UserFactory(), number)
         Example.objects.filter(round=later, digest=str(number)).update(parent=parent)
-    assert selectors.parent_to_change(annotator_of(author), later) == least
+    assert selectors.draw_parent(annotator_of(author), later) == least
 
 
 def test_without_a_released_row_nothing_is_offered_to_change(nli, bob):
-    assert selectors.parent_to_change(annotator_of(bob), nli) is None
+    assert selectors.draw_parent(annotator_of(bob), nli) is None
     earlier_round(nli)
     Round.objects.filter(number=0).update(state="released")
-    assert selectors.parent_to_change(annotator_of(bob), nli) is None
+    assert selectors.draw_parent(annotator_of(bob), nli) is None
 
 
 def test_an_example_to_change_that_was_given_earlier_is_shown_no_more(release):
@@ -132,7 +132,7 @@ def test_who_may_see_which_answer(release):
         split: Example.objects.filter(dataset_items__split=split).first()
         for split in ("train", "dev", "test", "held")
     }
-    open_ones = with_open_answers(Example.objects.all())
+    open_ones = filter_open_answers(Example.objects.all())
     splits = DatasetItem.objects.filter(example__in=open_ones).values_list("split", flat=True)
     assert {*splits} == {"train"}
     stranger, reader, judge = UserFactory.create_batch(3)

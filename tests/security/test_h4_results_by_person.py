@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from annotation import selectors as annotation_selectors
-from annotation.aids.suggestions import SUGGESTIONS, suggestions_today
+from annotation.aids.suggestions import SUGGESTIONS, count_suggestions_today
 from annotation.context_picking.services import assign
 from annotation.models import Suggestion
 from annotation.selectors import TRIES
@@ -229,14 +229,14 @@ def test_tries_and_passes_of_today_are_counted_by_person(nli):
     Skip.objects.bulk_create(Skip(example=one, validator=me) for one in passed)
     delete_person(user=first)
     second = annotator_of(sign_up())
-    assert annotation_selectors.used(assign(annotator=second, round=nli)).today == 3
+    assert annotation_selectors.count_usage(assign(annotator=second, round=nli)).today == 3
     assert passed_today(second, task) == judging.PASSES
     with pytest.raises(judging.CapReached):
         judging._check_may_pass(second, task)
     stranger = annotator_of(author)
     assert (passed_today(stranger, task), spent_today(author.pk, f"{TRIES}:{task.pk}")) == (0, 0)
     SpentQuota.objects.update(day=timezone.now().date() - timedelta(days=1))
-    assert annotation_selectors.used(assign(annotator=second, round=nli)).today == 0
+    assert annotation_selectors.count_usage(assign(annotator=second, round=nli)).today == 0
     assert passed_today(second, task) == 0
 
 
@@ -248,7 +248,7 @@ def test_suggestions_and_conversations_of_today_are_counted_by_person(nli):
     )
     left, right = (Contestant.objects.create(task=task, name=name) for name in ("a", "b"))
     Battle.objects.create(voter=me, task=task, left=left, right=right, chance=1)
-    assert (len(suggestions_today(me)), len(count_today_by_quota(me))) == (1, 1)
+    assert (len(count_suggestions_today(me)), len(count_today_by_quota(me))) == (1, 1)
     delete_person(user=first)
     second = annotator_of(sign_up())
     assert spent_today(second.user_id, quota_name(SUGGESTIONS, task.pk)) == 1

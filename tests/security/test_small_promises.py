@@ -12,7 +12,7 @@ import pytest
 from allauth.account.adapter import get_adapter
 from django.utils import timezone
 
-from annotation.writing.result_panel import shown_chances
+from annotation.writing.result_panel import round_chances
 from core.accounts.services import annotator_of
 from core.web import throttles
 from evaluation.contract import Runnable
@@ -87,7 +87,7 @@ def test_rounded_chances_have_no_second_digit(as_alice, nli):
     task.save()
     assert task.config.limits.show_confidence == "rounded"
     chances = {"entailment": 0.91, "neutral": 0.09, "contradiction": 0}
-    assert shown_chances(chances, "rounded") == {
+    assert round_chances(chances, "rounded") == {
         "entailment": 0.9,
         "neutral": 0.1,
         "contradiction": 0,

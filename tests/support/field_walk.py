@@ -12,7 +12,7 @@ from django.core.files.base import ContentFile
 from django.core.management import call_command
 
 from annotation.models import Assignment, Example
-from annotation.selectors import resembling
+from annotation.selectors import find_near_duplicates
 from core.accounts.models import User
 from dynabench.people.export import export_person
 from evaluation.dataset_releases.build import Options
@@ -351,11 +351,11 @@ def api(walk):
 
 
 def near_duplicates(walk):
-    found = resembling(Assignment.objects.get(), {"text": TEXT, **walk.written})
+    found = find_near_duplicates(Assignment.objects.get(), {"text": TEXT, **walk.written})
     assert found.own == walk.example
     for name in {*walk.written} & {*walk.config.media_fields}:  # another file: another example
         other = {"text": TEXT, **walk.written, name: {"digest": "0" * 64}}
-        assert resembling(Assignment.objects.get(), other).own is None
+        assert find_near_duplicates(Assignment.objects.get(), other).own is None
 
 
 def judging(walk):

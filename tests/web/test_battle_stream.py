@@ -3,7 +3,7 @@
 import pytest
 
 from annotation.attempts import partial_answers
-from annotation.attempts.partial_answers import keeper
+from annotation.attempts.partial_answers import build_recorder
 from core.accounts.services import annotator_of
 from leaderboard.arena.battles import services, turn_services, views
 from leaderboard.arena.battles.turn_services import list_stream_keys
@@ -39,7 +39,7 @@ def asked(monkeypatch):
         calls.append((targets, PendingAnswers()))
         return calls[-1][1]
 
-    monkeypatch.setattr(turn_services, "call", call)
+    monkeypatch.setattr(turn_services, "submit_to_pool", call)
     monkeypatch.setattr(views, "SOON", 0.01)
     monkeypatch.setattr(partial_answers, "PAUSE", 0)
     return calls
@@ -69,7 +69,7 @@ def test_both_answers_come_side_by_side_and_say_nothing_else(task, alice, bob, a
     events = response.streaming_content
     assert next(events) == b'data: ["", "Water"]\n\n'
     for key, text in zip(list_stream_keys(Turn.objects.get()), ("It", "Water that"), strict=True):
-        keeper(key)(text)
+        build_recorder(key)(text)
     assert next(events) == b'data: ["It", "Water that"]\n\n'
     assert ok(signed_in(bob).get(URL)).status_code == 200
     assert signed_in(bob).get(STREAM).status_code == 204  # it is another one's

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.models import GatePass
-from annotation.refusals import CapReached, NotAllowed, Stale
+from annotation.refusals import CapReached, NotAllowed, StaleForm
 from core.accounts.services import annotator_of
 from leaderboard.arena.battles import selectors, services, views
 from leaderboard.arena.battles.voters import list_voters
@@ -180,7 +180,7 @@ def test_while_models_answer_the_page_waits(as_alice, task, voter, agreed):
     response = as_alice.get(URL)
     assert 'id="answering"' in response.text
     assert 'name="winner"' not in response.text
-    with pytest.raises(Stale):
+    with pytest.raises(StaleForm):
         send(task, voter)
     assert choose(as_alice).status_code == 409
 
@@ -231,7 +231,7 @@ def test_a_vote_on_what_was_not_seen_is_refused(task, voter):
     battle = send(task, voter).battle
     battle.task = task
     send(task, voter)
-    with pytest.raises(Stale):
+    with pytest.raises(StaleForm):
         services.cast_vote(battle=battle, winner="left", turns=1)
     assert not Comparison.objects.exists()
 
@@ -340,7 +340,7 @@ def test_a_gold_battle_takes_no_message_and_tells_nothing(as_alice, task, voter,
     while (battle := as_alice.get(URL).context["battle"]) is None:
         fight(task, voter)
     assert as_alice.get(URL).context["form"] is None
-    with pytest.raises(Stale):
+    with pytest.raises(StaleForm):
         send(task, voter, number=2)
     text = as_alice.get(choose(as_alice, battle.good)["Location"]).text
     assert "gold" not in text.lower().replace("golden", "")

@@ -165,7 +165,7 @@ def slow(monkeypatch):
     asked = []
     monkeypatch.setattr(
         conversation_services,
-        "ask",
+        "ask_live_targets",
         lambda *args, **kwargs: asked.append(PendingAnswers()) or asked[-1],
     )
     return asked
@@ -195,7 +195,7 @@ def test_an_answer_is_streamed_as_it_comes(talks, alice, bob, slow, monkeypatch)
     held = Conversation.objects.get()
     url = f"/talk/{held.assignment_id}/stream/"
     assert signed_in(bob).get(url).status_code == 404
-    keep = partial_answers.keeper(partial_answers.key_of(held))
+    keep = partial_answers.build_recorder(partial_answers.build_key(held))
     keep("In")
     stream = client.get(url).streaming_content
     assert next(stream) == b'data: ["In"]\n\n'

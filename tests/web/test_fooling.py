@@ -5,7 +5,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 
 from annotation.models import Assignment, Attempt, Example, TargetOutput
-from annotation.writing.result_panel import Probability, TargetAnswer, confidence
+from annotation.writing.result_panel import Probability, TargetAnswer, format_probability
 from evaluation.models import Submission
 from evaluation.runs.services import ensure_targets
 from tasks.models import RoundTarget, TargetFailure
@@ -132,5 +132,5 @@ def test_an_endpoint_of_somebody_is_asked(nli, as_alice, monkeypatch):
     [(1.0, ">99%"), (0.9951, ">99%"), (0.99, "99%"), (0.5, "50%"), (0.01, "1%"), (0.0, "<1%")],
 )
 def test_no_model_is_said_to_be_certain(chance, words):
-    assert confidence(chance, "full") == words
-    assert confidence(chance, "hidden") == ""
+    assert format_probability(chance, "full") == words
+    assert format_probability(chance, "hidden") == ""

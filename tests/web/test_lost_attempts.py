@@ -42,8 +42,11 @@ def test_a_killed_process_is_noticed_in_seconds(as_alice, asking):
     passed(14)
     assert as_alice.get(url).status_code == 202
     passed(2)
-    assert selectors.used(asking.assignment).asking == 0
-    assert selectors.with_submitting(asking.assignment, selectors.used(asking.assignment))[1] == []
+    assert selectors.count_usage(asking.assignment).asking == 0
+    assert (
+        selectors.add_submitting(asking.assignment, selectors.count_usage(asking.assignment))[1]
+        == []
+    )
     assert as_alice.get(url).status_code == 503
     assert Attempt.objects.get().failure == "lost"
 
@@ -148,7 +151,7 @@ def test_who_answers_late_is_held_meanwhile(as_alice, nli, settings, monkeypatch
     monkeypatch.setattr(held, "let_go", lambda pk: told.append(("let go", pk)))
     monkeypatch.setattr("annotation.attempts.services.holder", lambda: held)
     monkeypatch.setattr(
-        "annotation.attempts.services.waited", lambda asked: asked.exception() and False
+        "annotation.attempts.services.wait_for_answers", lambda asked: asked.exception() and False
     )
     scripted_target(nli, label="neutral")
     as_alice.post(URL, open_form(as_alice), **HTMX)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotation.attempts.services import retract_example
 from annotation.context_picking.services import pass_gate
 from annotation.models import Example
-from annotation.writing.page import result
+from annotation.writing.page import build_result_panel
 from core.accounts.services import annotator_of
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.activity import count_week, count_weeks, read_goals, sum_work_by_week
@@ -360,7 +360,7 @@ def test_only_what_is_or_will_be_in_the_queue_waits_for_judges(as_alice, alice, 
         assert shown.count(f">kept, {said} judged<" if said else ">kept<") == min(20, len(kept))
         fill_queue(round=nli)
     for one in (made[0], *kept[:1]):
-        panel = result(one)
+        panel = build_result_panel(one)
         assert ('class="dots' in render_to_string("annotation/result/_votes.html", panel)) == (
             one == made[0]
         )

@@ -6,7 +6,7 @@ from django.utils import timezone
 from annotation.attempts.services import begin_attempt
 from annotation.context_picking.services import assign
 from annotation.models import Example
-from annotation.refusals import ForPeople
+from annotation.refusals import ProgramsRefused
 from core.accounts.services import annotator_of
 from leaderboard.people.activity import count_team_week, count_weeks
 from leaderboard.people.badges import list_badges
@@ -107,7 +107,7 @@ def test_a_task_may_be_for_people_only(nli, alice, bob):
     nli.task.config_text += "\nprograms: {write: false}\n"
     nli.task.save(update_fields=["config_text"])
     assignment = assign(annotator=me, round=nli)
-    with pytest.raises(ForPeople, match="Only people write"):
+    with pytest.raises(ProgramsRefused, match="Only people write"):
         begin_attempt(annotator=me, assignment=assignment, key=None, inputs={}, by_program=True)
 
 

@@ -104,7 +104,7 @@ def test_translations_have_a_board_by_pair_with_filters(as_alice, client):
 def test_data_is_chosen_from_a_pool_and_one_model_learns_from_it(as_alice, monkeypatch):
     """tests/web/test_training_data.py has it learn in earnest; here it says the same of all."""
     learned: list = []
-    monkeypatch.setattr(rows_kind, "learn", lambda config, rows, *_: learned.extend(rows))
+    monkeypatch.setattr(rows_kind, "train_on_rows", lambda config, rows, *_: learned.extend(rows))
     monkeypatch.setattr(rows_kind, "receive_weights", lambda *_: ReceivedModel("sha256:1"))
     run_with(monkeypatch, ScriptedRunner(lambda inputs: "positive"))
     made = add("data-centric")

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.attempts.services import begin_attempt, finish_attempt
-from annotation.context_picking.services import assign, begin_mending
+from annotation.context_picking.services import assign, assign_sent_back
 from annotation.models import Example, Report
 from annotation.refusals import NotAllowed, RoundClosed
 from core.accounts.models import LogEntry
@@ -256,12 +256,12 @@ def test_nobody_mends_what_is_not_sent_back(client, nli, alice, bob, three):
     assert client.post(f"/me/examples/{first.uuid}/mend/").status_code == 404
     client.force_login(bob)
     with pytest.raises(NotAllowed):
-        begin_mending(annotator=bob.annotator, example=first)
+        assign_sent_back(annotator=bob.annotator, example=first)
     act(nli.task, [first], alice, "send-back", reason="?")
     nli.state = "closed"
     nli.save()
     with pytest.raises(RoundClosed):
-        begin_mending(annotator=bob.annotator, example=first)
+        assign_sent_back(annotator=bob.annotator, example=first)
 
 
 def looked(client, query=""):

@@ -12,7 +12,7 @@ from tests.web.conftest import HTMX
 
 @pytest.fixture(autouse=True)
 def _large(monkeypatch):
-    monkeypatch.setattr(selectors, "LARGE", 40)
+    monkeypatch.setattr(selectors, "LARGE_ROUND", 40)
 
 
 def test_with_a_budget_the_page_says_what_is_left(as_alice, alice, nli):

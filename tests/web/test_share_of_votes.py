@@ -21,7 +21,7 @@ REACHED = 'id="share-reached"'
 @pytest.fixture
 def large(nli, bob, monkeypatch):
     """Forty examples that need 120 votes, and are many; one person may give 6."""
-    monkeypatch.setattr(writing, "LARGE", 40)
+    monkeypatch.setattr(writing, "LARGE_ROUND", 40)
     monkeypatch.setattr(gold, "GOLD_INTERVAL", 2**64)
     for number in range(40):
         write(nli, bob, number)
@@ -83,7 +83,7 @@ def test_examples_that_ran_out_or_were_skipped_are_no_way_around(large, alice):
 
 @pytest.mark.parametrize(("share", "size"), [("1", 40), ("0.05", 41)])
 def test_there_may_be_no_cap(large, alice, monkeypatch, share, size):
-    monkeypatch.setattr(writing, "LARGE", size)
+    monkeypatch.setattr(writing, "LARGE_ROUND", size)
     text = large.task.config_text
     large.task.config_text = text.replace("limits: {", f"limits: {{share_of_votes: {share}, ")
     judge(annotator_of(alice), large, 9)

@@ -5,7 +5,7 @@ import time_machine
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation.attempts.live_targets import failure_of
+from annotation.attempts.live_targets import get_failure_code
 from core.errors import Refused
 from tasks.models import ModelUse, RoundTarget, TargetModel
 from tasks.rounds.loop import register_target
@@ -67,7 +67,7 @@ def test_a_used_up_day_ends_at_midnight(entry):
         with pytest.raises(SpentError, match="tokens_a_day") as spent:
             check_budget(payer(entry))
         assert spent.value.retry_after == pytest.approx(12 * 3600, abs=60)
-        assert failure_of(TargetFailed("chat", spent.value)) == "spent"
+        assert get_failure_code(TargetFailed("chat", spent.value)) == "spent"
     with time_machine.travel("2026-03-02T00:00:01Z"):
         check_budget(payer(entry))
 

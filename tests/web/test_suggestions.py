@@ -256,6 +256,6 @@ def test_in_a_sensitive_task_it_is_shielded(as_alice, hate):
 
 def test_the_limits_hold_for_the_task_alone(alice, nli, muse):
     assignment = assign(annotator=annotator_of(alice), round=nli)
-    for _ in range(suggestions.A_PASSAGE):
+    for _ in range(suggestions.MAX_PER_PASSAGE):
         suggestions.suggest(assignment)
     assert {one.text for one in assignment.suggestions.all()} == {MUSE}

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation.aids import example_gallery
-from annotation.aids.example_gallery import open_worked, shown_examples
+from annotation.aids.example_gallery import choose_gallery_examples, list_gallery_examples
 from annotation.aids.registry import Aid
 from annotation.context_picking import challenges
 from annotation.context_picking.services import assign
@@ -48,8 +48,8 @@ def mine(alice, nli):
 
 def texts(assignment):
     assignment.worked = None
-    open_worked(assignment)
-    return {words for one in shown_examples(assignment) for name, words in one.written[:1]}
+    choose_gallery_examples(assignment)
+    return {words for one in list_gallery_examples(assignment) for name, words in one.written[:1]}
 
 
 def test_examples_come_when_they_are_asked_for(as_alice, mine, nli):
@@ -138,20 +138,20 @@ def test_a_release_that_failed_publishes_nothing(mine, nli):
 
 
 def test_at_most_five_about_as_many_contexts_and_the_same_again(mine, nli):
-    contexts = ContextFactory.create_batch(example_gallery.SHOWN, round=earlier_round(nli))
+    contexts = ContextFactory.create_batch(example_gallery.MAX_SHOWN, round=earlier_round(nli))
     for number in range(20):
         released_example(nli, context=contexts[number % 5], text=f"Idea {number}.")
-    open_worked(mine)
+    choose_gallery_examples(mine)
     chosen = list(mine.worked)
     assert (
         len(Example.objects.filter(pk__in=chosen).values("context").distinct())
-        == example_gallery.SHOWN
+        == example_gallery.MAX_SHOWN
     )
     released_example(nli, text="A new one.")
-    open_worked(mine)
+    choose_gallery_examples(mine)
     assert mine.worked == chosen
     Example.objects.filter(pk=chosen[0]).update(retracted_at=timezone.now())
-    assert len(shown_examples(mine)) == example_gallery.SHOWN - 1
+    assert len(list_gallery_examples(mine)) == example_gallery.MAX_SHOWN - 1
 
 
 def test_every_example_has_its_turn(nli):
@@ -167,7 +167,7 @@ def test_every_example_has_its_turn(nli):
 
 
 def test_a_person_sees_only_so_many_new_ones_in_a_day(as_alice, mine, nli, monkeypatch):
-    monkeypatch.setattr(example_gallery, "MOST_A_DAY", 7)
+    monkeypatch.setattr(example_gallery, "MAX_PER_DAY", 7)
     for number in range(12):
         released_example(nli, text=f"Idea {number}.")
     form = open_form(as_alice) | WANT
@@ -177,7 +177,7 @@ def test_a_person_sees_only_so_many_new_ones_in_a_day(as_alice, mine, nli, monke
         assert as_alice.post(URL, form, **HTMX).status_code == status
 
     see(200)
-    monkeypatch.setattr(example_gallery, "MOST_A_DAY", 5)
+    monkeypatch.setattr(example_gallery, "MAX_PER_DAY", 5)
     see(429)
     assert ShownExample.objects.count() == 5
     ShownExample.objects.update(shown_at=timezone.now() - timedelta(days=1))
@@ -304,12 +304,12 @@ def test_the_challenge_with_the_fewest_verified_examples_comes_first(nli, monkey
 
 
 def test_the_count_of_challenges_is_kept_a_while(nli, django_assert_num_queries):
-    challenges.next_challenge(nli)
+    challenges.draw_challenge(nli)
     with django_assert_num_queries(0):
-        challenges.next_challenge(nli)
+        challenges.draw_challenge(nli)
     cache.clear()
     with django_assert_num_queries(1):
-        challenges.next_challenge(nli)
+        challenges.draw_challenge(nli)
 
 
 def test_a_challenge_stays_with_the_passage_and_comes_in_every_way_of_writing(as_alice, nli, bob):

@@ -412,8 +412,8 @@ def test_a_page_left_waiting_fails_after_the_deadline(as_alice, alice, nli):
     assert waiting.status_code == 202
     assert waiting["Refresh"]
     Attempt.objects.update(asked_at=timezone.now() - timedelta(seconds=91))
-    used = selectors.used(assignment)
-    assert selectors.with_submitting(assignment, used)[0][:2] == (
+    used = selectors.count_usage(assignment)
+    assert selectors.add_submitting(assignment, used)[0][:2] == (
         0,
         0,
     )  # it never counts against the caps

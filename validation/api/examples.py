@@ -15,9 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.answers import reads_answer
+from annotation.answers import may_read_private_answer
 from annotation.models import Example
-from annotation.selectors import with_outputs
+from annotation.selectors import prefetch_outputs
 from core.accounts.models import Annotator
 from core.web.api import NewestFirst, wanted
 from tasks.access import find_task
@@ -35,7 +35,7 @@ def select_for_api(examples: QuerySet[Example]) -> QuerySet[Example]:
     Three queries for a page.
     """
     joined = examples.select_related("context", "annotator", "parent", "consensus")
-    return joined.prefetch_related(with_outputs())
+    return joined.prefetch_related(prefetch_outputs())
 
 
 class OwnExamplesQuery(serializers.Serializer[Any]):
@@ -95,7 +95,7 @@ class ExampleView(APIView):
         rows = select_for_api(Example.objects.all()).select_related("round__task", "annotator")
         example = get_object_or_404(rows, uuid=uuid)
         # Not 403, which would say that there is such an example.
-        if not reads_answer(request.user, example):
+        if not may_read_private_answer(request.user, example):
             raise Http404
         is_member = can_read(request.user, example.round.task)
         return Response(JudgedExampleSerializer(example, context={"full": is_member}).data)

@@ -13,10 +13,10 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
-from annotation.api.entry import enter, is_program
+from annotation.api.entry import authorise_annotator, is_program
 from annotation.care.services import note_answered
 from annotation.models import Example
-from annotation.rules.prompt import fields_to_read
+from annotation.rules.prompt import list_fields_to_read
 from core.accounts.api import write
 from core.accounts.models import Annotator, ApiToken
 from core.errors import Refused
@@ -49,7 +49,9 @@ class JudgingView(APIView):
 
     def enter(self, code: str) -> tuple[Task, Annotator]:
         task = find_task(self.request, code)
-        return task, enter(self.request, task, services.check_programs_judge, can_enter_judging)
+        return task, authorise_annotator(
+            self.request, task, services.check_programs_judge, can_enter_judging
+        )
 
 
 class NextView(JudgingView):
@@ -94,7 +96,7 @@ def _build_item(session: JudgeSession) -> dict[str, Any]:
         "example": example.uuid,
         "task": session.task.code,
         "round": example.round.number,
-        "context": fields_to_read(config, example.context.fields),
+        "context": list_fields_to_read(config, example.context.fields),
         "inputs": blind.blind_inputs(config, example),
         "model_said": [
             {"target": n, "said": s} for n, s in page.list_model_answers(config, example)
@@ -129,7 +131,7 @@ class RefresherView(JudgingView):
 
 def _miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
     return {
-        "context": fields_to_read(config, answer.example.context.fields),
+        "context": list_fields_to_read(config, answer.example.context.fields),
         "inputs": blind.blind_inputs(config, answer.example),
         "said": vote_of(answer),
         "right": vote_of(answer.gold),
@@ -146,7 +148,9 @@ class OfExample(APIView):
         rows = Example.objects.select_related("round__task", "context")
         example = get_object_or_404(rows, uuid=uuid)
         task = example.round.task
-        return example, enter(self.request, task, services.check_programs_judge, can_enter_judging)
+        return example, authorise_annotator(
+            self.request, task, services.check_programs_judge, can_enter_judging
+        )
 
 
 class VotesView(OfExample):

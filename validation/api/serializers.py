@@ -10,11 +10,11 @@ from annotation.api.serializers import (
     ExampleSerializer,
     GivenAnswerSerializer,
     Values,
-    given_answers,
-    named,
+    describe_answers,
+    select_named_values,
 )
 from annotation.models import Example
-from annotation.selectors import with_outputs
+from annotation.selectors import prefetch_outputs
 from core.accounts.people import shown_name
 from core.web.form_fields import request_field
 from validation.consensus.claims import find_confirming_verdict, find_label_field, is_about_model
@@ -142,11 +142,11 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
         config = example.round.task.config
         if not blind.asks_reveal(config, vote):
             return None
-        prefetch_related_objects([example], with_outputs())
+        prefetch_related_objects([example], prefetch_outputs())
         claim = example.inputs.get(find_label_field(config) or config.answer_field)
         if is_about_model(config, example.outcome):
             claim = find_confirming_verdict(config, example.outcome)
-        return {"author_said": claim, "answers": given_answers(example)}
+        return {"author_said": claim, "answers": describe_answers(example)}
 
 
 class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
@@ -211,7 +211,7 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
         )
 
     def get_metadata(self, vote: Validation) -> dict[str, Any]:
-        return named(vote.example.round.task.config.judge_questions, vote.metadata)
+        return select_named_values(vote.example.round.task.config.judge_questions, vote.metadata)
 
     def get_validator(self, vote: Validation) -> str:
         return shown_name(vote.validator)

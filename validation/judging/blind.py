@@ -5,9 +5,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
-from annotation.open_round import at_work, check_at_work
+from annotation.open_round import check_at_work, is_at_work
 from annotation.refusals import NotAllowed
-from annotation.rules.prompt import fields_to_read
+from annotation.rules.prompt import list_fields_to_read
 from core.accounts.models import Annotator
 from tasks.config.components import Component
 from tasks.config.schema import CORRECTION_FIELD, TaskConfig
@@ -43,7 +43,7 @@ def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
 
 def words_shown(config: TaskConfig, example: Example) -> int:
     """Count the words of the example that its judge reads, without those of a model's answer."""
-    context = fields_to_read(config, example.context.fields)
+    context = list_fields_to_read(config, example.context.fields)
     return count_words([*context.values(), *blind_inputs(config, example).values()])
 
 
@@ -125,7 +125,7 @@ def may_judge(validator: Annotator, task: Task) -> bool:
     """Return whether the person may judge the task blindly, by the rules of `check_may_judge`."""
     if validator.user is None:
         return True
-    is_asked = can_judge(validator.user, task) and at_work(validator, task)
+    is_asked = can_judge(validator.user, task) and is_at_work(validator, task)
     return is_asked and may_decide(validator, task) and not is_still_noted(validator, task)
 
 

@@ -138,7 +138,7 @@ def _example_values(
         "example": example,
         "round": example.round,
         "context": example.context,
-        "shown_context": result_panel.shown_context(config, example.context),
+        "shown_context": result_panel.list_shown_fields(config, example.context),
         "shown_inputs": shown_inputs(config, example),
         "form": form,
         "of_attempt": asks_of_attempt(config, example),
@@ -212,7 +212,7 @@ def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]
 def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
     """Return the template's values for a missed gold item, with the correct answer and why."""
     return {
-        "context": result_panel.shown_context(config, answer.example.context),
+        "context": result_panel.list_shown_fields(config, answer.example.context),
         "inputs": shown_inputs(config, answer.example),
         "model_said": list_model_answers(config, answer.example),
         "said": choice_words(config, answer, answer.example),
@@ -254,14 +254,14 @@ def list_model_answers(config: TaskConfig, example: Example) -> list[tuple[str, 
     outputs = example.target_outputs.select_related("target")
     return [
         (answer.name, answer.words)
-        for answer in result_panel.answers(example, config, list(outputs))
+        for answer in result_panel.build_answers(example, config, list(outputs))
     ]
 
 
 def describe_revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:
     """Return the author's label and the targets' answers, for a person who has voted."""
     example = vote.example
-    answers = result_panel.answers(
+    answers = result_panel.build_answers(
         example, config, list(example.target_outputs.select_related("target"))
     )
     return {

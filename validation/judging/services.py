@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.models import Example, ShownExample
-from annotation.open_round import check_at_work, offered
-from annotation.refusals import CapReached, ForPeople, NotAllowed
+from annotation.open_round import check_at_work, get_offer_check
+from annotation.refusals import CapReached, NotAllowed, ProgramsRefused
 from annotation.shown_services import note_shown_examples
 from annotation.submitted_work import check_not_submitted
 from core.accounts.models import Annotator
@@ -153,7 +153,9 @@ def _lease_next(
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
-    is_offered = _offer_every_round if latest and latest.has_no_study else offered(validator, task)
+    is_offered = (
+        _offer_every_round if latest and latest.has_no_study else get_offer_check(validator, task)
+    )
     # Of a study that ended, or of a round that it did not choose.
     if latest and not is_offered(latest.round):
         latest = None
@@ -422,7 +424,7 @@ def cast_validation(
 def check_programs_judge(task: Task) -> None:
     """Raise ForPeople if the configuration does not let programs judge."""
     if not task.config.programs.judge:
-        raise ForPeople(
+        raise ProgramsRefused(
             "Only people judge in this task. Its owners may write `programs: {judge: true}` into "
             "its configuration."
         )

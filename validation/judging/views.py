@@ -14,8 +14,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotation.access import gate_is_shut, participant
-from annotation.care.services import care_of, check_rested, note_answered, note_shown
+from annotation.access import is_gate_shut, require_annotator
+from annotation.care.services import check_rested, get_care, note_answered, note_shown
 from annotation.care.views import show_care
 from annotation.models import Example
 from annotation.rules.care import STOPS
@@ -72,7 +72,7 @@ def _show_next(
     said: the status line; by default, that the answer is saved.
     """
     # Before an example is leased, which nobody else could judge during the break.
-    if (care := care_of(validator, task)).rest in STOPS:
+    if (care := get_care(validator, task)).rest in STOPS:
         return show_care(request, task, care, status=status)
     note_shown(annotator=validator, task=task)
     # Storing a vote has checked it in this request.
@@ -131,8 +131,8 @@ def _for_validators(view: Callable[..., HttpResponse]) -> Callable[..., HttpResp
     @functools.wraps(view)
     def entered(request: HttpRequest, code: str) -> HttpResponse:
         task = find_task(request, code)
-        validator = participant(request, task, can_enter_judging)
-        if gate_is_shut(request, task):
+        validator = require_annotator(request, task, can_enter_judging)
+        if is_gate_shut(request, task):
             return _gate(task)
         try:
             # A GET shows the break by itself (`_show_next`); only work is refused.
@@ -245,7 +245,7 @@ def after(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Show the step after the vote, with the author's label if the task reveals it."""
     validator, vote = _own_vote(request, uuid)
     task = vote.example.round.task
-    if gate_is_shut(request, task):
+    if is_gate_shut(request, task):
         return _gate(task)
     if request.method == "GET":
         return _show_after(request, task, vote, page.after_form(vote))

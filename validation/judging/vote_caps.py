@@ -60,7 +60,7 @@ def votes_wanted(round: int) -> int:
     """Return the minimum number of votes that the judged examples need; 0 in a small round."""
     examples = Example.objects.filter(round=round, retracted_at__isnull=True)
     # A slice, so that the count ends as soon as the round is known to be large.
-    if examples[: writing.LARGE].count() < writing.LARGE:
+    if examples[: writing.LARGE_ROUND].count() < writing.LARGE_ROUND:
         return 0
     its = Round.objects.select_related("task").get(pk=round)
     share = its.task.config.validation.judge_not_fooled

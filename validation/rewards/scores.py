@@ -7,7 +7,7 @@ from django.db.models import Count
 from django.utils import timezone
 
 from annotation.models import Example
-from annotation.rules.near_duplicates import jaccard
+from annotation.rules.near_duplicates import compute_jaccard
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
@@ -105,7 +105,7 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
 
 def _novelty(example: Example, earlier: Sequence[str]) -> float:
     text = extract_written_text(example.round.task.config, example.inputs)
-    return novelty(max((jaccard(text, other) for other in earlier), default=0.0))
+    return novelty(max((compute_jaccard(text, other) for other in earlier), default=0.0))
 
 
 def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:

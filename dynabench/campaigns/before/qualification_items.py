@@ -6,7 +6,7 @@ from random import Random
 
 from django.db.models import QuerySet
 
-from annotation.answers import not_sealed
+from annotation.answers import exclude_sealed
 from annotation.models import Example
 from annotation.writing import result_panel
 from dynabench.campaigns.before.tour import list_named_uuids
@@ -37,7 +37,7 @@ def select_test_golds(campaign: Campaign) -> QuerySet[Gold]:
     Excludes items that the tour shows, and those on which models are evaluated, because the
     test reveals the right answers after each try.
     """
-    open_examples = not_sealed(
+    open_examples = exclude_sealed(
         Example.objects.filter(round__task=campaign.task_id, retracted_at=None)
     )
     # The tour shows its items with everything around them, so they test nobody.
@@ -85,7 +85,7 @@ def show_item(place: Place, gold: Gold, said: str = "") -> Item:
     config, example = place.campaign.task.config, gold.example
     return Item(
         example,
-        list(result_panel.shown_context(config, example.context)),
+        list(result_panel.list_shown_fields(config, example.context)),
         shown_inputs(config, example),
         legend(config, example),
         choices(config, example),

@@ -14,9 +14,9 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 
-from annotation.answers import not_sealed, with_open_answers
+from annotation.answers import exclude_sealed, filter_open_answers
 from annotation.models import Example
-from annotation.writing.result_panel import shown_context
+from annotation.writing.result_panel import list_shown_fields
 from core.text.markdown import render_markdown
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.tour import Placeholder, list_placeholders, parse_tour
@@ -92,7 +92,7 @@ def find_named_items(task: Task, places: Sequence[Placeholder]) -> dict[Placehol
         contexts = Context.objects.filter(round__task=task, is_retired=False)
         for context in contexts.filter(pk__in=context_ids):
             items[Placeholder("context", str(context.pk))] = TourItem(
-                shown_context(task.config, context)
+                list_shown_fields(task.config, context)
             )
     return items
 
@@ -120,12 +120,12 @@ def _select_showable_examples(task: Task) -> QuerySet[Example]:
     """Return examples of public training splits, and gold on which no model is evaluated."""
     rows = Example.objects.filter(round__task=task, retracted_at=None)
     is_public = Q(pk__in=_select_released_examples(task)) | Q(gold__isnull=False)
-    return not_sealed(rows).filter(is_public).select_related("context")
+    return exclude_sealed(rows).filter(is_public).select_related("context")
 
 
 def _select_released_examples(task: Task) -> QuerySet[Example]:
     """Return the task's released training examples, without gold items."""
-    return with_open_answers(Example.objects.filter(round__task=task))
+    return filter_open_answers(Example.objects.filter(round__task=task))
 
 
 def _draw_items(campaign: Campaign) -> list[TourItem]:
@@ -150,5 +150,5 @@ def _build_item(task: Task, example: Example) -> TourItem:
     """Return an example as the tour shows it, without its label or the model's answer."""
     config = task.config
     return TourItem(
-        shown_context(config, example.context), shown_inputs(config, example), example.pk
+        list_shown_fields(config, example.context), shown_inputs(config, example), example.pk
     )

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotation.models import Example, TextKey, TextVector
-from annotation.rules.near_duplicates import compared, jaccard, written_text
+from annotation.rules.near_duplicates import compute_jaccard, get_compared_text, get_written_text
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.novelty import cluster_examples, score_novelty
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
@@ -79,7 +79,7 @@ def measure_coverage(campaign: Campaign) -> Coverage:
             slices.append((name, counts))
     # In the order of size, so a single example ends what is worth showing.
     groups = [
-        SimilarExamples(len(cluster), written_text(config, examples[cluster[0]].inputs))
+        SimilarExamples(len(cluster), get_written_text(config, examples[cluster[0]].inputs))
         for cluster in clustered
         if len(cluster) > 1
     ]
@@ -150,15 +150,15 @@ def _compare_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
         example__in=set().union(*sharing.values()), is_validated_error=True
     )
     texts = {
-        error.pk: compared(task.config, error.example.inputs)
+        error.pk: get_compared_text(task.config, error.example.inputs)
         for error in errors.select_related("example")
     }
     likeness = {}
     for error in fresh:
         near_ids = set().union(*(sharing[key] for key in signatures[error.pk])) & texts.keys()
         earlier = sorted(pk for pk in near_ids if pk < error.pk)[:MAX_CANDIDATES]
-        own = compared(task.config, error.example.inputs)
-        likeness[error.pk] = max((jaccard(own, texts[pk]) for pk in earlier), default=0.0)
+        own = get_compared_text(task.config, error.example.inputs)
+        likeness[error.pk] = max((compute_jaccard(own, texts[pk]) for pk in earlier), default=0.0)
     return likeness
 
 

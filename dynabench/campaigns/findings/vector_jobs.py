@@ -6,7 +6,7 @@ from django.core.cache import cache
 from django.db.models import QuerySet
 
 from annotation.models import Example
-from annotation.rules.near_duplicates import is_comparable, written_text
+from annotation.rules.near_duplicates import get_written_text, is_comparable
 from annotation.vector_services import keep_vectors
 from core.files.bounded import Bounds, bounded
 from core.jobs.queue import enqueue
@@ -58,7 +58,7 @@ def make_vectors(task_id: int) -> None:
 
     task, digest = Task.objects.get(pk=task_id), compute_encoder_digest()
     rows = _select_without_vector(task, digest).order_by("-pk")[:MAX_TEXTS]
-    texts = {example.pk: written_text(task.config, example.inputs) for example in rows}
+    texts = {example.pk: get_written_text(task.config, example.inputs) for example in rows}
     # An empty vector says that the encoder has looked at a text too short to compare.
     vectors = dict.fromkeys(texts, b"")
     comparable = {pk: text for pk, text in texts.items() if is_comparable(text)}

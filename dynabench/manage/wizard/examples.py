@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
-from annotation.writing.forms import form_field
+from annotation.writing.forms import build_form_field
 from core.errors import Refused
 from core.text.words import composed_value
 from core.web.htmx import form_status
@@ -64,7 +64,7 @@ class ExampleForm(forms.Form):
             field: forms.Field = forms.CharField(widget=build_text_area(3), help_text=words)
             field.label, field.required = component.title, False
         else:
-            field = form_field(component, {})
+            field = build_form_field(component, {})
         # Given texts are long.
         if section == "context" and component.kind.is_text:
             field.widget = build_text_area(4)

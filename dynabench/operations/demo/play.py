@@ -12,7 +12,12 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from annotation.attempts.services import ask_targets, begin_attempt, explain, retract_example
+from annotation.attempts.services import (
+    ask_targets,
+    begin_attempt,
+    retract_example,
+    store_explanation,
+)
 from annotation.context_picking.services import assign_next
 from annotation.models import Assignment, Attempt, Example, Report
 from annotation.moderation import report_context
@@ -90,7 +95,7 @@ class Community:
             return
         writer.learn(idea, example.outcome == Example.Outcome.FOOLED)
         if example.outcome == Example.Outcome.FOOLED and idea:
-            explain(example=example, metadata={"why_missed": [idea.way]})
+            store_explanation(example=example, metadata={"why_missed": [idea.way]})
         elif chance.random() < TAKEN_BACK:
             retract_example(example=example)
 

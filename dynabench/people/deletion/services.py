@@ -2,9 +2,9 @@
 
 from django.db import transaction
 
-from annotation.aids.suggestions import suggestions_today
+from annotation.aids.suggestions import count_suggestions_today
 from annotation.erasure import erase_drafts, erase_examples
-from annotation.selectors import tries_today
+from annotation.selectors import count_tries_today
 from core.accounts.administrators import LastAdministrator, are_all
 from core.accounts.counting import keep_spent
 from core.accounts.models import Annotator, User
@@ -53,7 +53,12 @@ def _count_used_today(user: User) -> dict[str, int]:
     if annotator is None:
         return {}
     used: dict[str, int] = {}
-    for count_today in (tries_today, suggestions_today, passes_today, count_today_by_quota):
+    for count_today in (
+        count_tries_today,
+        count_suggestions_today,
+        passes_today,
+        count_today_by_quota,
+    ):
         used |= count_today(annotator)
     return used
 

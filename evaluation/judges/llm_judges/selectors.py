@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
 from annotation.models import Example
-from annotation.selectors import with_outputs
+from annotation.selectors import prefetch_outputs
 from evaluation.contract import Outcome
 from evaluation.judges.llm_judges.agreement import (
     Agreement,
@@ -73,7 +73,7 @@ def find_judged_answers(task: Task) -> Iterator[JudgedAnswer]:
             consensus__verdict__in=[Verdict.CORRECT, Verdict.INCORRECT],
         )
         .select_related("context", "consensus")
-        .prefetch_related(with_outputs())
+        .prefetch_related(prefetch_outputs())
         .order_by("pk")
     )
     judged = []

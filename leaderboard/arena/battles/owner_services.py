@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from annotation.refusals import Stale
+from annotation.refusals import StaleForm
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
@@ -73,5 +73,5 @@ def decide_release(*, battle: Battle, actor: User, publish: bool) -> None:
     # On condition that it still waits: another owner may have decided, or the voter withdrawn.
     waiting = Battle.objects.filter(pk=battle.pk, release=Battle.Release.WAITING)
     if not waiting.update(release=state):
-        raise Stale(_("This conversation does not wait any more."))
+        raise StaleForm(_("This conversation does not wait any more."))
     log(actor, f"conversation.{state}", battle, about=battle.task)

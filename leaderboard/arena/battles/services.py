@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.open_round import check_at_work
-from annotation.refusals import CapReached, NotAllowed, Stale
+from annotation.refusals import CapReached, NotAllowed, StaleForm
 from core.accounts.models import Annotator
 from leaderboard.arena.battles.naming import names_itself
 from leaderboard.arena.battles.personal import find_personal_data
@@ -119,7 +119,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
         if turn.state == Turn.State.ASKING and not turn.is_lost:
             is_waiting = True
     if locked.ended_at or is_waiting or not done or len(done) != turns:
-        raise Stale(_("The conversation changed in another window. Look again, then choose."))
+        raise StaleForm(_("The conversation changed in another window. Look again, then choose."))
     # A vote that comes faster than the answers can be read is refused.
     check_was_seen(done[-1].answered_at)
     locked.winner, locked.ended_at = winner, timezone.now()

@@ -17,16 +17,16 @@ from django.utils.translation import gettext as _
 
 from annotation.attempts.live_targets import (
     Answers,
-    affordable,
-    call,
-    failure_of,
-    note_failed,
-    note_spent,
-    waited,
+    get_affordable_target,
+    get_failure_code,
+    record_spending,
+    record_target_failure,
+    submit_to_pool,
+    wait_for_answers,
 )
-from annotation.attempts.partial_answers import keeper
+from annotation.attempts.partial_answers import build_recorder
 from annotation.open_round import check_at_work
-from annotation.refusals import CapReached, Stale
+from annotation.refusals import CapReached, StaleForm
 from core.accounts.models import Annotator
 from core.text.words import composed
 from leaderboard.arena.battles import selectors
@@ -71,12 +71,12 @@ def begin_turn(
     current = open_battles.select_for_update(of=("self",)).first()
     current_uuid = current.uuid if current else None
     if current_uuid != battle:
-        raise Stale(_("This conversation has ended, or another one began in another window."))
+        raise StaleForm(_("This conversation has ended, or another one began in another window."))
     if current is None:
         assert drawn is not None  # of a page without a battle
         current = _begin_battle(voter, task, drawn)
     if number != _find_next_number(current):
-        raise Stale(_("You went on with this conversation in another window."))
+        raise StaleForm(_("You went on with this conversation in another window."))
     if number > task.config.battles.turns:
         raise CapReached(_("This conversation is long enough. Please choose now."))
     # A failed turn keeps its row and number: turn_one_number allows no second one.
@@ -142,10 +142,10 @@ def ask_models(turn: Turn, seconds: float | None = None) -> Turn:
     """
     try:
         sides = _attach_writers(turn, [_build_side(turn, side) for side in SIDES])
-        answers = call(sides, {}, settings.LIVE_DEADLINE_SECONDS)
+        answers = submit_to_pool(sides, {}, settings.LIVE_DEADLINE_SECONDS)
     except EndpointError as error:
         return _fail_with(turn, error)
-    if waited(answers, seconds):
+    if wait_for_answers(answers, seconds):
         return _conclude_turn(turn, answers)
     asker = threading.get_ident()
 
@@ -176,7 +176,7 @@ def _build_side(turn: Turn, side: str) -> LiveTarget:
                     exchanges.append((earlier.prompt, reply.text))
     messages = build_messages(exchanges, turn.prompt)
     return replace(
-        affordable(Payer(_find_target(turn.battle, side))), inputs={"messages": messages}
+        get_affordable_target(Payer(_find_target(turn.battle, side))), inputs={"messages": messages}
     )
 
 
@@ -194,7 +194,7 @@ def _attach_writers(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTar
     if not all(isinstance(side.endpoint, Writer) for side in sides):
         return sides
     pairs = zip(sides, list_stream_keys(turn), strict=True)
-    return [replace(side, heard=keeper(key)) for side, key in pairs]
+    return [replace(side, heard=build_recorder(key)) for side, key in pairs]
 
 
 def _find_target(battle: Battle, side: str) -> TargetModel:
@@ -209,7 +209,7 @@ def _find_target(battle: Battle, side: str) -> TargetModel:
 def _conclude_turn(turn: Turn, answers: Answers) -> Turn:
     """Store the models' answers, or the reason for their failure, and return the updated turn."""
     # Calls are counted whether or not the answers can be used.
-    note_spent([Payer(_find_target(turn.battle, side)) for side in SIDES], answers)
+    record_spending([Payer(_find_target(turn.battle, side)) for side in SIDES], answers)
     if error := answers.exception():
         return _fail_with(turn, error)
     try:
@@ -235,8 +235,8 @@ def _fail_with(turn: Turn, error: BaseException) -> Turn:
     """Store that a turn failed, count the failure against its targets, and return the turn."""
     logger.warning("turn %s: %s", turn.pk, error)
     targets = [turn.battle.contestant(side).target for side in SIDES]
-    note_failed(error, [target for target in targets if target])
-    fail_turn(turn=turn, reason=failure_of(error))
+    record_target_failure(error, [target for target in targets if target])
+    fail_turn(turn=turn, reason=get_failure_code(error))
     return Turn.objects.select_related("battle").get(pk=turn.pk)
 
 

@@ -14,9 +14,9 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from annotation.access import gate_is_shut, participant
-from annotation.attempts.event_stream import stream_of
-from annotation.care.services import care_of, check_rested, note_answered, note_shown
+from annotation.access import is_gate_shut, require_annotator
+from annotation.attempts.event_stream import stream_events
+from annotation.care.services import check_rested, get_care, note_answered, note_shown
 from annotation.care.views import show_care
 from annotation.rules.care import STOPS
 from core.accounts.models import Annotator
@@ -50,17 +50,17 @@ SOON = 0.2
 def _enter(request: HttpRequest, code: str) -> tuple[Task, Annotator]:
     """Return the arena, and the signed-in person as its voter."""
     task = find_task(request, code, kinds=("arena",))
-    return task, participant(request, task, can_enter_judging)
+    return task, require_annotator(request, task, can_enter_judging)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def battle(request: HttpRequest, code: str) -> HttpResponse:
     """Show the battle page, and send a message to two unnamed models."""
     task, voter = _enter(request, code)
-    if gate_is_shut(request, task):
+    if is_gate_shut(request, task):
         return redirect(reverse("annotation:gate", args=[code], query={"for": "battle"}))
     if request.method != "POST":
-        if (care := care_of(voter, task)).rest in STOPS:
+        if (care := get_care(voter, task)).rest in STOPS:
             return show_care(request, task, care)
         note_shown(annotator=voter, task=task)
     # A person who can read which models answer is not blind, as in judging.
@@ -114,7 +114,7 @@ def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
     turn = asking.filter(battle__ended_at=None).first()
     if turn is None:
         return HttpResponse(status=204)
-    return stream_of(list_stream_keys(turn), asking.filter(pk=turn.pk, asked_at=turn.asked_at))
+    return stream_events(list_stream_keys(turn), asking.filter(pk=turn.pk, asked_at=turn.asked_at))
 
 
 def _find_own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:

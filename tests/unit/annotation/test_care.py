@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.rules.care import BREAK, CAP, STEP, Limits, Rest, Seen, rest_of
+from annotation.rules.care import (
+    BREAK_TIME,
+    MAX_REPORT_SECONDS,
+    MAX_UNREPORTED_SECONDS,
+    Limits,
+    ReadingRecord,
+    Rest,
+    rest_of,
+)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -16,27 +24,27 @@ def after(seconds):
 
 
 def test_a_browser_reports_and_the_answer_adds_nothing():
-    seen = Seen().shown(NOON).told(after(15), 15).told(after(16), 15).told(after(60), 999)
-    assert seen.seconds == 15 + 1 + STEP
+    seen = ReadingRecord().shown(NOON).told(after(15), 15).told(after(16), 15).told(after(60), 999)
+    assert seen.seconds == 15 + 1 + MAX_REPORT_SECONDS
     assert seen.answered(after(90)).seconds == seen.seconds
 
 
 def test_without_a_browser_s_word_the_time_to_the_answer_counts_up_to_a_cap():
-    assert Seen().shown(NOON).answered(after(40)).seconds == 40
-    assert Seen().shown(NOON).answered(after(4000)).seconds == CAP
-    assert Seen().answered(NOON).seconds == 0
+    assert ReadingRecord().shown(NOON).answered(after(40)).seconds == 40
+    assert ReadingRecord().shown(NOON).answered(after(4000)).seconds == MAX_UNREPORTED_SECONDS
+    assert ReadingRecord().answered(NOON).seconds == 0
 
 
 def test_a_row_ends_with_a_break_and_time_with_the_day():
-    seen = Seen().shown(NOON).answered(after(9)).answered(after(20))
+    seen = ReadingRecord().shown(NOON).answered(after(9)).answered(after(20))
     assert (seen.in_a_row, seen.seconds) == (2, 20)
-    assert seen.on(after(20) + BREAK).in_a_row == 0
+    assert seen.on(after(20) + BREAK_TIME).in_a_row == 0
     assert seen.on(NOON + timedelta(days=1)).seconds == 0
 
 
 @given(st.lists(st.tuples(st.sampled_from(["shown", "told", "answered"]), st.integers(0, 400))))
 def test_no_more_is_counted_than_has_passed(events):
-    now, seen = NOON, Seen()
+    now, seen = NOON, ReadingRecord()
     for name, passed in events:
         now += timedelta(seconds=passed)
         seen = seen.told(now, 10**6) if name == "told" else getattr(seen, name)(now)

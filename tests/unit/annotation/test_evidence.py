@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.rules.typing_evidence import LONGEST, looks_personal, typing_evidence
+from annotation.rules.typing_evidence import MAX_SECONDS, looks_personal, read_typing_evidence
 
 TOLD = {"pasted": "12", "first_input": "1.5", "active": "30.25"}
 
 
 def test_what_was_told():
-    found = typing_evidence(TOLD, 40)
+    found = read_typing_evidence(TOLD, 40)
     assert found == {"pasted": 12, "characters": 40, "first_input": 1.5, "active": 30.25}
 
 
@@ -20,15 +20,15 @@ def test_nonsense_is_unknown(name, value):
     told = {**TOLD, name: value}
     if value is None:
         del told[name]
-    assert typing_evidence(told, 40) is None
+    assert read_typing_evidence(told, 40) is None
 
 
 @given(st.floats(0, 1e300), st.integers(0, 10_000))
 def test_nothing_is_larger_than_it_can_be(value, characters):
-    found = typing_evidence(dict.fromkeys(TOLD, str(value)), characters)
+    found = read_typing_evidence(dict.fromkeys(TOLD, str(value)), characters)
     assert found["pasted"] <= characters
-    assert found["first_input"] <= LONGEST
-    assert found["active"] <= LONGEST
+    assert found["first_input"] <= MAX_SECONDS
+    assert found["active"] <= MAX_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from annotation.rules.near_duplicates import (
     BANDS,
     BINS,
-    SHORTEST,
+    MIN_CHARS,
     are_alike,
-    band_keys,
-    compared,
-    grams,
+    compute_band_keys,
+    compute_jaccard,
+    compute_signature,
+    get_compared_text,
+    get_written_text,
     is_comparable,
-    jaccard,
     normalise,
-    signature,
-    written_text,
+    split_grams,
 )
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL_FOLDER
@@ -44,7 +44,7 @@ TEXT = "The soup came cold and the waiter was kind enough to bring us another bo
 )
 def test_what_counts_as_the_same(text, same):
     assert normalise(text) == normalise(same)
-    assert signature(text) == signature(same)
+    assert compute_signature(text) == compute_signature(same)
 
 
 def test_what_does_not():
@@ -53,21 +53,21 @@ def test_what_does_not():
 
 
 def test_grams():
-    assert grams("Abcdef") == {"abcde", "bcdef"}
-    assert grams("Hi") == {"hi"}
-    assert grams("?!") == grams("") == set()
+    assert split_grams("Abcdef") == {"abcde", "bcdef"}
+    assert split_grams("Hi") == {"hi"}
+    assert split_grams("?!") == split_grams("") == set()
 
 
 def test_nothing_is_like_nothing():
     with pytest.raises(ValueError, match="without grams"):
-        signature("...")
-    assert band_keys("...") == ()
-    assert jaccard("", "") == 0
+        compute_signature("...")
+    assert compute_band_keys("...") == ()
+    assert compute_jaccard("", "") == 0
 
 
 def test_short_texts_are_not_compared():
-    assert band_keys("x" * (SHORTEST - 1)) == band_keys("Who is he?") == ()
-    assert len(band_keys("x" * SHORTEST)) == BANDS
+    assert compute_band_keys("x" * (MIN_CHARS - 1)) == compute_band_keys("Who is he?") == ()
+    assert len(compute_band_keys("x" * MIN_CHARS)) == BANDS
     assert not are_alike("Who is he?", "Who is he?")
     assert are_alike(TEXT, TEXT.upper())
     assert not are_alike(TEXT, "The soup came hot, and nobody was kind to us at all.")
@@ -75,22 +75,22 @@ def test_short_texts_are_not_compared():
 
 def test_what_is_written_in_words():
     config = load_config((OFFICIAL_FOLDER / "nli" / "task.yaml").read_text())
-    assert written_text(config, {"hypothesis": "It is.", "label": "neutral"}) == "It is."
-    assert written_text(config, {"label": "neutral"}) == ""
+    assert get_written_text(config, {"hypothesis": "It is.", "label": "neutral"}) == "It is."
+    assert get_written_text(config, {"label": "neutral"}) == ""
 
 
 def test_jaccard_by_hand():
-    assert jaccard("abcdef", "abcdeg") == pytest.approx(1 / 3)
-    assert jaccard("abc", "ABC.") == 1
+    assert compute_jaccard("abcdef", "abcdeg") == pytest.approx(1 / 3)
+    assert compute_jaccard("abc", "ABC.") == 1
 
 
 @given(st.text(min_size=1))
 def test_signatures_and_keys_have_their_shapes(text):
-    keys = band_keys(text)
+    keys = compute_band_keys(text)
     assert len(keys) in (0, BANDS)
     assert all(0 <= key < 2**63 for key in keys)
-    if grams(text):
-        found = signature(text)
+    if split_grams(text):
+        found = compute_signature(text)
         assert len(found) == BINS
         assert all(0 <= value < 2**63 for value in found)
 
@@ -108,18 +108,18 @@ def pairs(count):
 def test_equal_bins_estimate_the_similarity_without_bias():
     errors = []
     for first, second in pairs(300):
-        both = zip(signature(first), signature(second), strict=True)
-        errors.append(sum(a == b for a, b in both) / BINS - jaccard(first, second))
+        both = zip(compute_signature(first), compute_signature(second), strict=True)
+        errors.append(sum(a == b for a, b in both) / BINS - compute_jaccard(first, second))
     assert abs(sum(errors) / len(errors)) < 0.02
 
 
 def test_pairs_are_found_as_often_as_the_bands_promise():
     similar = unlike = found = candidates = 0
     for first, second in pairs(600):
-        share = bool(set(band_keys(first)) & set(band_keys(second)))
-        if jaccard(first, second) >= 0.75:
+        share = bool(set(compute_band_keys(first)) & set(compute_band_keys(second)))
+        if compute_jaccard(first, second) >= 0.75:
             similar, found = similar + 1, found + share
-        elif jaccard(first, second) < 0.2:
+        elif compute_jaccard(first, second) < 0.2:
             unlike, candidates = unlike + 1, candidates + share
     assert similar > 50
     assert found >= 0.98 * similar
@@ -130,16 +130,16 @@ def test_pairs_are_found_as_often_as_the_bands_promise():
 def test_near_copies_share_a_key_and_other_texts_do_not():
     copy = TEXT.replace("another bowl", "another bowl soon").upper()
     other = "A dog that sleeps all day long under the old oak tree in the garden."
-    assert jaccard(TEXT, copy) > 0.8
-    assert set(band_keys(TEXT)) & set(band_keys(copy))
-    assert not set(band_keys(TEXT)) & set(band_keys(other))
+    assert compute_jaccard(TEXT, copy) > 0.8
+    assert set(compute_band_keys(TEXT)) & set(compute_band_keys(copy))
+    assert not set(compute_band_keys(TEXT)) & set(compute_band_keys(other))
 
 
 def test_keys_of_a_table_stay_valid_in_every_process():
     """A change here makes every stored key worthless."""
-    assert signature(TEXT)[0] == 327333446460689679
-    assert band_keys(TEXT)[0] == 4420879646881347294
-    code = f"from annotation.rules.near_duplicates import *; print(band_keys({TEXT!r}))"
+    assert compute_signature(TEXT)[0] == 327333446460689679
+    assert compute_band_keys(TEXT)[0] == 4420879646881347294
+    code = f"from annotation.rules.near_duplicates import *; print(compute_band_keys({TEXT!r}))"
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -149,24 +149,24 @@ def test_keys_of_a_table_stay_valid_in_every_process():
             text=True,
             check=True,
         )
-        assert done.stdout.strip() == str(band_keys(TEXT))
+        assert done.stdout.strip() == str(compute_band_keys(TEXT))
 
 
 def test_files_are_compared_where_the_words_are_few():
     both = "[{name: text, type: text}, {name: picture, type: image}]"
     config = load_config(MINIMAL.replace("[{name: text, type: text}]", both))
     picture = {"digest": "abc"}
-    assert compared(config, {"text": TEXT, "picture": picture}) == TEXT
-    assert compared(config, {"text": "What?", "picture": picture}) == "What?\nabc"
-    assert compared(config, {"text": "What?"}) == "What?"
+    assert get_compared_text(config, {"text": TEXT, "picture": picture}) == TEXT
+    assert get_compared_text(config, {"text": "What?", "picture": picture}) == "What?\nabc"
+    assert get_compared_text(config, {"text": "What?"}) == "What?"
 
 
 def test_chinese_counts_by_characters():
     one, other = "我们昨天在老磨坊旁边看到了三只白色的鸟", "我们昨天在老磨坊旁边看到了三只黑色的鸟"
     assert are_alike(one, one + "。")
-    assert jaccard(one, other) > 0.7
-    assert band_keys(one)
-    assert not band_keys("我们昨天看到鸟")
+    assert compute_jaccard(one, other) > 0.7
+    assert compute_band_keys(one)
+    assert not compute_band_keys("我们昨天看到鸟")
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,10 @@ def test_chinese_counts_by_characters():
     ],
 )
 def test_the_form_of_a_text_does_not_make_it_another(text):
-    assert band_keys(text) == band_keys(unicodedata.normalize("NFD", text)) != ()
+    assert compute_band_keys(text) == compute_band_keys(unicodedata.normalize("NFD", text)) != ()
     assert are_alike(text, unicodedata.normalize("NFD", text).upper())
 
 
 def test_texts_without_spaces_count_by_letters():
     assert is_comparable("เมืองหลวงคือ")
-    assert grams("กขคง") == {"กข", "ขค", "คง"}
+    assert split_grams("กขคง") == {"กข", "ขค", "คง"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from annotation.rules.prompt import fields_to_read, goal_parts
+from annotation.rules.prompt import list_fields_to_read, split_goal
 from tasks.config.loading import load_config
 
 TEXT = """
@@ -39,12 +39,12 @@ BARE = load_config(
     ],
 )
 def test_the_goal_in_a_sentence(config, goal, parts):
-    assert goal_parts(config, goal) == parts
+    assert split_goal(config, goal) == parts
 
 
 def test_the_filled_fields_are_read_in_their_order_and_the_prompt_apart():
     context = {"prompt": "Negate it.", "year": 0, "premise": "A shop opened.", "source": ""}
     read = {"premise": "A shop opened.", "year": 0}
-    assert [*fields_to_read(DRAWN, context).items()] == [*read.items()]
-    assert fields_to_read(BARE, context) == {**read, "prompt": "Negate it."}
-    assert fields_to_read(DRAWN, {"premise": None, "source": []}) == {}
+    assert [*list_fields_to_read(DRAWN, context).items()] == [*read.items()]
+    assert list_fields_to_read(BARE, context) == {**read, "prompt": "Negate it."}
+    assert list_fields_to_read(DRAWN, {"premise": None, "source": []}) == {}

@@ -3,7 +3,7 @@
 import pytest
 
 from annotation.models import Example, TargetOutput
-from annotation.writing.result_panel import answer_in_words, answers, own_chance
+from annotation.writing.result_panel import build_answers, find_own_chance, format_answer
 from tasks.config.loading import load_config
 from tasks.models import Context, Round, TargetModel, Task
 
@@ -36,7 +36,7 @@ def described(text: str, inputs: dict, output: dict):
         example=example, target=TargetModel(name="m"), position=0, output=output, fooled=True
     )
     row.prob = {"a": 0.3, "b": 0.7}
-    return answers(example, load_config(text), [row])
+    return build_answers(example, load_config(text), [row])
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_every_target_field_is_shown_and_chances_stay_with_the_label(second, aut
     shown = described(text, {"label": "a", "reply": author}, {"label": "b", **model})
     (answer,) = shown
     assert answer.words == "Label: b; Reply: Tarn"
-    assert answer_in_words(load_config(text), {"label": "a", "reply": author}) == (
+    assert format_answer(load_config(text), {"label": "a", "reply": author}) == (
         "Label: a; Reply: Lund"
     )
     assert [(row.label, row.is_mine) for row in answer.rows] == [("b", False), ("a", True)]
-    assert own_chance(shown)
+    assert find_own_chance(shown)
     assert len(answer.pieces) == marks
     assert answer.sure == ""
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django import forms
 
-from annotation.writing.forms import form_field
+from annotation.writing.forms import build_form_field
 from tasks.config.components import FIELD_TYPES, PLACES, Component, FieldType, FormInput
 from tasks.config.field_types.spans import format_marks
 
@@ -65,7 +65,7 @@ def test_each_type_can_be_asked_for_shown_and_described(name: str) -> None:
     asked = kind.form_input(component)
     assert (asked is None) == (not {"input", "metadata"} & {*kind.places})
     if asked:
-        assert isinstance(form_field(component, {}), forms.Field)
+        assert isinstance(build_form_field(component, {}), forms.Field)
     assert kind.display(component, None) == ""
     assert "red" in kind.display(component, ["a", {"text": "red"}])  # models answer anything
     assert kind.described(component)
