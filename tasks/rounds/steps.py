@@ -44,7 +44,7 @@ STEPS = {
         gettext_noop("Pause round %(number)d"),
         gettext_noop("Nobody can write until you open it again. Drafts are kept."),
     ),
-    # The owners' page says the same with numbers (`dynabench.manage.round_cards.closing`).
+    # The owners' page says the same with numbers (`dynabench.manage.round_cards.describe_closing`).
     State.CLOSED: Step(
         "close",
         gettext_noop("Close round %(number)d"),

@@ -71,14 +71,14 @@ from annotation.models import Example
 from core.accounts.models import ApiToken, User
 from dynabench.operations.backups import restoring
 from dynabench.campaigns.models import Payment
-from dynabench.checks import finished_restoration
+from dynabench.checks import check_finished_restoration
 from dynabench.operations.backups.databases import is_empty_database
-from dynabench.operations.backups.tables import table_digest, stored_models
+from dynabench.operations.backups.tables import compute_table_digest, list_stored_models
 from dynabench.notices.services import renew_and_tell
 from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.models import Delivery
 from evaluation.models import Submission
-from evaluation.dataset_releases.stored_files import damages
+from evaluation.dataset_releases.stored_files import find_damages
 from evaluation.submissions.emails import tell_ends
 
 where = os.environ["WHERE"]
@@ -87,18 +87,18 @@ if not child:  # it is killed when all files are there, and the database is not
     restoring.load_dump = lambda path: os.kill(os.getpid(), 9)
     call_command("restore", where)
 os.waitpid(child, 0)
-assert is_empty_database() and finished_restoration()  # no other command starts
+assert is_empty_database() and check_finished_restoration()  # no other command starts
 tables = {}
 erase = restoring._erase
 
 def look_first(*arguments):
-    for model in stored_models():
-        tables[model._meta.db_table] = table_digest(model, "default")
+    for model in list_stored_models():
+        tables[model._meta.db_table] = compute_table_digest(model, "default")
     return erase(*arguments)
 
 restoring._erase = look_first
 call_command("restore", where)
-assert not finished_restoration()
+assert not check_finished_restoration()
 refused = 0
 try:
     call_command("restore", where)
@@ -107,7 +107,7 @@ except CommandError as error:
 tell_ends(), tell_reports(), renew_and_tell(), note_events()
 print("FOUND" + json.dumps({
     "tables": tables, "refused": refused,
-    "missing": [one.path for one in damages() if one.message == "is missing"],
+    "missing": [one.path for one in find_damages() if one.message == "is missing"],
     "mails": len(getattr(mail, "outbox", [])),
     "payments": [*Payment.objects.values_list("state", "place__campaign__sealed_token")],
     "deliveries": [*Delivery.objects.values_list("state", flat=True)],
@@ -311,7 +311,7 @@ import os, sqlite3, django
 django.setup()
 from django.core.management import CommandError, call_command
 from dynabench.operations.backups import moving
-from dynabench.operations.backups.tables import stored_models
+from dynabench.operations.backups.tables import list_stored_models
 from tasks.models import Task
 
 path = os.environ["OLD"]
@@ -326,14 +326,14 @@ def refused(why):
 
 with sqlite3.connect(path) as old:
     old.execute("UPDATE sqlite_sequence SET seq = 5000 WHERE name = 'tasks_task'")
-digest = moving.table_digest
-moving.table_digest = lambda model, using: (0, using)
+digest = moving.compute_table_digest
+moving.compute_table_digest = lambda model, using: (0, using)
 refused("differs")
 assert not Task.objects.exists()
-moving.table_digest = digest
+moving.compute_table_digest = digest
 call_command("move_database", path)
 with sqlite3.connect(path) as old:
-    for model in stored_models():
+    for model in list_stored_models():
         (count,) = old.execute(f"SELECT count(*) FROM {model._meta.db_table}").fetchone()
         assert model._base_manager.count() == count, model
 assert Task.objects.create(code="next", name="Next", config_text="").pk == 5001
