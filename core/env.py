@@ -53,7 +53,10 @@ def env_int(name: str, default: int, *, least: int = 0, most: int = LARGEST) -> 
 
 
 def env_choice(name: str, *choices: str) -> str:
-    """Return one of the words, the first if unset. Raises EnvError for others."""
+    """Return the variable's value, which must be one of `choices`; the first if it is unset.
+
+    Raises EnvError for any other value.
+    """
     text = os.environ.get(name) or choices[0]
     if text in choices:
         return text

@@ -59,7 +59,7 @@ class _Batch:
 
 
 def measure_saliency(example: Example, text_field: str) -> list[WordWeight]:
-    """Measure how far the first target's probability falls without each word.
+    """Return, for each word, how far the first target's probability falls without it.
 
     Empty if the target reports no probabilities. Method: Li, Monroe and Jurafsky 2016,
     "Understanding Neural Networks through Representation Erasure". Raises EndpointError,

@@ -108,7 +108,7 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
-    """Show the write page against the opponent to anybody; nothing is stored."""
+    """Show the page on which anybody practises writing against the opponent; nothing is stored."""
     task = opponent.round.task
     if is_gate_shut(request, task):
         return redirect(reverse("annotation:gate", args=[task.code], query={"for": "try"}))
@@ -250,7 +250,7 @@ def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpRespons
 
 
 def _seal_text(config: TaskConfig, example: Example) -> str:
-    """Return the signed text, which the writer's browser can keep; empty if it cannot count.
+    """Return the encrypted text, which the writer's browser can keep; empty if it cannot count.
 
     It counts if it may have fooled the model and needs no passage. Guests' files are not
     stored, and a model's turns in a conversation count only live.

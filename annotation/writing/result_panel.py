@@ -289,7 +289,7 @@ def find_own_chance(answers: Sequence[TargetAnswer]) -> str:
 def list_why_components(
     config: TaskConfig, outcome: str, inputs: Mapping[str, Any]
 ) -> list[Component]:
-    """Return the questions after the verdict whose condition is met."""
+    """Return the follow-up questions whose conditions the outcome and the inputs meet."""
     return [
         component
         for component in config.metadata.create

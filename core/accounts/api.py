@@ -110,9 +110,9 @@ class Tokens(generics.ListAPIView[ApiToken]):
         return ApiToken.objects.filter(user=self.request.user.pk)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Require a recent password for creating tokens, even for a repeated request.
+        """Require a recently entered password for creating tokens, even for a repeated request.
 
-        A repeated request gets the secret, too. Raises Refused.
+        The response to a repeated request contains the secret, too. Raises Refused.
         """
         super().initial(request, *args, **kwargs)
         if request.method == "POST" and not did_recently(request._request):

@@ -42,9 +42,9 @@ SPENT_SQL = """
 
 
 def find_counted_person(user: User) -> CountedPerson:
-    """Return the person that the account counts for, created when first needed.
+    """Return the person under whom the account's quotas and seen scores are counted.
 
-    Locks as `settle_counted_person` does, but only the first time.
+    Creates the person the first time, and then locks as `settle_counted_person` does.
     """
     link = PersonAccount.objects.filter(user=user).select_related("person").first()
     return link.person if link else settle_counted_person(user)

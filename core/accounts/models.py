@@ -243,9 +243,9 @@ class IdempotentAnswer(models.Model):
 
 
 class Erasure(models.Model):
-    """An erased object that a restored backup must not bring back, until the log contains it.
+    """A record of an erased object, kept until the erasure log contains it.
 
-    See `core.accounts.erasures`.
+    With it, a restored backup cannot bring the object back. See `core.accounts.erasures`.
     """
 
     class Kind(models.TextChoices):
@@ -263,7 +263,7 @@ class Erasure(models.Model):
 
 
 class CountedPerson(models.Model):
-    """A person for whom scores shown and quotas count, even across deleted accounts.
+    """A person whose quotas and seen scores are counted across all accounts, deleted ones too.
 
     See `core.accounts.counting`.
     """

@@ -92,7 +92,10 @@ def bounded(
 
 
 def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | None, bytes]:
-    """Return the exit code of a check's process, None after a timeout, and its output."""
+    """Run a check in a process of its own; return its exit code and output.
+
+    The exit code is None after a timeout.
+    """
     deadline = time.monotonic() + seconds
     with TemporaryFile() as to_read:  # `communicate` may forget what it was sending at a timeout
         to_read.write(job)

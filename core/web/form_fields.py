@@ -28,15 +28,15 @@ OF_LIMITS = (
 
 
 def request_field(form: type[forms.BaseForm], name: str, **differences: Any) -> Any:
-    """Return a serializer's field that takes what a form's field takes.
+    """Return a serializer field that accepts the same values as a form's field.
 
-    A box that is not ticked is False in a request that leaves it out, and a needed field with an
-    initial value has that value. An optional number or day may be null.
+    If a request leaves the field out, a checkbox is False, and a required field with an initial
+    value takes that value. Optional numbers and dates may be null.
 
-    form: a class, whose fields do not depend on a person or a task. differences: options of the
-    serializer's field in place of the form's; `required` also in place of a default and of an
-    empty text, and `choices` where the form words the same values for a page. Raises TypeError for
-    a kind of field that a request cannot have, such as a choice among rows.
+    form: a class, whose fields do not depend on a person or a task. differences: options that
+    replace the form's. With `required`, the form's default and its rule on empty texts no longer
+    apply. `choices` is for values that the form words for a page. Raises TypeError for a kind of
+    field that a request cannot have, such as a choice among rows.
     """
     field: forms.Field = form.base_fields[name]  # type: ignore[attr-defined]
     if not isinstance(field, forms.ModelChoiceField):

@@ -56,9 +56,9 @@ class NoSuchRows(Http404):
 class ListPage(Generic[Row]):
     """The rows of one page of a list, and the queries of the links to its other pages.
 
-    parameter: the name in the address. number: None in a list that begins behind a row.
-    total: how many pages there are; None: unknown. start: how many rows come before those shown.
-    first, previous, next: "" where there is no such page, or where no link to it is needed.
+    parameter: the name in the address. number: the page's number; None where pages are found by
+    the last row of the page before. total: how many pages there are; None: unknown. start: how
+    many rows come before those shown. first, previous, next: "" where there is no such page.
     """
 
     rows: Sequence[Row]

@@ -223,7 +223,7 @@ def send_payments(*, campaign: Campaign) -> int:
 
 
 def _resume(campaign: Campaign, api: Api) -> int:
-    """Resume the payments of killed processes; return how many of them ended.
+    """Resume the payments that killed processes left unfinished; return how many are settled now.
 
     PREPARED ones moved no money and are planned again. SENT ones may have moved money, so
     their outcome is looked up.

@@ -57,7 +57,7 @@ def list_possible_answers(task: Task) -> list[str]:
 
 
 def find_quality_concerns(campaign: Campaign) -> list[QualityConcern]:
-    """Return the participants whom the evidence proposes or who break an owner's rule.
+    """Return the participants whose work looks careless by the evidence, or breaks an owner's rule.
 
     Considers all their work in the task. Worst first; paused people last. Votes that flag
     an item or answer "cannot tell" are ignored for accuracy.

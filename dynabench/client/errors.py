@@ -51,7 +51,10 @@ class Refused(DynabenchError):
 
 
 class QuotaReached(Refused):
-    """Raised when today's models are used up; the message says when the next one is allowed."""
+    """Raised when today's quota of submissions is used up.
+
+    The message says when the next one is allowed.
+    """
 
 
 class RateLimited(DynabenchError):

@@ -41,7 +41,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """A pause in seconds."""
+    """A request of a flow to wait; the value is in seconds."""
 
     seconds: float
 

@@ -249,7 +249,7 @@ def _end_try(delivery: Delivery, **changes: Any) -> int:
 
 @transaction.atomic
 def _note_failure(hook: Webhook, reply: WebhookReply, now: datetime) -> None:
-    """Record the start of a failure; after days, or a 410, switch the webhook off.
+    """Record when failures began; switch the webhook off after a 410, or after days of failures.
 
     Emails the owner then. No lock: the worker whose update switches it off sends the email.
     """

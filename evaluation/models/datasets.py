@@ -14,7 +14,7 @@ from tasks.models import Round, Task
 class Dataset(Job):
     """A version of a round's data: frozen rows in their splits, and the files made from them.
 
-    The row is a job until it is done. From then on, neither it nor its items and files change.
+    It is a job until it is built. From then on, neither it nor its items and files change.
     """
 
     function = "evaluation.jobs.build_dataset"

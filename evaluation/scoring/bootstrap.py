@@ -317,7 +317,7 @@ def compute_statistic_powers(statistics: Sequence[float]) -> Sums:
 
 
 def compute_mean_number(values: Sequence[float], *, name: str) -> Number:
-    """Return the mean, with its interval, of numbers (0-1) of which each example has one."""
+    """Return the mean, with its interval, of one number (0-1) for each example."""
     (mean,) = compute_means(compute_statistic_powers(values).sum(axis=0))
     return Number(name, *compute_mean_interval(mean), len(values))
 

@@ -117,7 +117,7 @@ def gib(size: int | str | None) -> str:
 
 @register.filter
 def is_in_points(name: str) -> bool:
-    """Return whether a metric is a difference of two shares, which is in points and no share.
+    """Return whether a metric is a difference of two shares, and so is shown in points.
 
     >>> is_in_points("group_gap"), is_in_points("accuracy")
     (True, False)

@@ -156,9 +156,9 @@ def find_base_name(task: Task, base: str) -> str:
 
 
 def _find_models_folder(task: Task, base: str) -> str | None:
-    """Return the folder that must contain the files of a base that is a target.
+    """Return the folder that must contain the files of a base model that is a target.
 
-    None if the base is no target. It was then named in a shell, where any folder is allowed.
+    Returns None for any other base: it was named on the command line, where any folder is allowed.
     """
     if not base:
         return None

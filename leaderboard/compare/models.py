@@ -149,8 +149,8 @@ class Comparison:
 class ChosenSet:
     """The sets whose examples the reader may see, and the set they selected.
 
-    set: empty if none is selected; then there is no pair. with_gold: whether the reader may see the
-    correct answers.
+    set: empty if none is selected; then no examples are compared. with_gold: whether the reader may
+    see the correct answers.
     """
 
     readable: list[str]
@@ -342,8 +342,8 @@ def compare_resamples(
 ) -> Difference | None:
     """Return the difference of two percentages, with an interval from their intervals and draws.
 
-    None if one has no interval. n: the number of examples. The p-value assumes the standard error
-    for which the interval ends where it does on the side of zero.
+    Returns None if one of them has no interval. n: the number of examples. The p-value uses the
+    standard error that the interval's end nearer to zero implies.
     """
     if any(None in cell for cell in values):
         return None

@@ -45,7 +45,10 @@ class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
 
     @property
     def loop(self) -> list[TargetModel]:
-        """Return the targets in order. New targets come last, so that no two become Model A."""
+        """Return the targets in order.
+
+        New targets come last, so that the targets keep their letters (Model A, Model B).
+        """
         targets = []
         for form in self.forms:
             if form not in self.deleted_forms and form.cleaned_data.get("target"):

@@ -215,7 +215,7 @@ class Limits(ConfigPart):
 
 
 class Battles(ConfigPart):
-    """How people compare the models of an arena."""
+    """The settings for how people compare the models of an arena."""
 
     per_day: int = Field(default=50, ge=1, le=1000)
     """Conversations that one person may begin a day."""

@@ -11,7 +11,7 @@ from tasks.targets.first_contact import contact_generator, contact_target
 
 
 def show_contact(request: HttpRequest, row: TargetModel | Generator) -> None:
-    """Ask a model that is new or has new settings, and show the person the result.
+    """Send a test request to a model that is new or was changed, and show the person the result.
 
     Call it outside transactions.
     """

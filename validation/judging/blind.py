@@ -50,10 +50,10 @@ def words_shown(config: TaskConfig, example: Example) -> int:
 def questions(
     config: TaskConfig, vote: ValidatorAnswer | None, example: Example
 ) -> list[Component]:
-    """Return the task's questions after a vote. vote: None for a flag about to be raised.
+    """Return the follow-up questions that the task asks about a judgement.
 
-    Before a vote, conditions on the author's choices are ignored, because they would reveal the
-    label.
+    vote: None while a flag is being written. Conditions on the author's choices are then ignored,
+    because they would reveal the label.
     """
     verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
     inputs = {} if vote is None and find_label_field(config) else example.inputs

@@ -201,7 +201,7 @@ def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
 def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]) -> int:
     """Count the examples that the validator has judged since 00:00 UTC, with gold items.
 
-    Leaves out the test of a study, which is not work and has no time.
+    Leaves out the test of a study, which is not work and for which no time is recorded.
     """
     day = today()
     worked = [answer for answer in answers if answer.seconds is not None]

@@ -239,7 +239,7 @@ def _cross(rows: "Ints", columns: "Ints", height: int, width: int) -> "Ints":
 
 @dataclass(frozen=True)
 class _Own:
-    """The votes of a validator on an item, with one row per such pair."""
+    """A query with one row for each validator and item: the validator's votes on it."""
 
     item: "Ints"
     validator: "Ints"

@@ -142,7 +142,10 @@ def _author_label(config: TaskConfig) -> str:
 
 
 def _result(by: str | None) -> Any:
-    """Return an expression for the outcome of the example; by target, that of this target."""
+    """Return an expression for an example's outcome.
+
+    by: if it is "target", the expression is the outcome against that target only.
+    """
     if by != "target":
         return F("outcome")
     return Case(

@@ -254,7 +254,10 @@ def _validator(
 
 
 def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | Undefined:
-    """Compare validators' labels; verdicts if nobody gave a label; never free text. One query."""
+    """Return the agreement of validators' labels, or of their verdicts if nobody gave a label.
+
+    Ignores free text. One query.
+    """
     rows = list(votes.values_list("example", "validator", "label", "verdict").iterator())
     labels = [(example, who, label) for example, who, label, _ in rows if label]
     if len({label for *_, label in labels}) > MOST_CHOICES:

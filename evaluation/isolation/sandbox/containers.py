@@ -368,7 +368,10 @@ class _ContainerEvents:
 
 @contextmanager
 def _record_events(client: docker.DockerClient, id: str) -> Iterator[_ContainerEvents]:
-    """Yield the container's events while they are recorded. A `kill` event came from outside."""
+    """Record the container's events while the block runs, and yield them.
+
+    A `kill` event means that something outside the container stopped it.
+    """
     news = _ContainerEvents()
     # With `since`, an event that comes before the engine has opened the stream is sent, too.
     events = client.events(

@@ -22,7 +22,7 @@ AHEAD_WARNING = (
 
 
 class Latency(NamedTuple):
-    """The seconds needed for one example asked alone; None if none was."""
+    """The seconds needed for one example asked alone; None if no example was asked alone."""
 
     median: float | None
     p95: float | None

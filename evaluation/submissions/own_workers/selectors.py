@@ -145,7 +145,7 @@ def find_first_answers(run: EvaluationRun) -> HandedAnswers | None:
 def choose_asked_examples(run: EvaluationRun) -> list[bool] | None:
     """Return, for each example of a leased run, whether the machine must answer it.
 
-    None for all examples.
+    Returns None if it must answer all of them.
     """
     first = find_first_answers(run)
     if first is None:
