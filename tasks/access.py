@@ -25,11 +25,11 @@ TASK_BY_CODE = PreparedRead(lambda: Task.objects.filter(code=Slot("code", CharFi
 def find_task(
     request: HttpRequest | Request,
     code: str,
-    may: PermissionCheck = can_see,
+    permission_check: PermissionCheck = can_see,
     *,
     kinds: Collection[str] = ("examples",),
 ) -> Task:
-    """Return the task if `may` admits the person; otherwise raise as `require_permission` does.
+    """Return the task if the check admits the person; otherwise raise as `require_permission`.
 
     kinds: the kinds of tasks that have the page; ALL_KINDS if every task has it. Raises Http404 for
     others.
@@ -39,19 +39,19 @@ def find_task(
     if task is None:
         raise Http404
     # 2. Check the role before the kind, so that an outsider learns neither.
-    require_permission(request.user, task, may)
+    require_permission(request.user, task, permission_check)
     if kinds is not ALL_KINDS and task.config.kind not in kinds:
         raise Http404
     return task
 
 
-def require_permission(user: Person, task: Task, may: PermissionCheck) -> None:
+def require_permission(user: Person, task: Task, permission_check: PermissionCheck) -> None:
     """Raise PermissionDenied for members without this permission, Http404 for everybody else.
 
     Http404 keeps outsiders from learning what a task has besides its public pages. Raises Curable
     for an owner who judges blind.
     """
-    if may(user, task):
+    if permission_check(user, task):
         return
     # To outsiders a task that they may not enter does not exist.
     if not user.is_superuser and role_of(user, task) is None:

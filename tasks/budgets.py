@@ -34,26 +34,26 @@ class BudgetLine(NamedTuple):
     limit: int
 
 
-def compute_cost(budget: Budget, used: UsedBudget) -> int:
+def compute_cost(budget: Budget, used_budget: UsedBudget) -> int:
     """Return the cost of the round so far, in the currency's smallest unit."""
     return (
-        budget.pay_example * used.collected
-        + budget.pay_validation * used.votes
-        + budget.pay_bonus * used.fooling
+        budget.pay_example * used_budget.collected
+        + budget.pay_validation * used_budget.votes
+        + budget.pay_bonus * used_budget.fooling
     )
 
 
-def list_limits(budget: Budget, used: UsedBudget) -> list[BudgetLine]:
+def list_limits(budget: Budget, used_budget: UsedBudget) -> list[BudgetLine]:
     """Return the limits that are set, each with the amount used."""
     amounts = {
-        "collected": (used.collected, budget.collected),
-        "fooling": (used.fooling, budget.fooling),
-        "money": (compute_cost(budget, used), budget.money),
+        "collected": (used_budget.collected, budget.collected),
+        "fooling": (used_budget.fooling, budget.fooling),
+        "money": (compute_cost(budget, used_budget), budget.money),
     }
     return [BudgetLine(name, n, limit) for name, (n, limit) in amounts.items() if limit is not None]
 
 
-def find_reached_limit(budget: Budget, used: UsedBudget, now: datetime) -> str | None:
+def find_reached_limit(budget: Budget, used_budget: UsedBudget, now: datetime) -> str | None:
     """Return the first limit reached: date, collected, fooling or money; None if there is none.
 
     >>> reached(Budget(collected=10), Used(collected=10), datetime(2026, 1, 1))
@@ -62,4 +62,6 @@ def find_reached_limit(budget: Budget, used: UsedBudget, now: datetime) -> str |
     # The date comes first: it needs no counts.
     if budget.ends_at is not None and budget.ends_at <= now:
         return "date"
-    return next((line.name for line in list_limits(budget, used) if line.used >= line.limit), None)
+    return next(
+        (line.name for line in list_limits(budget, used_budget) if line.used >= line.limit), None
+    )

@@ -48,13 +48,13 @@ def parse_or_convert(text: str, *, name: str = "") -> tuple[TaskConfig, str, lis
             document.problem(finding) for finding in find_unsupported_parts(document.data)
         ]:
             raise ConfigError(problems)
-        converted = convert(text, name=name or "Imported task")
-        text = converted.config_yaml_text
+        conversion = convert(text, name=name or "Imported task")
+        text = conversion.config_yaml_text
         version = "1.0"
         if is_of_dynabench2(document.data):
             version = "2.0"
         notes.append(f"Converted from Dynabench {version}.")
-        notes += converted.notes
+        notes += conversion.notes
     config, problems = check_config(text)
     if config is None:
         raise ConfigError(problems)
@@ -94,33 +94,35 @@ def _parse_stored(text: str) -> TaskConfig | None:
 
 def find_fixed_parts(task: Task) -> tuple[str, list[str]]:
     """Return the reason why parts are fixed, and the paths of these parts."""
-    why, config = find_fixed_reason(task), _parse_stored(task.config_text)
-    if not why or config is None:
+    reason, config = find_fixed_reason(task), _parse_stored(task.config_text)
+    if not reason or config is None:
         return "", []
     sections: tuple[str, ...] = ("context", "input", "output")
-    if why == HAS_CONTEXTS:
+    if reason == HAS_CONTEXTS:
         sections = ("context",)
     names = []
     for section in sections:
         for component in getattr(config, section):
             names.append(f"{section}: {component.name}")
-    if why == ROUND_OPENED:
+    if reason == ROUND_OPENED:
         names.append("verdict")
-    return gettext(why), names
+    return gettext(reason), names
 
 
-def find_refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:
+def find_refused_changes(
+    task: Task, old_text: str, new_config: TaskConfig
+) -> tuple[str, list[Finding]]:
     """Return the reason why parts are fixed, and the changes that would reinterpret stored rows.
 
     Both are empty if every change is allowed.
     """
-    why, old = find_fixed_reason(task), _parse_stored(old_text)
-    if not why or old is None:
+    reason, old_config = find_fixed_reason(task), _parse_stored(old_text)
+    if not reason or old_config is None:
         return "", []
     find = find_forbidden_changes
-    if why == HAS_CONTEXTS:
+    if reason == HAS_CONTEXTS:
         find = find_context_changes
-    return why, find(old, new)
+    return reason, find(old_config, new_config)
 
 
 def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem]]:
@@ -133,15 +135,15 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
         kind_change = Finding(("kind",), "a task keeps its kind", f"write `kind: {old.kind}`")
         problems.insert(0, read_yaml(text).problem(kind_change))
         return None, problems
-    why, findings = find_refused_changes(task, task.config_text, config)
+    reason, findings = find_refused_changes(task, task.config_text, config)
     if not findings:
         return config, problems
     document = read_yaml(text)
-    refused = []
+    refusals = []
     for finding in findings:
-        message = f"{finding.message} ({why[:-1]})"  # without the full stop of the reason
-        refused.append(document.problem(Finding(finding.loc, message, finding.fix)))
-    return None, refused + problems
+        message = f"{finding.message} ({reason[:-1]})"  # without the full stop of the reason
+        refusals.append(document.problem(Finding(finding.loc, message, finding.fix)))
+    return None, refusals + problems
 
 
 def check_new_config(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:

@@ -57,11 +57,11 @@ class Desk(admin.AdminSite):
         models: Iterable[Any] = (
             [model_or_iterable] if isinstance(model_or_iterable, ModelBase) else model_or_iterable
         )
-        allowed = []
+        allowed_models = []
         for model in models:
             if model._meta.app_label not in HIDDEN_APPS:
-                allowed.append(model)
-        super().register(allowed, *more, **options)
+                allowed_models.append(model)
+        super().register(allowed_models, *more, **options)
 
     def get_urls(self) -> list[Any]:
         """Return the routes without the redirect by content type.

@@ -81,10 +81,10 @@ def iter_unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
     or CR.
     """
     is_gzip = file.peek(2)[:2] == GZIP_MAGIC
-    unpacked: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
+    unpacked_file: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
     number = 0
     try:
-        for line in iter_plain_lines(iter(lambda: unpacked.read1(CHUNK_BYTES), b""), longest):
+        for line in iter_plain_lines(iter(lambda: unpacked_file.read1(CHUNK_BYTES), b""), longest):
             number += 1
             yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -93,22 +93,22 @@ def iter_unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
         ) from None
 
 
-def unpack(data: bytes, most: int) -> bytes:
-    """Return the content of a file, decompressed if it is gzip. Raises FileError above `most`.
+def unpack(data: bytes, max_bytes: int) -> bytes:
+    """Return the content of a file, decompressed if it is gzip. Raises FileError above `max_bytes`.
 
-    most: maximum bytes after decompression.
+    max_bytes: maximum size after decompression.
     """
     # By its first bytes, since names of files lie.
     if data[:2] != GZIP_MAGIC:
         return data
     try:
         # One byte more than may be: a bomb of zeros is never unpacked wholly.
-        plain = gzip.GzipFile(fileobj=io.BytesIO(data)).read(most + 1)
+        unpacked_data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(max_bytes + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FileError(f"Damaged gzip: {damage_of(error)}. Pack it again.") from None
-    if len(plain) > most:
-        raise FileError(f"Unpacked, the file is larger than {most // 2**20} MiB. Split it.")
-    return plain
+    if len(unpacked_data) > max_bytes:
+        raise FileError(f"Unpacked, the file is larger than {max_bytes // 2**20} MiB. Split it.")
+    return unpacked_data
 
 
 def iter_plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:
@@ -166,7 +166,7 @@ def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
     """Yield the object on each line. Skips blank lines."""
     for line, raw in enumerate(lines, 1):
         try:
-            text = decode_line(raw, first=line == 1)
+            text = decode_line(raw, is_first=line == 1)
             if text.strip():
                 yield Row(line, _parse_object(text))
         except BadRow as error:
@@ -177,7 +177,7 @@ def read_texts(lines: Iterable[bytes], name: str) -> Iterator[Row | LineError]:
     """Yield the text on each line as a row with the field `name`. Skips blank lines."""
     for line, raw in enumerate(lines, 1):
         try:
-            text = decode_line(raw, first=line == 1).strip()
+            text = decode_line(raw, is_first=line == 1).strip()
         except BadRow as error:
             yield LineError(line, str(error))
             continue
@@ -206,27 +206,27 @@ def find_unstorable(value: Any, deepest: int = MAX_NESTING) -> str | None:
     # Level by level, without recursion: nested brackets of an attacker cannot exhaust the stack.
     level = [value]
     for _ in range(deepest):
-        inside: list[Any] = []
+        inner_values: list[Any] = []
         for item in level:
             if isinstance(item, str) and FORBIDDEN_CHARACTERS.search(item):
                 return "a control character or half a character; delete it"
             if isinstance(item, float) and not math.isfinite(item):
                 return "a number that is too large; use a smaller one"
             if isinstance(item, Mapping):
-                inside += item.keys()
-                inside += item.values()
+                inner_values += item.keys()
+                inner_values += item.values()
             elif isinstance(item, list):
-                inside += item
-        level = inside
+                inner_values += item
+        level = inner_values
     if level:
         return f"values more than {deepest} levels deep; nest less deeply"
     return None
 
 
-def decode_line(raw: bytes, *, first: bool) -> str:
+def decode_line(line_bytes: bytes, *, is_first: bool) -> str:
     """Return a line as text; the first one without a byte order mark. Raises BadRow."""
     try:
-        return raw.decode("utf-8-sig" if first else "utf-8")
+        return line_bytes.decode("utf-8-sig" if is_first else "utf-8")
     except UnicodeDecodeError:
         raise BadRow(NOT_UTF8) from None
 

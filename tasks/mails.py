@@ -55,19 +55,21 @@ def mail_invitation(address: str, write: Letter) -> None:
         return
     # The link holds a keyed digest and not the address: who forwards the mail reveals nothing, and
     # the row that refuses invitations does not either.
-    off = settings.SITE_URL + reverse(
+    unsubscribe_url = settings.SITE_URL + reverse(
         "uninvited", args=[signing.dumps(_hash_address(address), salt=UNSUBSCRIBE_SALT)]
     )
 
     def write_with_link() -> tuple[str, str]:
         subject, text = write()
         words = _("To get no invitations from this site:")
-        return subject, f"{text}\n{words} {off}\n"
+        return subject, f"{text}\n{words} {unsubscribe_url}\n"
 
     account = User.objects.filter(email__iexact=address).first()
     subject, text = write_in_language_of(account, write_with_link) if account else write_with_link()
     # After the commit: a mail about an invitation that was rolled back could not be accepted.
-    transaction.on_commit(partial(_send, subject, text, address, build_unsubscribe_headers(off)))
+    transaction.on_commit(
+        partial(_send, subject, text, address, build_unsubscribe_headers(unsubscribe_url))
+    )
 
 
 def invitation_text(name: str, *, opening: str, link: str, validity: str) -> tuple[str, str]:

@@ -83,43 +83,43 @@ def load_with_roles(tasks: QuerySet[Task], user: Person) -> list[Task]:
 def _cache_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMember]) -> None:
     """Cache the user's roles on the tasks. One query if a role was given to an address."""
     members_by_task = {member.task_id: member for member in members}
-    waiting = [member.pk for member in members_by_task.values() if member.address]
+    waiting_pks = [member.pk for member in members_by_task.values() if member.address]
     # A role that was given to an address counts once its person has confirmed it. That takes one
     # more query, which makers of tasks and people who accepted an invitation do not need.
-    standing: set[int] = set()
-    if waiting:
-        members = TaskMember.objects.standing().filter(pk__in=waiting)
-        standing.update(members.values_list("pk", flat=True))
+    standing_pks: set[int] = set()
+    if waiting_pks:
+        members = TaskMember.objects.standing().filter(pk__in=waiting_pks)
+        standing_pks.update(members.values_list("pk", flat=True))
     for task in tasks:
         member = members_by_task.get(task.pk)
         # Three things are kept apart: the role that counts, the one of a reader whose address is
         # not confirmed, and an owner who judges blindly for the time being.
-        stands = member is not None and (not member.address or member.pk in standing)
-        task.roles[user.pk] = member.role if member and stands else None
-        if member and member.role in READERS and not stands:
+        is_standing = member is not None and (not member.address or member.pk in standing_pks)
+        task.roles[user.pk] = member.role if member and is_standing else None
+        if member and member.role in READERS and not is_standing:
             task.idle_readers.add(user.pk)
-        if member and member.role in OWNERS and stands and member.is_blind:
+        if member and member.role in OWNERS and is_standing and member.is_blind:
             task.blind_owners.add(user.pk)
 
 
-def _has_permission(user: Person, task: Task, what: May) -> bool:
+def _has_permission(user: Person, task: Task, permission: May) -> bool:
     """Return whether the person may do this. No query for what everybody may do."""
     # The order matters: suspended people are visitors whatever they were, then come administrators
     # and people of a panel, and only then what everybody may without a query.
     if not user.is_active:
-        who = VISITOR
+        role = VISITOR
     elif user.is_superuser:
-        who = ADMINISTRATOR
+        role = ADMINISTRATOR
     elif isinstance(user, User) and user.is_of_panel:
-        return what in get_participant_permissions(role_of(user, task))
-    elif what in get_permissions(VISITOR, is_visible=task.is_visible):
+        return permission in get_participant_permissions(role_of(user, task))
+    elif permission in get_permissions(VISITOR, is_visible=task.is_visible):
         return True
     else:
         # Whoever drops the address that a role was given to may have read the labels before.
-        who = role_of(user, task) or (IDLE_READER if user.pk in task.idle_readers else PERSON)
+        role = role_of(user, task) or (IDLE_READER if user.pk in task.idle_readers else PERSON)
         if user.pk in task.blind_owners:
-            who = BLIND_OWNER
-    return what in get_permissions(who, is_visible=task.is_visible)
+            role = BLIND_OWNER
+    return permission in get_permissions(role, is_visible=task.is_visible)
 
 
 def can_see(user: Person, task: Task) -> bool:
@@ -256,13 +256,13 @@ def count_places_left(task: Task) -> int | None:
     return max(0, MAX_COLLEAGUES - task.members.colleagues().count() - places)
 
 
-def check_colleagues(task: Task, more: int) -> None:
+def check_colleagues(task: Task, new_count: int) -> None:
     """Raise Refused if a task without approval would exceed its limit on members.
 
-    more: how many members are to be added.
+    new_count: how many members are to be added.
     """
     left = count_places_left(task)
-    if left is not None and more > left:
+    if left is not None and new_count > left:
         message = _(
             "Until it is approved a task has at most %(most)d members and open invitations."
         )
@@ -276,11 +276,11 @@ def list_fixed_settings(user: Person, target: TargetModel | Generator | None) ->
     another task's secret to an address of their own. target: None for a new one.
     """
     # A name stays because it is a part of addresses and exports.
-    fixed = []
+    fixed_settings = []
     if target:
-        fixed = ["task", "name"]
+        fixed_settings = ["task", "name"]
     if not user.is_superuser:
-        fixed.append("secret_env")
+        fixed_settings.append("secret_env")
         if target and target.secret_env:
-            fixed += ["adapter", "url", "options"]
-    return fixed
+            fixed_settings += ["adapter", "url", "options"]
+    return fixed_settings

@@ -59,20 +59,20 @@ PERMISSIONS_BY_ROLE = {
 """The two last in a task that everybody sees."""
 
 
-def get_permissions(who: str, *, is_visible: bool) -> frozenset[May]:
-    """Return the permissions of `who`, a key of the table, in a visible or a private task.
+def get_permissions(role: str, *, is_visible: bool) -> frozenset[May]:
+    """Return the permissions of `role`, a key of the table, in a visible or a private task.
 
     All members of a visible task also have the permissions of the public. A role that is not in the
     table, as stored by another release during an upgrade, grants nothing.
     """
     # They may have read labels when their role counted, so they may not judge now.
-    if who == IDLE_READER:
+    if role == IDLE_READER:
         return get_permissions(PERSON, is_visible=is_visible) - {May.JUDGE}
     # To outsiders a private task does not exist.
-    if who in (PERSON, VISITOR) and not is_visible:
+    if role in (PERSON, VISITOR) and not is_visible:
         return frozenset()
-    return PERMISSIONS_BY_ROLE.get(who, frozenset()) | (
-        _PUBLIC if is_visible and who != VISITOR else frozenset()
+    return PERMISSIONS_BY_ROLE.get(role, frozenset()) | (
+        _PUBLIC if is_visible and role != VISITOR else frozenset()
     )
 
 
@@ -88,7 +88,7 @@ def get_participant_permissions(role: str | None) -> frozenset[May]:
     return PERMISSIONS_BY_ROLE.get(role or "", frozenset()) & _PARTICIPANT
 
 
-def find_roles_with(may: May) -> frozenset[str]:
+def find_roles_with(permission: May) -> frozenset[str]:
     """Return the members' roles that have this permission in every task."""
     members = PERMISSIONS_BY_ROLE.keys() - {ADMINISTRATOR, BLIND_OWNER, PERSON, VISITOR}
-    return frozenset(role for role in members if may in PERMISSIONS_BY_ROLE[role])
+    return frozenset(role for role in members if permission in PERMISSIONS_BY_ROLE[role])

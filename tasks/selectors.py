@@ -54,11 +54,11 @@ def list_targets(round: Round) -> Sequence[RoundTarget]:
     """
     # The prepared query fills Django's own prefetch cache, which `Round.target_names` and the
     # templates read.
-    prefetched = round.__dict__.setdefault("_prefetched_objects_cache", {})
-    if "round_targets" not in prefetched:
+    prefetched_objects = round.__dict__.setdefault("_prefetched_objects_cache", {})
+    if "round_targets" not in prefetched_objects:
         entries = round.round_targets.all()
         entries._result_cache = TARGETS_OF_ROUND.rows(round=round.pk)
-        prefetched["round_targets"] = entries
+        prefetched_objects["round_targets"] = entries
     targets = list(round.round_targets.all())
     for entry in targets:
         entry.round, entry.target.task = round, round.task  # the same, and known

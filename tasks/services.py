@@ -37,28 +37,28 @@ def install_official_tasks() -> list[Task]:
 
     Returns the new tasks. Existing ones are not changed. Uses one transaction per task.
     """
-    installed = []
+    installed_tasks = []
     for folder in sorted(OFFICIAL_FOLDER.iterdir()):
         # Only a folder with a configuration is a task.
         is_task = (folder / "task.yaml").exists()
         if is_task and not Task.objects.filter(code=folder.name).exists():
-            installed.append(_install(folder))
-    return installed
+            installed_tasks.append(_install(folder))
+    return installed_tasks
 
 
 @transaction.atomic
 def _install(folder: Path) -> Task:
     text = (folder / "task.yaml").read_text()
     task = new_task(code=folder.name, config_text=text, actor=None, is_official=True)[0]
-    first = Round.objects.create(task=task, number=1)
+    first_round = Round.objects.create(task=task, number=1)
     # A task has either texts or drawn scenes.
     file = next(folder / name for name in (CONTEXTS_FILE, SCENES_FILE) if (folder / name).exists())
-    store_contexts(round=first, rows=_read_contexts(file, task), file_name=file.name)
+    store_contexts(round=first_round, rows=_read_contexts(file, task), file_name=file.name)
     if file.name == SCENES_FILE:
         task.config_text = draw_examples(file, task)
         task.save(update_fields=["config_text"])
     keep_example_media(task, task.config)
-    set_round_state(round=first, state=Round.State.READY, actor=None)
+    set_round_state(round=first_round, state=Round.State.READY, actor=None)
     return task
 
 
@@ -126,7 +126,7 @@ def list_example_digests(config: TaskConfig) -> set[str]:
 def keep_example_media(task: Task, config: TaskConfig) -> None:
     """Mark the pictures and recordings of a configuration's examples as used. Raises Invalid."""
     try:
-        keep_media(task=task, digests=list_example_digests(config), used=True)
+        keep_media(task=task, digests=list_example_digests(config), is_used=True)
     except Invalid:
         message = _("A picture or recording of the examples is not stored in the task. Upload it.")
         raise Invalid(message, field="config_text") from None
@@ -160,10 +160,10 @@ def check_task_name(name: str, field: str, task: Task | None = None) -> None:
     # Names are compared by how they look, which no database constraint can do. So everybody who
     # makes a name visible takes this one lock, and looks at the names that are there.
     lock_names("tasks")
-    others = Task.objects.filter(is_visible=True)
+    other_tasks = Task.objects.filter(is_visible=True)
     if task and task.pk:
-        others = others.exclude(pk=task.pk)
-    check_free(name, others.values_list("name", flat=True), field)
+        other_tasks = other_tasks.exclude(pk=task.pk)
+    check_free(name, other_tasks.values_list("name", flat=True), field)
 
 
 def derive_title(code: str) -> str:
@@ -179,16 +179,16 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
     request for approval, the task, then the names of tasks if it becomes visible. Raises Refused
     without approval, Invalid if the name resembles another task's.
     """
-    shows = bool(fields.get("is_visible")) and not task.is_visible
-    if shows:
+    is_made_visible = bool(fields.get("is_visible")) and not task.is_visible
+    if is_made_visible:
         state = TaskProposal.State.WITHDRAWN
         if actor.is_superuser:
             state = TaskProposal.State.APPROVED
         close_approval_request(task, actor, state)
-    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if shows:
+    locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    if is_made_visible:
         if not actor.is_superuser:
-            check_approved(locked, "is_visible")
+            check_approved(locked_task, "is_visible")
         check_task_name(task.name, "is_visible", task)
         fields = {**fields, "is_unapproved": False}
     log(actor, "task.changed", task, fields=changed_fields(task, fields))
@@ -209,31 +209,35 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     Locks the task, so that only one of two editors succeeds, then the names of tasks if the name
     changes. Raises ConfigStale, ConfigError, Invalid.
     """
-    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     # Checked under the lock, against the text that is stored now: another editor may have saved
     # since the page was opened.
-    config = check_new_config(locked, text, base=base)[0]
-    keep_example_media(locked, config)
-    if config.name != locked.name:
-        locked.name = checked_name(config.name, "config_text")
-        if locked.is_visible:
-            check_task_name(locked.name, "config_text", locked)
-    changes = build_diff(locked.config_text, text)[:MAX_DIFF_CHARS]
-    _store_version(locked, text, actor)
-    locked.summary = config.summary
-    locked.save(update_fields=["config_text", "config_number", "name", "summary"])
-    log(actor, "task.changed", locked, fields=["config_text"], diff=changes)
-    return locked
+    config = check_new_config(locked_task, text, base=base)[0]
+    keep_example_media(locked_task, config)
+    if config.name != locked_task.name:
+        locked_task.name = checked_name(config.name, "config_text")
+        if locked_task.is_visible:
+            check_task_name(locked_task.name, "config_text", locked_task)
+    changes = build_diff(locked_task.config_text, text)[:MAX_DIFF_CHARS]
+    _store_version(locked_task, text, actor)
+    locked_task.summary = config.summary
+    locked_task.save(update_fields=["config_text", "config_number", "name", "summary"])
+    log(actor, "task.changed", locked_task, fields=["config_text"], diff=changes)
+    return locked_task
 
 
-def _store_version(locked: Task, text: str, actor: User) -> None:
+def _store_version(locked_task: Task, text: str, actor: User) -> None:
     """Set a locked task's configuration text, and keep the former one as a version."""
-    versions, former = locked.config_versions, locked.config_text
-    former_values = {"text": former, "actor": locked.made_by, "created_at": locked.created_at}
+    versions, former = locked_task.config_versions, locked_task.config_text
+    former_values = {
+        "text": former,
+        "actor": locked_task.made_by,
+        "created_at": locked_task.created_at,
+    }
     # The first version gets a row only once a second one exists, so most tasks have none.
-    versions.get_or_create(number=locked.config_number, defaults=former_values)
-    locked.config_text, locked.config_number = text, locked.config_number + 1
-    versions.create(number=locked.config_number, text=text, actor=actor)
+    versions.get_or_create(number=locked_task.config_number, defaults=former_values)
+    locked_task.config_text, locked_task.config_number = text, locked_task.config_number + 1
+    versions.create(number=locked_task.config_number, text=text, actor=actor)
 
 
 def find_account(email: str) -> User:
@@ -280,32 +284,32 @@ def change_members(
     the address that it is given to. Assignments that a role no longer allows are ended. Locks the
     task, so that two owners cannot remove each other. Raises Refused.
     """
-    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if actor:
-        check_owner(actor, locked)
+        check_owner(actor, locked_task)
         if added and not actor.is_superuser:
-            check_colleagues(locked, len(added))
+            check_colleagues(locked_task, len(added))
     # Read under the lock: the page that the owner sent may be older than the members.
-    there = {member.pk: member for member in task.members.colleagues()}
-    if not there.keys() >= {member.pk for member in chain(changed, removed)}:
+    members_by_pk = {member.pk: member for member in task.members.colleagues()}
+    if not members_by_pk.keys() >= {member.pk for member in chain(changed, removed)}:
         raise Refused(
             _("Somebody removed a member meanwhile. Look at the members again."), code="members"
         )
     # What the task would have: it is checked as a whole, since an owner may leave when another one
     # is named in the same form.
-    remaining = there | {member.pk: member for member in changed}
+    remaining_members = members_by_pk | {member.pk: member for member in changed}
     for member in removed:
-        del remaining[member.pk]
-    check_members(list(remaining.values()) + list(added), actor)
+        del remaining_members[member.pk]
+    check_members(list(remaining_members.values()) + list(added), actor)
     # Before the rows change, since later stages look up who could read the labels until now.
-    _note_readers(locked, there, changed, removed)
+    _note_readers(locked_task, members_by_pk, changed, removed)
     task.members.filter(pk__in=[member.pk for member in removed]).delete()
     for member in changed:  # in another role they read what they may not have seen
         member.is_blind = False
     # One query for all members that changed.
     TaskMember.objects.bulk_update(changed, ["role", "is_blind"])
     changes = {member.user_id: member.role for member in changed}
-    end_without_role(task=locked, roles=changes | {member.user_id: None for member in removed})
+    end_without_role(task=locked_task, roles=changes | {member.user_id: None for member in removed})
     for member in added:
         member.address = member.user.email
     TaskMember.objects.bulk_create(added)
@@ -323,16 +327,16 @@ def change_members(
 
 def _note_readers(
     task: Task,
-    there: Mapping[int, TaskMember],
-    changed: Sequence[TaskMember],
-    removed: Sequence[TaskMember],
+    members_by_pk: Mapping[int, TaskMember],
+    changed_members: Sequence[TaskMember],
+    removed_members: Sequence[TaskMember],
 ) -> None:
     """Notify later stages of people whose role no longer reads labels."""
-    roles: dict[int, str] = {member.pk: member.role for member in changed}
-    ended = {}
-    for member in chain(changed, removed):
-        ended[member.user] = (there[member.pk].role, roles.get(member.pk))
-    note_ended_readers(task, ended)
+    roles: dict[int, str] = {member.pk: member.role for member in changed_members}
+    role_changes = {}
+    for member in chain(changed_members, removed_members):
+        role_changes[member.user] = (members_by_pk[member.pk].role, roles.get(member.pk))
+    note_ended_readers(task, role_changes)
 
 
 def set_role(*, task: Task, user: User, role: str | None) -> None:

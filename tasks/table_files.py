@@ -37,34 +37,34 @@ def read_table(
     if ending == "tsv":
         yield from _read_tsv(lines, header_of, value_of)
         return
-    bad: set[int] = set()
-    texts = _decode_lines(lines, bad)
-    first, skipped = _find_first_line(texts)
+    bad_lines: set[int] = set()
+    texts = _decode_lines(lines, bad_lines)
+    first_line, skipped_count = _find_first_line(texts)
     # Excel writes and reads a first line such as `sep=;`, which is no row.
-    delimiter = _parse_sep_line(first)
+    delimiter = _parse_sep_line(first_line)
     if delimiter:
-        first, blank = _find_first_line(texts)
-        skipped += 1 + blank
+        first_line, blank = _find_first_line(texts)
+        skipped_count += 1 + blank
     # The first line was read to find the delimiter, so it is put back before the others.
     rows = csv.reader(
-        chain([first], texts) if first else (),
-        delimiter=delimiter or _guess_delimiter(first),
+        chain([first_line], texts) if first_line else (),
+        delimiter=delimiter or _guess_delimiter(first_line),
         strict=True,
     )
-    yield from _read_csv(rows, header_of, value_of, bad, skipped)
+    yield from _read_csv(rows, header_of, value_of, bad_lines, skipped_count)
 
 
 def build_row(line: int, header: list[str], cells: list[str], value_of: ValueOf) -> Row | LineError:
     """Return a row of a table without empty cells, or an error for a wrong number of cells."""
-    extra = []
+    extra_cells = []
     for cell in cells[len(header) :]:
         if cell.strip():
-            extra.append(cell)
-    if extra or len(cells) < len(header):
-        counts = f"{len(cells)} cells, but the header has {len(header)}"
+            extra_cells.append(cell)
+    if extra_cells or len(cells) < len(header):
+        counts_text = f"{len(cells)} cells, but the header has {len(header)}"
         cure = "name each column, and put texts with the delimiter in quotes"
-        cure = cure if extra else "fill it, or add a delimiter"
-        return LineError(line, f"{counts}; {cure}")
+        cure = cure if extra_cells else "fill it, or add a delimiter"
+        return LineError(line, f"{counts_text}; {cure}")
     values = {}
     for name, cell in zip(header, cells, strict=False):
         if cell.strip():
@@ -76,20 +76,20 @@ def build_row(line: int, header: list[str], cells: list[str], value_of: ValueOf)
 
 
 def _read_csv(
-    rows: Any, header_of: HeaderOf, value_of: ValueOf, bad: set[int], skipped: int
+    rows: Any, header_of: HeaderOf, value_of: ValueOf, bad_lines: set[int], skipped_count: int
 ) -> Iterator[Row | LineError]:
     """Yield the rows of a csv.reader.
 
-    bad: the numbers of lines that are not UTF-8. skipped: the number of lines before the header.
+    bad_lines: the numbers of lines that are not UTF-8. skipped_count: lines before the header.
     """
     # A quoted cell may hold line breaks, so a row begins where the row before it ended.
-    start = skipped + 1
+    start = skipped_count + 1
     header: list[str] | None = None
     try:
         for cells in rows:
-            line, start = start, skipped + rows.line_num + 1
+            line, start = start, skipped_count + rows.line_num + 1
             # Every line of the row counts, as a cell may stretch over several.
-            if any(number in bad for number in range(line, start)):
+            if any(number in bad_lines for number in range(line, start)):
                 yield LineError(line, NOT_UTF8)
                 if header is None:
                     return
@@ -98,7 +98,7 @@ def _read_csv(
             elif any(cell.strip() for cell in cells):
                 yield build_row(line, header, cells, value_of)
     except BadRow as error:
-        yield LineError(skipped + 1, str(error))
+        yield LineError(skipped_count + 1, str(error))
     except csv.Error:
         yield LineError(start, "not CSV; is a quote left open? Nothing after it is read")
 
@@ -109,7 +109,7 @@ def _read_tsv(
     header: list[str] | None = None
     for line, raw in enumerate(lines, 1):
         try:
-            cells = _unquote_cells(decode_line(raw, first=line == 1).rstrip("\n").split("\t"))
+            cells = _unquote_cells(decode_line(raw, is_first=line == 1).rstrip("\n").split("\t"))
             if header is None:
                 if any(cell.strip() for cell in cells):
                     header = header_of(_strip_empty_end(cells))
@@ -123,13 +123,13 @@ def _read_tsv(
             yield build_row(line, header, cells, value_of)
 
 
-def _decode_lines(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
-    for line, raw in enumerate(lines, 1):
+def _decode_lines(lines: Iterable[bytes], bad_lines: set[int]) -> Iterator[str]:
+    for line, line_bytes in enumerate(lines, 1):
         try:
-            yield decode_line(raw, first=line == 1)
+            yield decode_line(line_bytes, is_first=line == 1)
         except BadRow:
-            bad.add(line)
-            yield raw.decode("utf-8", "replace")
+            bad_lines.add(line)
+            yield line_bytes.decode("utf-8", "replace")
 
 
 def _find_first_line(texts: Iterator[str]) -> tuple[str, int]:
@@ -174,11 +174,11 @@ def _unquote_cells(cells: list[str]) -> list[str]:
     either quote all cells, or those with inner quotes, which they double.
     """
     # If every cell is quoted, a program did it. A single one may be a quotation.
-    plain = [_unquote(cell) for cell in cells]
-    if all(text is not None for text in plain) and len(cells) > 1:
-        return [text for text in plain if text is not None]
+    unquoted_cells = [_unquote(cell) for cell in cells]
+    if all(text is not None for text in unquoted_cells) and len(cells) > 1:
+        return [text for text in unquoted_cells if text is not None]
     texts = []
-    for cell, text in zip(cells, plain, strict=True):
+    for cell, text in zip(cells, unquoted_cells, strict=True):
         if text is not None and '"' in text:
             texts.append(text)
         else:

@@ -158,7 +158,7 @@ def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool
 
     Raises Invalid if a file no longer exists.
     """
-    keep_media(task=assignment.round.task, digests=list_digests(inputs.values()), used=used)
+    keep_media(task=assignment.round.task, digests=list_digests(inputs.values()), is_used=used)
 
 
 def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:

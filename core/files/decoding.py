@@ -57,45 +57,45 @@ def decode_picture(data: bytes) -> Decoded:
     # Pillow raises an error at twice this number. The check below refuses the rest.
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     try:
-        with Image.open(BytesIO(data), formats=FORMATS) as opened:
-            _check_picture(opened)
+        with Image.open(BytesIO(data), formats=FORMATS) as picture:
+            _check_picture(picture)
             # Cameras store pictures as the sensor has them, and say in EXIF how to turn them.
-            drawn = ImageOps.exif_transpose(opened)
+            upright_picture = ImageOps.exif_transpose(picture)
             kind = "JPEG"
-            if opened.format in LOSSLESS_FORMATS:
+            if picture.format in LOSSLESS_FORMATS:
                 kind = "PNG"
     except Image.DecompressionBombError:
         raise BadMedia(TOO_MANY_PIXELS) from None
     except (OSError, SyntaxError, ValueError, EOFError):  # what Pillow raises on damaged files
         raise BadMedia(NO_PICTURE) from None
-    plain = _flatten_on_white(drawn)
+    plain_picture = _flatten_on_white(upright_picture)
     # Otherwise Pillow would write along what it kept of the file, such as its colour profile.
-    plain.info.clear()
+    plain_picture.info.clear()
     file = BytesIO()
-    plain.save(file, kind, **({"quality": 90} if kind == "JPEG" else {}))
+    plain_picture.save(file, kind, **({"quality": 90} if kind == "JPEG" else {}))
     if file.tell() > MAX_BYTES:
         raise BadMedia(TOO_MANY_BYTES)
-    about = {"width": plain.width, "height": plain.height}
+    about = {"width": plain_picture.width, "height": plain_picture.height}
     return Decoded(file.getvalue(), f"image/{kind.lower()}", about)
 
 
-def _check_picture(opened: Any) -> None:
+def _check_picture(picture: Any) -> None:
     """Check a picture before any of it is decoded. Raises BadMedia."""
-    if opened.width * opened.height > MAX_PIXELS:
+    if picture.width * picture.height > MAX_PIXELS:
         raise BadMedia(TOO_MANY_PIXELS)
-    if getattr(opened, "is_animated", False) and opened.format != "MPO":  # of some phones
+    if getattr(picture, "is_animated", False) and picture.format != "MPO":  # of some phones
         raise BadMedia(ANIMATED)
-    if opened.mode not in ALLOWED_MODES:
+    if picture.mode not in ALLOWED_MODES:
         raise BadMedia(DEEP)
 
 
-def _flatten_on_white(drawn: Any) -> Any:
+def _flatten_on_white(picture: Any) -> Any:
     """Convert to RGB on white, because people and models would see transparency differently."""
     from PIL import Image
 
-    if not drawn.has_transparency_data:
-        return drawn.convert("RGB")
-    clear = drawn.convert("RGBA")
+    if not picture.has_transparency_data:
+        return picture.convert("RGB")
+    clear = picture.convert("RGBA")
     white = Image.new("RGB", clear.size, "white")
     white.paste(clear, mask=clear.getchannel("A"))
     return white
@@ -112,17 +112,17 @@ def decode_recording(data: bytes) -> Decoded:
     try:
         with (
             # Only containers of sound: FFmpeg also reads playlists, which name other files.
-            av.open(BytesIO(data), options={"format_whitelist": CONTAINERS}) as opened,
-            wave.open(file, "wb") as written,
+            av.open(BytesIO(data), options={"format_whitelist": CONTAINERS}) as container,
+            wave.open(file, "wb") as wave_file,
         ):
-            written.setparams((1, 2, SAMPLE_RATE_HZ, 0, "NONE", ""))
+            wave_file.setparams((1, 2, SAMPLE_RATE_HZ, 0, "NONE", ""))
             # Cut at the limit while decoding, so that an endless file costs a minute of samples at
             # most.
-            for frame in _resample(opened):
+            for frame in _resample(container):
                 samples += frame.samples
                 if samples > MAX_SECONDS * SAMPLE_RATE_HZ:
                     raise BadMedia(TOO_LONG)
-                written.writeframesraw(bytes(frame.planes[0])[: 2 * frame.samples])
+                wave_file.writeframesraw(bytes(frame.planes[0])[: 2 * frame.samples])
     except (av.FFmpegError, IndexError, ValueError):  # no sound at all: there is no first stream
         raise BadMedia(NO_SOUND) from None
     if not samples:
@@ -130,12 +130,12 @@ def decode_recording(data: bytes) -> Decoded:
     return Decoded(file.getvalue(), "audio/wav", {"seconds": round(samples / SAMPLE_RATE_HZ, 2)})
 
 
-def _resample(opened: Any) -> Iterator[Any]:
+def _resample(container: Any) -> Iterator[Any]:
     """Yield the decoded sound in chunks, in the stored format."""
     import av
 
     resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE_HZ)
-    for frame in opened.decode(opened.streams.audio[0]):
+    for frame in container.decode(container.streams.audio[0]):
         yield from resampler.resample(frame)
     yield from resampler.resample(None)  # what it still holds
 

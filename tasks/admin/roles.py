@@ -65,10 +65,10 @@ class CountColumn:
 
 def shield_text(task: Task, text: str, length: int = 200) -> str:
     """Return a text, shortened for a list; in a sensitive task it is collapsed."""
-    short = Truncator(text).chars(length)
+    excerpt = Truncator(text).chars(length)
     if not task.is_sensitive:
-        return short
-    return format_html("<details><summary>Show the text</summary>{}</details>", short)
+        return excerpt
+    return format_html("<details><summary>Show the text</summary>{}</details>", excerpt)
 
 
 def name_account(user: User | None, row: Any) -> str:
@@ -155,24 +155,24 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return self.allows(request, "view")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        related = list(self.list_select_related)
+        relations = list(self.list_select_related)
         if self.to_task:
-            related.append(self.to_task)
+            relations.append(self.to_task)
         columns = []
         for column in self.list_display:
             if isinstance(column, CountColumn):
                 columns.append(column)
-        counts = {column.__name__: column.counted(self.model) for column in columns}
-        reviewed = self.in_tasks(find_tasks_with_role(request, REVIEWERS))
-        owned = self.in_tasks(find_tasks_with_role(request, OWNERS))
+        count_columns = {column.__name__: column.counted(self.model) for column in columns}
+        reviewed_condition = self.in_tasks(find_tasks_with_role(request, REVIEWERS))
+        owned_condition = self.in_tasks(find_tasks_with_role(request, OWNERS))
         # Rows of other tasks are left out here, so that no page of the admin can reach them.
         rows = self.permitted(request, super().get_queryset(request), "view")
-        annotated: QuerySet[Any] = rows.select_related(*related).annotate(
-            is_reviewed=build_boolean_column(reviewed),
-            is_owned=build_boolean_column(owned),
-            **counts,
+        annotated_rows: QuerySet[Any] = rows.select_related(*relations).annotate(
+            is_reviewed=build_boolean_column(reviewed_condition),
+            is_owned=build_boolean_column(owned_condition),
+            **count_columns,
         )
-        return annotated
+        return annotated_rows
 
     def in_tasks(self, tasks: QuerySet[Task]) -> Q:
         """Return the condition that selects the rows of these tasks."""

@@ -111,13 +111,13 @@ class RoundAdmin(RoleAdmin):
         return ["task", *fields]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Round | None = None) -> list[str]:
-        fixed = []
+        fixed_fields = []
         if obj:
-            fixed = ["task", "number", "state", "opened_at", "closed_at"]
+            fixed_fields = ["task", "number", "state", "opened_at", "closed_at"]
         if obj and obj.opened_at:
             # What is stored as fooling was decided by it.
-            fixed.append("rule")
-        return fixed
+            fixed_fields.append("rule")
+        return fixed_fields
 
     def get_inlines(self, request: HttpRequest, obj: Round | None) -> Any:
         if obj:
@@ -139,15 +139,15 @@ class RoundAdmin(RoleAdmin):
         if not change:
             return
         plan: dict[str, Any] = {name: form.cleaned_data[name] for name in form.changed_data}
-        others = {}
+        relations = {}
         if "parents" in plan:
-            others["parents"] = plan.pop("parents")
+            relations["parents"] = plan.pop("parents")
         for formset in formsets:
             formset.save(commit=False)  # for the admin's own history
             if formset.has_changed():
-                others["targets"] = formset.loop
+                relations["targets"] = formset.loop
         # Targets and parents are stored by the service, together with what it logs.
-        change_round(round=form.instance, actor=person(request), fields=plan, **others)
+        change_round(round=form.instance, actor=person(request), fields=plan, **relations)
 
     def delete_model(self, request: HttpRequest, obj: Round) -> None:
         delete_round(round=obj, actor=person(request))
@@ -182,22 +182,22 @@ class RoundAdmin(RoleAdmin):
         state = request.POST.get("state", "")
         if state in STEPS:
             with as_message(request):
-                moved = change_state(round=round, state=state, actor=person(request))
-                message = f"{moved} is {moved.state} now."
-                if moved.opening_since:
-                    message = f"{moved} opens when its targets are ready."
+                changed_round = change_state(round=round, state=state, actor=person(request))
+                message = f"{changed_round} is {changed_round.state} now."
+                if changed_round.opening_since:
+                    message = f"{changed_round} opens when its targets are ready."
                 messages.success(request, message)
         return redirect("admin:tasks_round_change", pk)
 
 
 def _list_steps(round: Round) -> list[dict[str, str]]:
     """Return the buttons of a round's page, each with its effect."""
-    writing = ""
+    writers_note = ""
     if round.state == State.OPEN:
         count = find_writers(round, timezone.now()).count()
         if count:
-            writing = f" People who are writing: {count}."
+            writers_note = f" People who are writing: {count}."
     rows = []
     for state, step in list_next_steps(round).items():
-        rows.append({"state": state, "words": step.button, "effect": step.effect + writing})
+        rows.append({"state": state, "words": step.button, "effect": step.effect + writers_note})
     return rows

@@ -157,33 +157,35 @@ class TaskAdmin(RoleAdmin):
         return [name for name in self.fields if reads or name != "config_text"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
-        fixed = []
+        fixed_fields = []
         if obj:
-            fixed = ["code"]
+            fixed_fields = ["code"]
         if request.user.is_superuser:
-            return fixed
+            return fixed_fields
         owns = obj is None or self.allows(request, "delete", obj)
-        fixed.append("is_official")
+        fixed_fields.append("is_official")
         if not owns:
-            fixed += ["is_visible", "allow_try_out"]
-        return fixed
+            fixed_fields += ["is_visible", "allow_try_out"]
+        return fixed_fields
 
     def logged(self, row: Task) -> dict[str, str]:
         return {"task": row.code}
 
     def save_model(self, request: HttpRequest, obj: Task, form: Any, change: bool) -> None:
-        who = person(request)
+        actor = person(request)
         if not change:
-            obj.pk = create_task(actor=who, **form.cleaned_data)[0].pk
+            obj.pk = create_task(actor=actor, **form.cleaned_data)[0].pk
             self._show_notes(request, form)
             return
         fields = {name: form.cleaned_data[name] for name in form.changed_data}
         if text := fields.pop("config_text", ""):
-            save_config(task=obj, text=text, base=hash_text(form.initial["config_text"]), actor=who)
+            save_config(
+                task=obj, text=text, base=hash_text(form.initial["config_text"]), actor=actor
+            )
         if fields:
             # Read again: `save_config` has stored another text, and `obj` has the form's values.
             stored = Task.objects.get(pk=obj.pk)
-            change_task(task=stored, actor=who, fields=fields)
+            change_task(task=stored, actor=actor, fields=fields)
         self._show_notes(request, form)
 
     def _show_notes(self, request: HttpRequest, form: Any) -> None:

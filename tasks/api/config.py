@@ -100,7 +100,7 @@ def save_config_text(
 
     field: the request field to which errors are attached. Raises ConfigStale, ValidationError.
     """
-    before = task.config_text
+    old_text = task.config_text
     try:
         warnings = check_new_config(task, text, base=version)[1]
         if not dry_run:
@@ -110,7 +110,7 @@ def save_config_text(
     body = {
         **_build_config_body(task, warnings),
         "config_text": text,
-        "diff": build_diff(before, text),
+        "diff": build_diff(old_text, text),
     }
     return Response(ChangedConfigSerializer(body).data)
 
@@ -127,12 +127,12 @@ def build_config_error(
 
 
 def _build_config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:
-    why, fixed = find_fixed_parts(task)
+    fixed_reason, fixed_parts = find_fixed_parts(task)
     return {
         "config_text": task.config_text,
         "version": hash_text(task.config_text),
-        "fixed_because": why,
-        "fixed": fixed,
+        "fixed_because": fixed_reason,
+        "fixed": fixed_parts,
         "warnings": warnings,
     }
 

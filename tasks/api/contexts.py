@@ -153,10 +153,10 @@ class ContextView(APIView):
         """Retire a context, so that it is no longer assigned, or restore it."""
         task, editor = find_task_and_editor(request, code)
         data = read(ContextChangeSerializer, request)
-        chosen = Context.objects.filter(round__task=task, round__number=number, pk=pk)
-        get_object_or_404(chosen)
-        set_retired(contexts=chosen, actor=editor, **data)
-        return Response(ContextSerializer(chosen.select_related("batch").get()).data)
+        contexts = Context.objects.filter(round__task=task, round__number=number, pk=pk)
+        get_object_or_404(contexts)
+        set_retired(contexts=contexts, actor=editor, **data)
+        return Response(ContextSerializer(contexts.select_related("batch").get()).data)
 
 
 class ContextBatchSerializer(serializers.ModelSerializer[ContextBatch]):

@@ -167,10 +167,10 @@ class TargetModelView(APIView):
         task, editor = find_task_and_editor(request, code, kinds=ALL_KINDS)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         fields = _read_settings(read(TargetSettingsSerializer, request), target)
-        changed = change_target(target=target, actor=editor, fields=fields)
-        if changed.contact_at is None:
-            contact_target(changed, editor)
-        return Response(TargetModelSerializer(changed).data)
+        changed_target = change_target(target=target, actor=editor, fields=fields)
+        if changed_target.contact_at is None:
+            contact_target(changed_target, editor)
+        return Response(TargetModelSerializer(changed_target).data)
 
 
 class TargetInputsSerializer(serializers.Serializer[Any]):

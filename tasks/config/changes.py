@@ -10,7 +10,7 @@ from tasks.config.schema import TaskConfig
 SECTIONS = ("context", "input", "output")
 
 
-def find_forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
+def find_forbidden_changes(old_config: TaskConfig, new_config: TaskConfig) -> list[Finding]:
     """Return the changes that are not allowed once people have written examples.
 
     These are the names, types, choices and references of fields, new required fields, what a model
@@ -19,11 +19,11 @@ def find_forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
     """
     findings: list[Finding] = []
     for section in SECTIONS:
-        findings += _compare_section(old, new, section)
-    findings += _find_question_changes(old, new)
-    findings += _find_reader_changes(old, new)
+        findings += _compare_section(old_config, new_config, section)
+    findings += _find_question_changes(old_config, new_config)
+    findings += _find_reader_changes(old_config, new_config)
     # The rule decided which examples fooled a model. Another one would judge them again.
-    if _get_decision_settings(old) != _get_decision_settings(new):
+    if _get_decision_settings(old_config) != _get_decision_settings(new_config):
         message = "the verdict has decided stored examples"
         findings.append(Finding(("verdict",), message, "put back what it was, or make a new task"))
     return findings
@@ -34,65 +34,75 @@ def _get_decision_settings(config: TaskConfig) -> dict[str, Any]:
     return config.verdict.model_dump(exclude={"question", "answers"})
 
 
-def find_context_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
+def find_context_changes(old_config: TaskConfig, new_config: TaskConfig) -> list[Finding]:
     """Return the changes that are not allowed once the task has contexts.
 
     The findings are located in the new configuration.
     """
-    return list(_compare_section(old, new, "context"))
+    return list(_compare_section(old_config, new_config, "context"))
 
 
-def _compare_section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding]:
-    before = map_by_name(getattr(old, section))
-    after = map_by_name(getattr(new, section))
+def _compare_section(
+    old_config: TaskConfig, new_config: TaskConfig, section: str
+) -> Iterator[Finding]:
+    old_components = map_by_name(getattr(old_config, section))
+    new_components = map_by_name(getattr(new_config, section))
     # What was stored under the name could not be shown any more.
-    for name in before.keys() - after.keys():
+    for name in old_components.keys() - new_components.keys():
         message = f"what is stored has the field `{name}`"
         yield Finding((section,), message, f"put `{name}` back under {section}")
-    for place, component in enumerate(getattr(new, section)):
+    for place, component in enumerate(getattr(new_config, section)):
         loc: Loc = (section, place)
-        if component.name in before:
-            yield from _compare_component(before[component.name], component, loc)
+        if component.name in old_components:
+            yield from _compare_component(old_components[component.name], component, loc)
         # Stored rows have no value for it. An optional field may be added at any time.
         elif component.required and section != "output":
             message = f"what is stored lacks the new field `{component.name}`"
             yield Finding(loc, message, "write `required: false`, or leave the field out")
 
 
-def _compare_component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
+def _compare_component(
+    old_component: Component, new_component: Component, loc: Loc
+) -> Iterator[Finding]:
     # These say what a stored value is. Words, limits and colours may change.
     for key in ("type", "reference", "single", "rank"):
-        was, now = getattr(old, key), getattr(new, key)
+        was, now = getattr(old_component, key), getattr(new_component, key)
         if was != now:
-            message = f"stored values of `{old.name}` have the {key} {was}"
+            message = f"stored values of `{old_component.name}` have the {key} {was}"
             yield Finding(
                 locate_inside(loc, key), message, f"write `{key}: {str(was).lower()}` again"
             )
-    for key, was, now in (("labels", old.values, new.values), ("tags", old.tags, new.tags)):
+    for key, was, now in (
+        ("labels", old_component.values, new_component.values),
+        ("tags", old_component.tags, new_component.tags),
+    ):
         if set(was) != set(now):
-            message = f"stored values of `{old.name}` were chosen among {', '.join(was)}"
+            message = f"stored values of `{old_component.name}` were chosen among {', '.join(was)}"
             yield Finding(
                 locate_inside(loc, key), message, "keep these values; `display` may change"
             )
 
 
-def _find_question_changes(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
+def _find_question_changes(old_config: TaskConfig, new_config: TaskConfig) -> Iterator[Finding]:
     """Yield changes in the meaning of a question. Questions may be added and removed."""
-    before = map_by_name(old.metadata.create)
-    for place, component in enumerate(new.metadata.create):
-        if component.name in before:
+    old_questions = map_by_name(old_config.metadata.create)
+    for place, component in enumerate(new_config.metadata.create):
+        if component.name in old_questions:
             yield from _compare_component(
-                before[component.name], component, ("metadata", "create", place)
+                old_questions[component.name], component, ("metadata", "create", place)
             )
 
 
-def _find_reader_changes(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
+def _find_reader_changes(old_config: TaskConfig, new_config: TaskConfig) -> Iterator[Finding]:
     """Yield the fields of both configurations that models read in only one of them."""
     for section in ("context", "input"):
-        names = list_names(getattr(old, section))
-        for place, component in enumerate(getattr(new, section)):
+        names = list_names(getattr(old_config, section))
+        for place, component in enumerate(getattr(new_config, section)):
             # Answers of models were given with the field, or without it.
-            was, now = component.name in old.model_fields, component.name in new.model_fields
+            was, now = (
+                component.name in old_config.model_fields,
+                component.name in new_config.model_fields,
+            )
             if component.name in names and was != now:
                 message = f"models {'have' if was else 'have not'} read `{component.name}` so far"
                 fix = "put back `output`, `when` and `support.prompt_field`"

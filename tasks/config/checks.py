@@ -94,13 +94,13 @@ def _check_repeated_names(config: TaskConfig) -> Iterator[Finding]:
         at = locate_inside(loc, "name")
         if name in RESERVED_NAMES:
             yield Finding(at, f'the platform uses the name "{name}" itself', "choose another name")
-        others = homes.setdefault(name, [])
+        earlier_homes = homes.setdefault(name, [])
         # Input and output may share a name: then people and models answer the same field.
-        clash = [other for other in others if {home, other} != {"input", "output"}]
+        clash = [other for other in earlier_homes if {home, other} != {"input", "output"}]
         if clash:
             message = f'"{name}" is there already, in {clash[0]}'
             yield Finding(at, message, "give each field its own name")
-        others.append(home)
+        earlier_homes.append(home)
 
 
 def _check_components(config: TaskConfig) -> Iterator[Finding]:
@@ -128,16 +128,20 @@ def _check_keys(loc: Loc, component: Component) -> Iterator[Finding]:
 
 
 def _check_ranges(loc: Loc, component: Component) -> Iterator[Finding]:
-    low, high = component.min_length, component.max_length
+    min_length, max_length = component.min_length, component.max_length
     fix = "swap or change them"
-    if low is not None and high is not None and low > high:
-        yield Finding(locate_inside(loc, "min_length"), f"{low} is above max_length ({high})", fix)
-    if component.counter and high is None:
-        yield Finding(locate_inside(loc, "counter"), "a counter needs a limit", "add max_length")
-    least, most = component.minimum, component.maximum
-    if least is not None and most is not None and least >= most:
+    if min_length is not None and max_length is not None and min_length > max_length:
         yield Finding(
-            locate_inside(loc, "minimum"), f"{least:g} is not below maximum ({most:g})", fix
+            locate_inside(loc, "min_length"),
+            f"{min_length} is above max_length ({max_length})",
+            fix,
+        )
+    if component.counter and max_length is None:
+        yield Finding(locate_inside(loc, "counter"), "a counter needs a limit", "add max_length")
+    minimum, maximum = component.minimum, component.maximum
+    if minimum is not None and maximum is not None and minimum >= maximum:
+        yield Finding(
+            locate_inside(loc, "minimum"), f"{minimum:g} is not below maximum ({maximum:g})", fix
         )
 
 
@@ -192,39 +196,41 @@ def _check_conditions(config: TaskConfig) -> Iterator[Finding]:
 def _check_condition(
     at: Loc, place: str, component: Component, questions_above: list[Component]
 ) -> Iterator[Finding]:
-    allowed = {
+    allowed_keys = {
         "input": ("field",),
         "create": ("outcome", "field"),
         "validate": ("outcome", "verdict", "field"),
     }.get(place, ())
-    when = component.when
-    assert when is not None
-    set_keys = [key for key in _CONDITION_EXAMPLES if getattr(when, key) is not None]
-    fix = f"write {' or '.join(_CONDITION_EXAMPLES[key] for key in allowed)}"
-    if not allowed:
+    condition = component.when
+    assert condition is not None
+    set_keys = [key for key in _CONDITION_EXAMPLES if getattr(condition, key) is not None]
+    fix = f"write {' or '.join(_CONDITION_EXAMPLES[key] for key in allowed_keys)}"
+    if not allowed_keys:
         yield Finding(at, f"a field of the {place} has no condition", "remove when")
-    elif len(set_keys) != 1 or (when.equals is None) != (when.field is None):
+    elif len(set_keys) != 1 or (condition.equals is None) != (condition.field is None):
         yield Finding(at, "a condition is one question", fix)
-    elif set_keys[0] not in allowed:
+    elif set_keys[0] not in allowed_keys:
         yield Finding(
             locate_inside(at, set_keys[0]), f"the {set_keys[0]} is not known by then", fix
         )
-    elif when.field is not None:
-        yield from _check_condition_on_field(at, when, _map_choice_fields(questions_above))
+    elif condition.field is not None:
+        yield from _check_condition_on_field(at, condition, _map_choice_fields(questions_above))
 
 
 def _check_condition_on_field(
-    at: Loc, when: When, choices: Mapping[str, Component]
+    at: Loc, condition: When, choices: Mapping[str, Component]
 ) -> Iterator[Finding]:
     """Yield a finding if a condition names no earlier field, or a label that the field lacks."""
-    field = str(when.field)
+    field = str(condition.field)
     if field not in choices:
         message = f'"{field}" is not a multiclass field above'
         fix = f"name a multiclass field above it: {', '.join(choices) or 'there is none'}"
         yield Finding(locate_inside(at, "field"), message, fix)
-    elif when.equals not in choices[field].values:
-        fix = suggest_nearest(str(when.equals), choices[field].values)
-        yield Finding(locate_inside(at, "equals"), f'{field} has no label "{when.equals}"', fix)
+    elif condition.equals not in choices[field].values:
+        fix = suggest_nearest(str(condition.equals), choices[field].values)
+        yield Finding(
+            locate_inside(at, "equals"), f'{field} has no label "{condition.equals}"', fix
+        )
 
 
 def _map_choice_fields(components: Iterable[Component]) -> dict[str, Component]:
@@ -377,9 +383,9 @@ def _check_judges(config: TaskConfig) -> Iterator[Finding]:
         at, message = ("validation", "asks"), "no rule decides whether the model was fooled"
         yield Finding(at, message, "write `asks: answer`, or the verdict pattern or secret")
     is_text = is_label or config.talk is not None
-    judged = config.target_fields
+    judged_fields = config.target_fields
     if is_text:
-        judged = (config.text_field,)
+        judged_fields = (config.text_field,)
     for loc, field in _iter_components(config):
         if loc[0] != "input":
             for key in field.model_fields_set & {"judges_see", "judges_label"}:
@@ -389,7 +395,7 @@ def _check_judges(config: TaskConfig) -> Iterator[Finding]:
             message = "it would tell the label that judges choose"
             yield Finding(locate_inside(loc, "judges_see"), message, "remove judges_see")
         # Judges cannot judge what they do not see.
-        elif field.judges_see is False and field.name in judged:
+        elif field.judges_see is False and field.name in judged_fields:
             yield Finding(
                 locate_inside(loc, "judges_see"), "this is what judges judge", "remove judges_see"
             )
@@ -408,11 +414,13 @@ def _check_training_rows(config: TaskConfig) -> Iterator[Finding]:
     """Yield a finding if the task does not suit the model that learns from submitted rows."""
     if config.training_rows is None:
         return
-    read = [config.component(name) for name in config.model_fields]
+    model_components = [config.component(name) for name in config.model_fields]
     answer = config.component(config.answer_field).type
     # What the site's own training can read.
-    are_texts = len(read) <= 2 and all(component.kind.is_text for component in read)
-    is_picture = [component.type for component in read] == ["image"]
+    are_texts = len(model_components) <= 2 and all(
+        component.kind.is_text for component in model_components
+    )
+    is_picture = [component.type for component in model_components] == ["image"]
     if answer != "multiclass" or not (are_texts or is_picture):
         message = "what learns from rows reads one or two texts, or a picture, and chooses a label"
         yield Finding(("training_rows",), message, "remove training_rows")
@@ -520,11 +528,11 @@ def find_unsupported_fields(config: TaskConfig) -> Iterator[Finding]:
 
 def _find_unfit_outputs(config: TaskConfig) -> Iterator[Finding]:
     """Yield additional answers, which no target is asked for, and probabilities used as answers."""
-    answer, *others = [
+    answer, *other_names = [
         component.name for component in config.output if component.type != "prob"
     ] or [""]
     for index, output in enumerate(config.output):
-        if output.name in others:
+        if output.name in other_names:
             message, fix = f"a model gives one answer, {answer}", f"remove {output.name}"
             yield Finding(("output", index), message, fix)
         elif output.type == "prob" and output.name in config.target_fields:

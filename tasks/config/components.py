@@ -398,18 +398,18 @@ def quote_labels(labels: Sequence[str]) -> list[str]:
 
 
 def check_reference(
-    loc: Loc, component: Component, names: Sequence[str], what: str
+    loc: Loc, component: Component, names: Sequence[str], description: str
 ) -> Iterator[Finding]:
     """Yield a finding if the field's reference is missing or not one of `names`.
 
-    what: a noun phrase for the names, used in messages.
+    description: a noun phrase for the names, used in messages.
     """
-    fix = f"name {what}: {', '.join(names)}" if names else f"add {what} first"
+    fix = f"name {description}: {', '.join(names)}" if names else f"add {description} first"
     if component.reference is None:
         yield Finding(loc, f"a {component.type} needs a reference", fix)
     elif component.reference not in names:
         yield Finding(
-            locate_inside(loc, "reference"), f'"{component.reference}" is not {what}', fix
+            locate_inside(loc, "reference"), f'"{component.reference}" is not {description}', fix
         )
 
 

@@ -85,12 +85,12 @@ def _learns_from_rows(mapping: Mapping[str, Any]) -> bool:
     for item in fields:
         if isinstance(item, Mapping):
             kinds.append(item.get("type"))
-    read = sorted(str(kind) for kind in kinds if kind != "multiclass")
+    input_kinds = sorted(str(kind) for kind in kinds if kind != "multiclass")
     return (
         "train_file_metric" in mapping
         # Every field must be a mapping, and exactly one of them a label.
-        and len(kinds) == len(fields) == len(read) + 1
-        and read in (["image"], ["string"], ["string", "string"])
+        and len(kinds) == len(fields) == len(input_kinds) + 1
+        and input_kinds in (["image"], ["string"], ["string", "string"])
     )
 
 
@@ -149,17 +149,17 @@ class _Conversion:
 
     def _list(self, values: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
         """Return the mappings in a list. A plain text in it becomes a mapping with this name."""
-        listed = values.get(key) or []
-        if not isinstance(listed, list):
+        raw_items = values.get(key) or []
+        if not isinstance(raw_items, list):
             self.notes.append(f"`{path}` is not carried over: it is not a list.")
             return []
         items: list[Mapping[str, Any]] = []
-        for item in listed:
+        for item in raw_items:
             if isinstance(item, str):
                 item = {"name": item}
             if isinstance(item, Mapping) and item.get("name"):
                 items.append(item)
-        if len(items) < len(listed):
+        if len(items) < len(raw_items):
             self.notes.append(f"`{path}`: items without a name are left out.")
         return items
 
@@ -249,15 +249,15 @@ class _Conversion:
         text = str(self.given.get("goal_message") or "").strip() or DEFAULT_GOAL
         # Braces would be read as the place of a field.
         text = text.replace("{", "(").replace("}", ")")
-        drawn = []
+        drawn_names = []
         for item in self._list(self.given, "input", "input"):
             if item.get("as_goal_message"):
-                drawn.append(self._renamed(item["name"]))
+                drawn_names.append(self._renamed(item["name"]))
         choices = []
         for c in inputs:
-            if c["type"] == "multiclass" and c["name"] in drawn:
+            if c["type"] == "multiclass" and c["name"] in drawn_names:
                 choices.append(c["name"])
-        if len(choices) < len(drawn) or len(choices) > 1:
+        if len(choices) < len(drawn_names) or len(choices) > 1:
             self.notes.append("`as_goal_message`: only one multiclass field can be the goal.")
         if not choices:
             return {"field": None, "text": text}
@@ -340,12 +340,15 @@ class _Conversion:
         return result
 
     def _condition(self, path: str, key: str, item: Mapping[str, Any]) -> dict[str, Any]:
-        wrong, label = item.get("model_wrong_condition"), item.get("validated_label_condition")
-        if wrong is not None and key == "create":
-            return {"when": {"outcome": "fooled" if wrong else "not_fooled"}}
+        wrong_condition, label = (
+            item.get("model_wrong_condition"),
+            item.get("validated_label_condition"),
+        )
+        if wrong_condition is not None and key == "create":
+            return {"when": {"outcome": "fooled" if wrong_condition else "not_fooled"}}
         if label in ("correct", "incorrect", "flagged") and key == "validate":
             return {"when": {"verdict": label}}
-        if wrong is not None or label is not None:
+        if wrong_condition is not None or label is not None:
             self.notes.append(f"`{path}`: its condition is not carried over; it is always asked.")
         return {}
 
@@ -406,13 +409,13 @@ class _Conversion:
 
     def _deltas(self) -> list[str]:
         deltas = _as_list(self.given.get("delta_metrics") or [])
-        named = []
+        delta_names = []
         for delta in deltas:
             name = delta.get("type") if isinstance(delta, Mapping) else delta
-            named.append(name)
+            delta_names.append(name)
             if name not in get_args(DeltaName):
                 self.notes.append(f"`delta_metrics`: {name} is not carried over.")
-        return [name for name in get_args(DeltaName) if name in named]
+        return [name for name in get_args(DeltaName) if name in delta_names]
 
     def _leaderboard(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
         aggregation = self.given.get("aggregation_metric") or {}
@@ -430,14 +433,16 @@ class _Conversion:
             [metrics["main"]], metrics["also"], metrics["deltas"]
         )
         result = {}
-        for old, weight in weights.items():
-            name = OUR_COLUMNS.get(old, old)
+        for old_name, weight in weights.items():
+            name = OUR_COLUMNS.get(old_name, old_name)
             number = isinstance(weight, int | float) and not isinstance(weight, bool)
             # Weights of columns that this task does not have would never count.
             if name in columns and number and weight >= 0:
                 result[name] = float(weight)
             else:
-                self.notes.append(f"`aggregation_metric`: the weight of {old} is not carried over.")
+                self.notes.append(
+                    f"`aggregation_metric`: the weight of {old_name} is not carried over."
+                )
         # With nothing but zeros all models would score the same.
         if any(result.values()):
             return {"leaderboard": {"weights": result}}

@@ -82,16 +82,16 @@ def convert_to_1(document: Document) -> dict[str, Any]:
         task = _Task.model_validate(document.data)
     except ValidationError as error:
         raise ConfigError(list_problems(error, document, _Task.model_json_schema())) from None
-    converted = {}
+    converted_values = {}
     for key, value in document.data.items():
         if key not in CONVERTED_KEYS:
-            converted[key] = value
+            converted_values[key] = value
     answer = ""
     if task.model_output:
         answer = task.model_output.model_prediction_label
     inputs, texts = [_convert_input(interface) for interface in task.user_input], []
     if isinstance(task.goal, _GoalText):
-        converted["goal_message"] = task.goal.text or converted.get("goal_message")
+        converted_values["goal_message"] = task.goal.text or converted_values.get("goal_message")
     elif task.goal:
         inputs.append({**_convert_input(task.goal), "as_goal_message": True})
     if task.context:
@@ -107,7 +107,7 @@ def convert_to_1(document: Document) -> dict[str, Any]:
     # so that the two are compared.
     if answer and len(inputs) > len(task.user_input):
         inputs[-1]["name"] = answer
-    return {**converted, "context": texts, "input": inputs}
+    return {**converted_values, "context": texts, "input": inputs}
 
 
 def _convert_input(interface: _TextInput | _Options) -> dict[str, Any]:

@@ -109,9 +109,9 @@ class _Export:
                 f"`metrics.main`: {metrics.main} is computed only where it was added."
             )
         answer = config.answer_field
-        scored = []
+        metric_entries = []
         for name in (metrics.main, *metrics.also):  # the main one first
-            scored.append({"type": name, "reference_name": answer})
+            metric_entries.append({"type": name, "reference_name": answer})
         if self.version == "1.0" and metrics.also:
             self.notes.append("`metrics.also` is not carried over: there is one metric.")
         one_metric = self.version == "1.0" or not metrics.also
@@ -128,7 +128,7 @@ class _Export:
                 "validate": list(self._questions("validate", config.metadata.validate)),
             },
             "model_wrong_metric": self._verdict(),
-            "perf_metric": scored[0] if one_metric else scored,
+            "perf_metric": metric_entries[0] if one_metric else metric_entries,
             "delta_metrics": [{"type": name} for name in metrics.deltas],
             "aggregation_metric": self._weights(),
             **self._training(answer),
@@ -217,16 +217,16 @@ class _Export:
 
     def _questions(self, section: str, questions: Sequence[Component]) -> Iterator[dict[str, Any]]:
         for question in questions:
-            path, when = f"metadata.{section}.{question.name}", question.when
+            path, condition = f"metadata.{section}.{question.name}", question.when
             if question.type not in OLD_TYPES:
                 self.notes.append(f"`{path}` is not carried over: its type is {question.type}.")
                 continue
             item = self._component(question)
-            if when and when.outcome in ("fooled", "not_fooled"):
-                item["model_wrong_condition"] = when.outcome == "fooled"
-            elif when and when.verdict:
-                item["validated_label_condition"] = when.verdict
-            elif when:
+            if condition and condition.outcome in ("fooled", "not_fooled"):
+                item["model_wrong_condition"] = condition.outcome == "fooled"
+            elif condition and condition.verdict:
+                item["validated_label_condition"] = condition.verdict
+            elif condition:
                 self.notes.append(f"`{path}.when` is not carried over: it is always asked.")
             yield item
 
@@ -264,35 +264,35 @@ class _Export:
         if self.refused:
             return {}
         config, answer = self.config, self.config.answer_field
-        quoted: Fields = []
-        drawn: Fields = []
-        rest: Fields = []
+        quoted_fields: Fields = []
+        drawn_fields: Fields = []
+        other_fields: Fields = []
         for item in document["input"]:
             # 2.0 asks for what is quoted and what is drawn in other places than the rest.
             is_drawn = item.get("as_goal_message")
             if item["type"] == "context_string_selection":
-                quoted.append(item)
+                quoted_fields.append(item)
             if is_drawn:
-                drawn.append(item)
+                drawn_fields.append(item)
             if item["type"] != "context_string_selection" and not is_drawn:
-                rest.append(item)
-        special = quoted + drawn
+                other_fields.append(item)
+        special_fields = quoted_fields + drawn_fields
         # Its pages return one answer, which is either marked or drawn.
-        if len(special) > 1 or any(item["name"] != answer for item in special):
+        if len(special_fields) > 1 or any(item["name"] != answer for item in special_fields):
             self.refused.append("more is drawn or marked than the answer")
         self._note_labels(document)
         goal = {"type": "plain-text", "text": document["goal_message"]}
-        for item in drawn:
+        for item in drawn_fields:
             goal = {"type": "multioptions", "options": item["labels"], MODEL_NAME: item["name"]}
-        converted = dict(document)
-        del converted["context"], converted["input"]
-        if not drawn:
-            del converted["goal_message"]
+        converted_document = dict(document)
+        del converted_document["context"], converted_document["input"]
+        if not drawn_fields:
+            del converted_document["goal_message"]
         return {
-            **converted,
+            **converted_document,
             "goal": goal,
-            **self._context_of_2(document["context"], quoted),
-            "user_input": list(filter(None, map(self._input_of_2, rest))),
+            **self._context_of_2(document["context"], quoted_fields),
+            "user_input": list(filter(None, map(self._input_of_2, other_fields))),
             "model_input": dict(zip(config.model_fields, config.model_fields, strict=True)),
             "response_fields": {"input_by_user": config.text_field},
             "model_output": {"model_prediction_label": answer},

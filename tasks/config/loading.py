@@ -126,10 +126,10 @@ def build_json_schema() -> dict[str, Any]:
     component["properties"]["type"]["enum"] = list(FIELD_TYPES)
     metrics = schema["$defs"]["Metrics"]["properties"]
     metrics["main"]["enum"] = [name for name in METRIC_NAMES if name not in ERROR_METRICS]
-    also = {"enum": list(METRIC_NAMES)}
-    also["enum"].append(LLM_JUDGE)
+    name_schema = {"enum": list(METRIC_NAMES)}
+    name_schema["enum"].append(LLM_JUDGE)
     metrics["also"]["items"] = {
-        "anyOf": [also, {"type": "string", "pattern": f"^{CUSTOM_PATTERN.pattern}$"}]
+        "anyOf": [name_schema, {"type": "string", "pattern": f"^{CUSTOM_PATTERN.pattern}$"}]
     }
     schema["$defs"]["Output"] = {
         **component,
@@ -138,12 +138,12 @@ def build_json_schema() -> dict[str, Any]:
     }
     output = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Output"}]}
     schema["properties"]["output"]["items"] = output
-    required = []
+    required_keys = []
     for key in schema["required"]:
         if key in ARENA_DEFAULTS:
-            required.append(key)
+            required_keys.append(key)
     schema["required"] = [key for key in schema["required"] if key not in ARENA_DEFAULTS]
     is_arena = {"properties": {"kind": {"const": "arena"}}, "required": ["kind"]}
     # Editors that read the schema then ask for the right keys of each kind.
-    schema |= {"if": is_arena, "then": {}, "else": {"required": required}}
+    schema |= {"if": is_arena, "then": {}, "else": {"required": required_keys}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -58,15 +58,19 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
 def _build_finding(detail: ErrorDetails, document: Document, schema: Mapping[str, Any]) -> Finding:
     # Pydantic's location also names members of unions, which are not in the document.
     kind, context, loc = detail["type"], detail.get("ctx", {}), document.real(detail["loc"])[0]
-    last = str(detail["loc"][-1]) if detail["loc"] else ""
+    last_key = str(detail["loc"][-1]) if detail["loc"] else ""
     # The place of a missing key is that of the mapping around it.
     if kind == "missing":
         return Finding(
-            locate_inside(loc, last), f'the key "{last}" is missing', f"add `{last}: ...`"
+            locate_inside(loc, last_key),
+            f'the key "{last_key}" is missing',
+            f"add `{last_key}: ...`",
         )
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        fix = "remove it; " + suggest_nearest(last, _list_known_keys(schema, detail["loc"][:-1]))
-        return Finding(loc, f'there is no key "{last}" here', fix)
+        fix = "remove it; " + suggest_nearest(
+            last_key, _list_known_keys(schema, detail["loc"][:-1])
+        )
+        return Finding(loc, f'there is no key "{last_key}" here', fix)
     return _build_value_finding(kind, context, loc, detail)
 
 

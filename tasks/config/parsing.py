@@ -27,10 +27,10 @@ class Problem:
     fix: str
 
     def __str__(self) -> str:
-        where = f"line {self.line}, column {self.column}"
-        at = where
+        position = f"line {self.line}, column {self.column}"
+        at = position
         if self.path:
-            at = f"{where}, `{self.path}`"
+            at = f"{position}, `{self.path}`"
         return f"{at}: {self.message}; {self.fix}"
 
 

@@ -418,11 +418,11 @@ class TaskConfig:
         answer if that is judged. Other fields, such as why an answer is wrong, would reveal the
         author's claim.
         """
-        own = self.target_fields
+        target_fields = self.target_fields
         if self.validation.mode != "verdict":
-            own = ()
+            target_fields = ()
         # Judges of a verdict need the author's answer. Otherwise it would lead their own one.
-        visible = set(self.model_fields + own)
+        visible = set(self.model_fields + target_fields)
         names = []
         for component in self.input:
             is_seen = component.judges_see

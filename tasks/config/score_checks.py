@@ -69,16 +69,16 @@ def check_scores(config: TaskConfig) -> Iterator[Finding]:
 
 def check_groups(config: TaskConfig) -> Iterator[Finding]:
     """Yield the errors in slices that are groups of people."""
-    named, at = config.metrics.groups, ("metrics", "groups")
-    if named and "fairness" not in config.metrics.deltas:
+    group_names, at = config.metrics.groups, ("metrics", "groups")
+    if group_names and "fairness" not in config.metrics.deltas:
         fix = "add fairness to deltas, or remove groups"
         yield Finding(at, "only fairness compares groups", fix)
-    for index, name in enumerate(named):
+    for index, name in enumerate(group_names):
         if name not in config.slices:
             message = f'"{name}" is none of the slices'
             fix = suggest_nearest(name, config.slices) if config.slices else f"add {name} to slices"
             yield Finding(locate_inside(at, index), message, fix)
-    yield from check_unique(at, named, "a group is named twice", "name each once")
+    yield from check_unique(at, group_names, "a group is named twice", "name each once")
 
 
 def check_group_terms(config: TaskConfig) -> Iterator[Finding]:
@@ -134,13 +134,13 @@ def _check_judge_metrics(config: TaskConfig) -> Iterator[Finding]:
 def find_unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
     """Yield the metrics that cannot score the task's answers."""
     answer = config.component(config.answer_field)
-    own = answer.kind.metrics(answer)
-    special: set[str] = set()
+    own_metrics = answer.kind.metrics(answer)
+    special_metrics: set[str] = set()
     for kind in FIELD_TYPES.values():
-        special.update(kind.own_metrics)
-    others = "one for any answer, such as accuracy"
+        special_metrics.update(kind.own_metrics)
+    alternatives = "one for any answer, such as accuracy"
     if answer.kind.rule(answer):
-        others = ", ".join(own)
+        alternatives = ", ".join(own_metrics)
     places: list[tuple[Loc, str]] = [(("metrics", "main"), config.metrics.main)]
     for index, name in enumerate(config.metrics.also):
         places.append((("metrics", "also", index), name))
@@ -158,10 +158,14 @@ def find_unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
         ):
             message = f"{name} is of harmless questions, and there are none"
             yield Finding(at, message, "add harmless to the verdict")
-        fits = name in own if answer.kind.rule(answer) else name in own or name not in special
+        fits = (
+            name in own_metrics
+            if answer.kind.rule(answer)
+            else name in own_metrics or name not in special_metrics
+        )
         if not fits:
             message = f"{name} cannot score {answer.name}, a field of type {answer.type}"
-            yield Finding(at, message, f"use {others}")
+            yield Finding(at, message, f"use {alternatives}")
 
 
 def _build_secret_finding(at: Loc, name: str) -> Finding:

@@ -99,22 +99,22 @@ class Archive(MediaFiles):
         if member is None:
             raise BadRow(f"the archive holds no file {place:.200}")
         try:
-            decoded = DECODERS[component.kind.element](self._bytes(member, MAX_BYTES))
+            decoded_media = DECODERS[component.kind.element](self._bytes(member, MAX_BYTES))
         except BadMedia as error:
             raise BadRow(f"{place:.200}: {error}") from None
-        digest = hashlib.sha256(decoded.data).hexdigest()
+        digest = hashlib.sha256(decoded_media.data).hexdigest()
         file = self._folder / digest
         # Rows often share a file, which is stored and counted once.
         if not file.exists():
-            self._size += len(decoded.data)
+            self._size += len(decoded_media.data)
             if self._size > MAX_STORED_BYTES:
                 raise BadRow("the archive's files take more than 2 GiB; split it")
-            file.write_bytes(decoded.data)
+            file.write_bytes(decoded_media.data)
         value = {
             "digest": digest,
-            "mime": decoded.mime,
-            "bytes": len(decoded.data),
-            **decoded.about,
+            "mime": decoded_media.mime,
+            "bytes": len(decoded_media.data),
+            **decoded_media.about,
         }
         self.decoded[digest] = value
         return value
@@ -147,21 +147,25 @@ def summarise_archive(
     path: Path,
     folder: Path,
     config: Fields,
-    stored: Collection[str],
+    stored_digests: Collection[str],
     media: Mapping[str, Mapping[str, Any]],
-    most: int,
+    max_bytes: int,
     matching: Matching | None = None,
 ) -> Summary:
     """Return the summary of the table in an archive, and store the files it names in `folder`.
 
-    most: maximum bytes of the table. Raises FileError.
+    max_bytes: maximum size of the table. Raises FileError.
     """
     archive = Archive(path, folder, media)
-    lines = archive.lines(most)
-    summary = summarise_file(lines, archive.table.filename, config, stored, archive, matching)
-    named = set()
+    lines = archive.lines(max_bytes)
+    summary = summarise_file(
+        lines, archive.table.filename, config, stored_digests, archive, matching
+    )
+    named_digests = set()
     for row in summary.rows:
         for value in archive.values_in(row.values):
-            named.add(value["digest"])
-    summary.files = {digest: archive.decoded[digest] for digest in named & archive.decoded.keys()}
+            named_digests.add(value["digest"])
+    summary.files = {
+        digest: archive.decoded[digest] for digest in named_digests & archive.decoded.keys()
+    }
     return summary

@@ -95,27 +95,27 @@ def guess_matching(columns: Collection[str], config: Fields) -> Matching:
     If one required field and one column remain, they are matched.
     """
     fields = list_fields(config)
-    plain = {_normalise_name(field): field for field in fields}
+    fields_by_name = {_normalise_name(field): field for field in fields}
     fields_by_column: dict[str, str] = {}
     for column in sorted(
         columns, key=lambda column_name: column_name not in fields
     ):  # same names first
         field: str | None = column
         if column not in fields:
-            field = plain.get(_normalise_name(column))
+            field = fields_by_name.get(_normalise_name(column))
         if field and field not in fields_by_column.values():
             fields_by_column[column] = field
     # One column and one field are left: people named the text in their own way.
-    missing = []
+    missing_fields = []
     for field in list_required_fields(config):
         if field not in fields_by_column.values():
-            missing.append(field)
-    left = []
+            missing_fields.append(field)
+    unmatched_columns = []
     for column in columns:
         if column not in fields_by_column:
-            left.append(column)
-    if len(missing) == len(left) == 1:
-        fields_by_column[left[0]] = missing[0]
+            unmatched_columns.append(column)
+    if len(missing_fields) == len(unmatched_columns) == 1:
+        fields_by_column[unmatched_columns[0]] = missing_fields[0]
     return fields_by_column
 
 

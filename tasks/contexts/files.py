@@ -151,7 +151,7 @@ def read_rows(
 
 
 def _read_table(
-    read: Callable[..., Iterator[Row | LineError]], config: Fields, matching: Matching | None
+    row_reader: Callable[..., Iterator[Row | LineError]], config: Fields, matching: Matching | None
 ) -> Iterator[Row | LineError]:
     kinds = {component.name: component.kind for component in config.context}
     kinds |= dict.fromkeys(["tag", *map_descriptions(config).values()], FIELD_TYPES["text"])
@@ -163,7 +163,7 @@ def _read_table(
             return _parse_cell(cell, kinds.get(matching[column]))
         return cell
 
-    return read(lambda cells: _read_header(cells, config, matching), value)
+    return row_reader(lambda cells: _read_header(cells, config, matching), value)
 
 
 def _rename_columns(row: Row, matching: Matching | None) -> Row:
@@ -175,28 +175,28 @@ def _rename_columns(row: Row, matching: Matching | None) -> Row:
 
 def _find_only_text(config: Fields) -> str:
     """Return the name of the only required field, which is a text. Raises FileError."""
-    needed = []
+    required_components = []
     for component in config.context:
         if component.required:
-            needed.append(component)
-    if len(needed) != 1 or not needed[0].kind.is_text:
+            required_components.append(component)
+    if len(required_components) != 1 or not required_components[0].kind.is_text:
         raise FileError("a plain text fits a task whose contexts are one text; use a table here")
-    return needed[0].name
+    return required_components[0].name
 
 
 def read_new_rows(
     lines: Iterable[bytes],
     name: str,
     config: Fields,
-    stored: Collection[str],
+    stored_digests: Collection[str],
     files: MediaFiles = NO_FILES,
     matching: Matching | None = None,
 ) -> Iterator[Row | LineError | Duplicate]:
     """Yield rows as `read_rows`, but a Duplicate for a row that was seen before.
 
-    stored: digests of contexts that exist already.
+    stored_digests: digests of contexts that exist already.
     """
-    seen: dict[str, int] = {}
+    lines_by_digest: dict[str, int] = {}
     names = set(list_names(config.context))
     for row in read_rows(lines, name, config, files, matching):
         if isinstance(row, LineError):
@@ -204,10 +204,10 @@ def read_new_rows(
             continue
         # Of the fields only, as contexts are stored.
         digest = hash_context({key: row.values[key] for key in names & row.values.keys()})
-        if digest in stored or digest in seen:
-            yield Duplicate(row.line, None if digest in stored else seen[digest])
+        if digest in stored_digests or digest in lines_by_digest:
+            yield Duplicate(row.line, None if digest in stored_digests else lines_by_digest[digest])
             continue
-        seen[digest] = row.line
+        lines_by_digest[digest] = row.line
         yield row
 
 
@@ -246,11 +246,11 @@ def summarise_file(
     data: bytes,
     name: str,
     config: Fields,
-    stored: Collection[str],
+    stored_digests: Collection[str],
     files: MediaFiles = NO_FILES,
     matching: Matching | None = None,
 ) -> Summary:
-    """Return the rows that a file would add to the `stored` contexts, its errors and duplicates.
+    """Return the rows that a file would add to the stored contexts, its errors and duplicates.
 
     data: may be compressed with gzip. Raises FileError, or HopelessFile at MAX_PROBLEMS errors and
     duplicates.
@@ -264,7 +264,7 @@ def summarise_file(
         if component.kind.is_text:
             texts.append(component.name)
     # 3. Read it line by line, and sort lines into new, wrong and known ones.
-    for item in read_new_rows(BytesIO(data), name, config, stored, files, matching):
+    for item in read_new_rows(BytesIO(data), name, config, stored_digests, files, matching):
         if isinstance(item, LineError):
             summary.error_count += 1
             if len(summary.errors) < MAX_LISTED:
@@ -287,15 +287,15 @@ def build_histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
     """Return at most MAX_BINS equal ranges that cover all lengths, as (first, last, count)."""
     if not lengths:
         return []
-    low, high = min(lengths), max(lengths)
+    min_length, max_length = min(lengths), max(lengths)
     # Whole numbers, so that the edges of the ranges are lengths themselves.
-    width = math.ceil((high - low + 1) / MAX_BINS)
-    counts = [0] * math.ceil((high - low + 1) / width)
+    width = math.ceil((max_length - min_length + 1) / MAX_BINS)
+    bin_counts = [0] * math.ceil((max_length - min_length + 1) / width)
     for length in lengths:
-        counts[(length - low) // width] += 1
+        bin_counts[(length - min_length) // width] += 1
     ranges = []
-    for place, count in enumerate(counts):
-        first = low + place * width
+    for place, count in enumerate(bin_counts):
+        first = min_length + place * width
         ranges.append((first, first + width - 1, count))
     return ranges
 
@@ -318,15 +318,15 @@ def _read_header(cells: list[str], config: Fields, matching: Matching | None) ->
 
 def _parse_cell(cell: str, kind: FieldType | None) -> Any:
     """Convert a cell to a field's value. All types but plain text are parsed as JSON."""
-    how = "json"
+    cell_kind = "json"
     if kind:
-        how = kind.cell
+        cell_kind = kind.cell
     if kind and kind.element != "text" and cell.startswith("{"):
-        how = "json"  # a stored file, by its digest
-    if how == "text":
+        cell_kind = "json"  # a stored file, by its digest
+    if cell_kind == "text":
         return cell
     value = strict_json(cell)
-    if how == "number" and not isinstance(value, int | float):
+    if cell_kind == "number" and not isinstance(value, int | float):
         raise BadRow("not a number; write one such as 3 or 0.5")
     return value
 

@@ -78,20 +78,20 @@ class MatchForm(forms.Form):
     def __init__(self, *args: Any, columns: Sequence[str], config: Fields, **options: Any) -> None:
         super().__init__(*args, **options)
         choices = [("", _("No column")), *((column, column) for column in columns)]
-        needed = list_required_fields(config)
+        required_fields = list_required_fields(config)
         for field in list_fields(config):
             self.fields[COLUMN_PREFIX + field] = forms.ChoiceField(
-                label=field, choices=choices, required=field in needed
+                label=field, choices=choices, required=field in required_fields
             )
 
     def clean(self) -> None:
         for field, column in self.cleaned_data.items():
-            others = []
+            other_columns = []
             for name, other in self.cleaned_data.items():
                 if name != field:
-                    others.append(other)
+                    other_columns.append(other)
             # Each column fills one field. Two of a kind are nearly always a slip of the hand.
-            if column and column in others:
+            if column and column in other_columns:
                 self.add_error(field, gettext("Another field has this column. Choose another."))
                 return
 
@@ -103,14 +103,16 @@ def build_initial(matching: Matching) -> dict[str, str]:
 
 def read_matching(data: Mapping[str, str], config: Fields) -> Matching | None:
     """Return the matching that a MatchForm sent; None if there was nothing to match."""
-    sent = []
+    sent_fields = []
     for field in list_fields(config):
         if COLUMN_PREFIX + field in data:
-            sent.append(field)
+            sent_fields.append(field)
     # None, and not an empty mapping: then the names in the file's first line count.
-    if not sent:
+    if not sent_fields:
         return None
-    return {data[COLUMN_PREFIX + field]: field for field in sent if data[COLUMN_PREFIX + field]}
+    return {
+        data[COLUMN_PREFIX + field]: field for field in sent_fields if data[COLUMN_PREFIX + field]
+    }
 
 
 def build_preview_context(

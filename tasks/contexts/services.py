@@ -78,7 +78,7 @@ def store_contexts(
     digests = list_context_digests(context.fields for context in contexts)
     # Before the rows: this locks the files, so that the sweeper cannot delete one that a context
     # is about to name.
-    keep_media(task=round.task, digests=digests, used=True)
+    keep_media(task=round.task, digests=digests, is_used=True)
     # The unique digest leaves out contexts that the round has, also those that another import
     # stores at this moment.
     Context.objects.bulk_create(contexts, batch_size=500, ignore_conflicts=True)
@@ -90,13 +90,13 @@ def store_contexts(
 def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -> int:
     """Retire contexts or assign them again; return their number. Takes no lock."""
     # The ids first: after the update a condition on `is_retired` would no longer match the rows.
-    chosen = list(contexts.values_list("pk", flat=True))
-    first = contexts.select_related("round__task").first()
-    count = Context.objects.filter(pk__in=chosen).update(is_retired=is_retired)
+    context_pks = list(contexts.values_list("pk", flat=True))
+    first_context = contexts.select_related("round__task").first()
+    count = Context.objects.filter(pk__in=context_pks).update(is_retired=is_retired)
     action = "contexts.returned"
     if is_retired:
         action = "contexts.retired"
-    log(actor, action, f"{count} contexts", about=first, contexts=chosen)
+    log(actor, action, f"{count} contexts", about=first_context, contexts=context_pks)
     return count
 
 
@@ -130,34 +130,41 @@ def read_untrusted_file(
     file_name: str,
     config: Fields,
     task: Task,
-    stored: Collection[str] = (),
+    stored_digests: Collection[str] = (),
     matching: Matching | None = None,
 ) -> Summary:
     """Read an untrusted file in a process with limits. Raises FileError.
 
-    config: the fields that columns fill. stored: digests of rows that exist already.
+    config: the fields that columns fill. stored_digests: those of the rows that exist already.
     """
     files = Media.objects.filter(task=task) if task.config.media_fields else ()
     media = {media_row.digest: build_value(media_row) for media_row in files}
     try:
         if file_name.lower().endswith(".zip"):
-            arguments = {"config": config, "stored": stored, "media": media, "matching": matching}
+            arguments = {
+                "config": config,
+                "stored_digests": stored_digests,
+                "media": media,
+                "matching": matching,
+            }
             return _read_archive(lines, partial(_summarise_archive, **arguments))
         # In memory here, since a separate process gets it whole; the upload is limited before.
         data = b"".join(lines)
         bounds = Bounds(READ_SECONDS, MEMORY_BYTES + MEMORY_FACTOR * len(data))
-        read = partial(summarise_file, data, file_name, config, stored, MediaFiles(media), matching)
+        read_summary = partial(
+            summarise_file, data, file_name, config, stored_digests, MediaFiles(media), matching
+        )
         # A file can make any reader of tables or pictures hang or grow, so another process reads
         # it, with a limit of time and memory.
-        return bounded(read, bounds)
+        return bounded(read_summary, bounds)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
 
 
-_summarise_archive = partial(summarise_archive, most=MAX_BYTES)
+_summarise_archive = partial(summarise_archive, max_bytes=MAX_BYTES)
 
 
-def _read_archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
+def _read_archive(lines: Iterable[bytes], summary_reader: Callable[..., Summary]) -> Summary:
     """Return the summary of an archive. Its decoded files exist as long as the summary does."""
     # The decoded files are large, so they stay on disk until the import stores them.
     folder = Path(mkdtemp(dir=settings.SPOOL))
@@ -165,7 +172,9 @@ def _read_archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summa
     try:
         with path.open("wb") as file:
             file.writelines(lines)
-        summary = bounded(partial(read, path, folder), Bounds(READ_SECONDS, ARCHIVE_MEMORY_BYTES))
+        summary = bounded(
+            partial(summary_reader, path, folder), Bounds(READ_SECONDS, ARCHIVE_MEMORY_BYTES)
+        )
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -216,10 +225,10 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
     """
     # Assigning a context locks the same row, so none is assigned between the check and the delete.
     round = Round.objects.select_for_update(of=("self",)).get(pk=batch.round_id)
-    used = find_used_contexts().filter(batch=batch).distinct().count()
-    if used:
+    used_count = find_used_contexts().filter(batch=batch).distinct().count()
+    if used_count:
         words = _("%(batch)s: %(used)d of its contexts are used. Retire contexts instead.")
-        raise Refused(words % {"batch": batch, "used": used}, code="used")
+        raise Refused(words % {"batch": batch, "used": used_count}, code="used")
     contexts = Context.objects.filter(batch=batch)
     # Read before the rows go: afterwards nobody knows which files they named.
     fields = list(contexts.values_list("fields", flat=True))

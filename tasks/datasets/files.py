@@ -149,18 +149,18 @@ def pick_split(splits: Splits, config: str, split: str, title: str) -> FilePart:
 
 
 def _choose_one(
-    choices: Iterable[str], requested: str, usual: Sequence[str], kind: str, title: str
+    choices: Iterable[str], requested_name: str, usual_names: Sequence[str], kind: str, title: str
 ) -> str:
     names = list(choices)
-    likely = list(usual)
-    if requested:
-        likely = [requested]
+    likely_names = list(usual_names)
+    if requested_name:
+        likely_names = [requested_name]
     elif len(names) == 1:
-        likely += names
-    for name in likely:
+        likely_names += names
+    for name in likely_names:
         if name in names:
             return name
-    problem = f"has no {kind} {requested!r}" if requested else f"has several {kind}s"
+    problem = f"has no {kind} {requested_name!r}" if requested_name else f"has several {kind}s"
     raise FileError(f"{title} {problem}. Name one of: {', '.join(names)}.")
 
 
@@ -173,11 +173,11 @@ def _is_data(name: str) -> bool:
 def _list_declared_splits(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[str]]:
     """Return the files by split that a card's configuration declares."""
     folder = str(config.get("data_dir") or "").strip("./")
-    declared = config.get("data_files")
-    if not declared:
+    declared_files = config.get("data_files")
+    if not declared_files:
         return _guess_splits([n for n in names if not folder or n.startswith(f"{folder}/")])
     files_by_split: dict[str, list[str]] = {}
-    for split, patterns in _declared_patterns(declared):
+    for split, patterns in _declared_patterns(declared_files):
         files = files_by_split.setdefault(str(split), [])
         for pattern in patterns if isinstance(patterns, list) else [patterns]:
             full_pattern = "/".join(filter(None, [folder, str(pattern).removeprefix("./")]))
@@ -187,17 +187,18 @@ def _list_declared_splits(config: Mapping[str, Any], names: Sequence[str]) -> di
     return {split: files for split, files in files_by_split.items() if files}
 
 
-def _declared_patterns(declared: Any) -> list[tuple[Any, Any]]:
+def _declared_patterns(declared_files: Any) -> list[tuple[Any, Any]]:
     """Return (split, pattern or list of patterns) pairs of a card's `data_files`.
 
-    declared: a mapping, a list of mappings or patterns, or one pattern for the training split.
+    declared_files: a mapping, a list of mappings or patterns, or one pattern for the training
+    split.
     """
-    if isinstance(declared, dict):
-        return list(declared.items())
-    if not isinstance(declared, list):
-        return [("train", declared)]
+    if isinstance(declared_files, dict):
+        return list(declared_files.items())
+    if not isinstance(declared_files, list):
+        return [("train", declared_files)]
     pairs = []
-    for file in declared:
+    for file in declared_files:
         if isinstance(file, dict):
             pairs.append((file.get("split", "train"), file.get("path")))
         else:

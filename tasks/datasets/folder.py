@@ -72,17 +72,17 @@ def _read_plain_folder(path: Path) -> LocalDataset:
 def _list_shards(path: Path, folder: str) -> list[str]:
     """Return the Arrow files listed by a saved split. Raises FileError."""
     try:
-        named = []
+        shard_names = []
         for data_file in _read_json(path / folder / "state.json")["_data_files"]:
-            named.append(str(data_file["filename"]))
+            shard_names.append(str(data_file["filename"]))
     except (KeyError, TypeError):
         raise FileError(
             f"{folder or path.name}: state.json names no files. Save it again."
         ) from None
     # A name with a slash could lead out of the folder.
-    if any("/" in name or not (path / folder / name).is_file() for name in named):
+    if any("/" in name or not (path / folder / name).is_file() for name in shard_names):
         raise FileError(f"{folder or path.name}: a file of state.json is missing. Save it again.")
-    return [f"{folder}/{name}" if folder else name for name in named]
+    return [f"{folder}/{name}" if folder else name for name in shard_names]
 
 
 def _read_info(files: list[Path]) -> Card:

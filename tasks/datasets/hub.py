@@ -124,29 +124,32 @@ class _HubFile(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         if self._at >= self._size:
             return 0
-        number, inside = divmod(self._at, BLOCK_BYTES)
+        number, offset = divmod(self._at, BLOCK_BYTES)
         # The last piece stays in memory: readers go back and forth within it.
         if number != self._number:
             self._number, self._piece = number, self._block(number)
-        data = self._piece[inside : inside + len(buffer)]
+        data = self._piece[offset : offset + len(buffer)]
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
 
     def _block(self, number: int) -> bytes:
-        stored = self._pieces.of(self._url) / str(number)
-        first, last = number * BLOCK_BYTES, min(self._size, (number + 1) * BLOCK_BYTES) - 1
-        if stored.exists():
-            return stored.read_bytes()
+        block_file = self._pieces.of(self._url) / str(number)
+        first_byte, last_byte = (
+            number * BLOCK_BYTES,
+            min(self._size, (number + 1) * BLOCK_BYTES) - 1,
+        )
+        if block_file.exists():
+            return block_file.read_bytes()
         # A range, so that the first rows of a large file cost little.
-        headers = [(b"Range", f"bytes={first}-{last}".encode())]
-        data = _fetch(self._url, self._what, last - first + 1, headers).body
-        if len(data) != last - first + 1:
+        headers = [(b"Range", f"bytes={first_byte}-{last_byte}".encode())]
+        data = _fetch(self._url, self._what, last_byte - first_byte + 1, headers).body
+        if len(data) != last_byte - first_byte + 1:
             raise FileError("The hub sends another number of bytes than it tells. Try again.")
         # A name of its own, as another request may fetch the same piece.
-        unfinished = stored.with_name(f"{number}.{secrets.token_hex(4)}.part")
+        unfinished = block_file.with_name(f"{number}.{secrets.token_hex(4)}.part")
         unfinished.write_bytes(data)
-        unfinished.rename(stored)
+        unfinished.rename(block_file)
         return data
 
 
@@ -228,10 +231,10 @@ def _fetch_listing(name: str, revision: str, endpoint: str) -> tuple[str, str, d
         answer = expect_object(strict_json(reply.body), "The answer")
     except EndpointError as error:
         raise FileError(f"The hub's answer cannot be read ({error}). Try again later.") from None
-    own, commit = answer.get("id", name), answer.get("sha")
+    dataset_id, commit = answer.get("id", name), answer.get("sha")
     if answer.get("gated") or answer.get("private"):
-        raise FileError(CLOSED_MESSAGE.format(what=own))
-    if not (isinstance(own, str) and ID_PATTERN.fullmatch(own)):
+        raise FileError(CLOSED_MESSAGE.format(what=dataset_id))
+    if not (isinstance(dataset_id, str) and ID_PATTERN.fullmatch(dataset_id)):
         raise FileError("The hub's answer names no dataset. Try again later.")
     if not (isinstance(commit, str) and COMMIT_PATTERN.fullmatch(commit)):
         raise FileError("The hub names no commit of this dataset, so it could change unseen.")
@@ -241,27 +244,27 @@ def _fetch_listing(name: str, revision: str, endpoint: str) -> tuple[str, str, d
         name, size = sibling.get("rfilename"), sibling.get("size")
         if isinstance(name, str) and type(size) is int and size >= 0:
             sizes[name] = size
-    return own, commit, sizes
+    return dataset_id, commit, sizes
 
 
-def _fetch(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
+def _fetch(url: str, subject: str, max_bytes: int, headers: Headers = ()) -> Reply:
     """Return the successful reply of the hub. Raises FileError.
 
-    what: the dataset's name, for messages. most: maximum bytes.
+    subject: the dataset's name, for messages. max_bytes: maximum size of the reply.
     """
     address = httpx.URL(url)
     try:
         reply = SHARED_TRANSPORT.request(
-            "GET", address, seconds=REQUEST_SECONDS, max_bytes=most, allowed=(address.host,),
+            "GET", address, seconds=REQUEST_SECONDS, max_bytes=max_bytes, allowed=(address.host,),
             secret=None, payload=None, retry=RETRY_IDEMPOTENT, headers=headers,
         )  # fmt: skip
     except EndpointError as error:
         words = str(error).replace("The target", "It")
         raise FileError(f"The hub cannot be read now. {words} Try again later.") from None
     if reply.status in (401, 403):
-        raise FileError(CLOSED_MESSAGE.format(what=what))
+        raise FileError(CLOSED_MESSAGE.format(what=subject))
     if reply.status == 404:
-        raise _Missing(f"The hub has no {what} at this revision.")
+        raise _Missing(f"The hub has no {subject} at this revision.")
     if not 200 <= reply.status < 300:
         raise FileError(f"The hub answers with status {reply.status}. Try again later.")
     return reply

@@ -65,11 +65,11 @@ def write_rows(
         source = find_dataset(Reference(reference.name, revision), endpoint)
     else:
         source = find_folder(Path(query.where))
-    chosen = pick_split(source.splits, config, split, source.name)
+    chosen_split = pick_split(source.splits, config, split, source.name)
     columns: dict[str, None] = {}
     count = size = 0
     with into.open("wb") as lines:
-        for row in _iter_rows(source, chosen.files, chosen.config, pieces):
+        for row in _iter_rows(source, chosen_split.files, chosen_split.config, pieces):
             columns.update(dict.fromkeys(row))
             if not count and not query.columns:
                 _refuse_responses(source.name, row)
@@ -97,7 +97,7 @@ def write_rows(
             f"{source.name} has no column {', '.join(sorted(missing))}. It has "
             f"{', '.join(columns) or 'none'}."
         )
-    title = f"{source.name} ({chosen.config}, {chosen.split})"
+    title = f"{source.name} ({chosen_split.config}, {chosen_split.split})"
     terms = Terms(source.card.license, source.card.citation, source.origin)
     return WrittenRows(title, terms, count, list(columns))
 
@@ -107,19 +107,19 @@ def _iter_rows(
 ) -> Iterator[Row]:
     """Yield the rows of all files. Files that declare columns must declare the same ones."""
     names = find_label_names(source.card, config)
-    first: tuple[str, set[str]] | None = None
+    first_columns: tuple[str, set[str]] | None = None
     for file in files:
         with source.open(file, pieces) as opened:
             for number, row in enumerate(iter_rows(file, opened, names)):
                 # Files of JSON or CSV do not declare columns, and may leave empty ones out.
                 if not number and file.endswith(ENDINGS_WITH_SCHEMA):
-                    has = {column.partition(".")[0] for column in row}
-                    first = first or (file, has)
-                    if has != first[1]:
-                        other = ", ".join(sorted(has ^ first[1]))
+                    row_columns = {column.partition(".")[0] for column in row}
+                    first_columns = first_columns or (file, row_columns)
+                    if row_columns != first_columns[1]:
+                        other = ", ".join(sorted(row_columns ^ first_columns[1]))
                         raise FileError(
-                            f"{file} has other columns than {first[0]} ({other}). Make the files "
-                            "alike."
+                            f"{file} has other columns than {first_columns[0]} ({other}). Make the "
+                            "files alike."
                         )
                 yield row
 

@@ -41,10 +41,10 @@ def spool_rows(
             PieceCache(folder / "pieces", PAGE_PIECES) if is_page else PieceCache(pieces_folder)
         )
         endpoint, into = settings.HUB_ENDPOINT if of_hub else "", folder / "rows.jsonl"
-        most, seconds = 0, COMMAND_SECONDS
+        max_bytes, seconds = 0, COMMAND_SECONDS
         if is_page:
-            most, seconds = PAGE_BYTES, PAGE_SECONDS
-        read = partial(write_rows, query, endpoint, pieces, into, most)
+            max_bytes, seconds = PAGE_BYTES, PAGE_SECONDS
+        read = partial(write_rows, query, endpoint, pieces, into, max_bytes)
         try:
             dataset = bounded(read, Bounds(seconds, MEMORY_BYTES))
         except OutOfBounds as error:

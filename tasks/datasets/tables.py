@@ -75,11 +75,11 @@ def _read_parquet(file: BufferedReader, names: Names) -> Iterator[Row]:
     from pyarrow import parquet
 
     # Without reading ahead, which would fetch more of a hub's file than the rows need.
-    opened = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES)
-    schema = opened.schema_arrow
+    parquet_file = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES)
+    schema = parquet_file.schema_arrow
     columns = _list_readable_columns(schema)
     yield from _iter_batch_rows(
-        opened.iter_batches(BATCH_ROWS, columns=columns, use_threads=False), schema, names
+        parquet_file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False), schema, names
     )
 
 
@@ -129,13 +129,13 @@ def _has_bytes(kind: Any) -> bool:
     return any(_has_bytes(kind.field(place).type) for place in range(kind.num_fields))
 
 
-def _make_text_reader(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
+def _make_text_reader(read_lines: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
     """Return a reader for the rows of a text file, which may be compressed with gzip."""
 
     def rows(file: BufferedReader, names: Names) -> Iterator[Row]:
         is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
         packed: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
-        for number, line in read(io.BufferedReader(packed) if is_gzip else file):
+        for number, line in read_lines(io.BufferedReader(packed) if is_gzip else file):
             try:
                 row = strict_json(line.decode())
             except BadRow as error:
@@ -150,13 +150,13 @@ def _make_text_reader(read: Callable[[BufferedReader], Iterator[tuple[int, bytes
 
 
 def _flatten(row: Mapping[str, Any], at: str = "") -> Row:
-    flat: Row = {}
+    flat_row: Row = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{at}{name}.")
+            flat_row |= _flatten(value, f"{at}{name}.")
         else:
-            flat[f"{at}{name}"] = _to_plain(value)
-    return flat
+            flat_row[f"{at}{name}"] = _to_plain(value)
+    return flat_row
 
 
 def _to_plain(value: Any) -> Any:

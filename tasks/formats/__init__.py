@@ -36,38 +36,42 @@ load_plugins("dynabench.formats", Format, register_format)
 
 
 def write_tool_file(
-    items: Iterable[Item], tool: str, left: LeftOutCounts | None = None
+    items: Iterable[Item], tool: str, left_out_counts: LeftOutCounts | None = None
 ) -> Iterator[str]:
     """Yield the file of a tool in pieces.
 
-    left: counts the rows that the layout cannot express.
+    left_out_counts: counts the rows that the layout cannot express.
     """
     form = TOOL_FORMATS[tool]
-    records_found = _write_records(items, form, LeftOutCounts() if left is None else left)
+    records_found = _write_records(
+        items, form, LeftOutCounts() if left_out_counts is None else left_out_counts
+    )
     if form.columns:
         yield from _write_table(records_found, form.columns)
         return
     records = (json.dumps(record, ensure_ascii=False) for record in records_found)
-    first, last = form.frame
+    frame_start, frame_end = form.frame
     # One record a line.
-    if not first:
+    if not frame_start:
         yield from (f"{record}\n" for record in records)
         return
-    yield first
+    yield frame_start
     # A list of JSON, with a comma before all records but the first.
     for number, text in enumerate(records):
         yield f",\n{text}" if number else f"\n{text}"
-    yield f"\n{last}\n"
+    yield f"\n{frame_end}\n"
 
 
-def _write_records(items: Iterable[Item], form: Format, left: LeftOutCounts) -> Iterator[Record]:
+def _write_records(
+    items: Iterable[Item], form: Format, left_out_counts: LeftOutCounts
+) -> Iterator[Record]:
     assert form.write
     for item in items:
         record = form.write(item) if set(form.needs) <= item.texts.keys() else None
         if record:
             yield record
         else:
-            left[LEFT_OUT_ROWS] += 1
+            left_out_counts[LEFT_OUT_ROWS] += 1
 
 
 def _write_table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:

@@ -54,7 +54,7 @@ def row(parts: Sequence[Part]) -> Record:
     record = _normalise_record(parts[0][1])
     metadata = dict(record.get("metadata") or {})
     kept_fields = parse_stored_row(metadata.pop(ROW_KEY, None))
-    left, noted = LeftOutCounts(), LeftOutCounts()
+    left_out_counts, note_counts = LeftOutCounts(), LeftOutCounts()
     questions = []
     for name, answers in record["responses"].items():
         if answers:
@@ -64,19 +64,25 @@ def row(parts: Sequence[Part]) -> Record:
     # Votes that an export took out come first, and those of Argilla after them.
     votes = list(kept_fields.pop("validations", []))
     for question in questions:
-        votes += _read_votes(question, record["responses"][question], left, noted)
+        votes += _read_votes(question, record["responses"][question], left_out_counts, note_counts)
     if vectors := record.get("vectors"):
-        left["vectors"] += len(vectors)
-    answered = tuple(
+        left_out_counts["vectors"] += len(vectors)
+    answered_questions = tuple(
         question_name for question_name in questions if question_name != VERDICT_QUESTION
     )
-    about = {LEFT_OUT_KEY: left, NOTES_KEY: noted, QUESTIONS_KEY: answered}
+    about = {
+        LEFT_OUT_KEY: left_out_counts,
+        NOTES_KEY: note_counts,
+        QUESTIONS_KEY: answered_questions,
+    }
     if kept_fields:
         return {**kept_fields, "validations": votes, **about}
     return {
         "uid": str(record.get("id") or hash_record(record["fields"])),
         **split_given(record["fields"]),
-        "model_prediction": _find_prediction(record.get("suggestions"), left, answered),
+        "model_prediction": _find_prediction(
+            record.get("suggestions"), left_out_counts, answered_questions
+        ),
         "validations": votes,
         "metadata": metadata,
         **about,
@@ -114,7 +120,7 @@ def _normalise_record(record: Record) -> Record:
         raise BadRow(f"{error}; choose {EXPORT_ADVICE}") from None
 
 
-def _unflatten(flat: Record) -> Record:
+def _unflatten(flat_record: Record) -> Record:
     """Convert a flat record to the form that `to_json` writes.
 
     Texts and conversations become fields, other values metadata. A flat record does not distinguish
@@ -124,7 +130,7 @@ def _unflatten(flat: Record) -> Record:
     fields: Record = {}
     metadata: Record = {}
     vectors: Record = {}
-    for name, value in flat.items():
+    for name, value in flat_record.items():
         if match := _FLAT_COLUMN.fullmatch(name):
             answers[match[2]].setdefault(match[1], {})[match[3] or "value"] = value
         elif name == ROW_KEY or not (isinstance(value, str) or convert_turns(value)):
@@ -134,7 +140,7 @@ def _unflatten(flat: Record) -> Record:
         elif name not in _OWN_COLUMNS:
             fields[name] = value
     return {
-        "id": flat.get("id"),
+        "id": flat_record.get("id"),
         "fields": fields,
         "metadata": omit_keys(metadata, _OWN_COLUMNS),
         "vectors": vectors,
@@ -198,67 +204,71 @@ def write(item: Item) -> Record:
 
 
 def _read_votes(
-    question: str, responses: Any, left: LeftOutCounts, noted: LeftOutCounts
+    question: str, responses: Any, left_out_counts: LeftOutCounts, note_counts: LeftOutCounts
 ) -> list[Record]:
     if not isinstance(responses, list):
         raise BadRow(f"`responses.{question}` is no list; {TITLE} has one there")
     votes = []
     for number, response in enumerate(responses, 1):
-        where = f"responses.{question}[{number}]"
-        check_record(response, {}, TITLE, where)
+        location = f"responses.{question}[{number}]"
+        check_record(response, {}, TITLE, location)
         status = response.get("status")
         # Drafts and discarded responses are no votes.
         if (status or SUBMITTED_STATUS) != SUBMITTED_STATUS:
-            left[f"responses that are {status}"] += 1
+            left_out_counts[f"responses that are {status}"] += 1
             continue
         # The default of 0 stands for a missing value, which `_read_answer` then refuses.
         if response.get("value", 0) in (None, "", []):
-            left[EMPTY_ANSWERS] += 1
+            left_out_counts[EMPTY_ANSWERS] += 1
             continue
-        answer = _read_answer(response.get("value"), f"{where}.value")
-        check_record(response, {"user_id": str}, TITLE, where)
+        answer = _read_answer(response.get("value"), f"{location}.value")
+        check_record(response, {"user_id": str}, TITLE, location)
         if not status:
-            noted[NO_STATUS_NOTE] += 1
+            note_counts[NO_STATUS_NOTE] += 1
         is_verdict = question == VERDICT_QUESTION and answer in VERDICTS
         votes.append(build_vote(response["user_id"], answer, is_verdict=is_verdict))
     return votes
 
 
-def _read_answer(value: Any, where: str) -> str:
+def _read_answer(value: Any, location: str) -> str:
     """Return the value as a single answer. Raises BadRow."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadRow(
-            f"`{where}` is neither text nor number; Argilla's labels, ratings and texts come in, "
-            "and several labels, rankings and spans do not"
+            f"`{location}` is neither text nor number; Argilla's labels, ratings and texts come "
+            "in, and several labels, rankings and spans do not"
         )
     return format_answer(value)
 
 
 def _find_prediction(
-    suggestions: Any, left: LeftOutCounts, answered: Container[str]
+    suggestions: Any, left_out_counts: LeftOutCounts, answered_questions: Container[str]
 ) -> Record | None:
     """Return an agent's suggestion for the question that people answered, or for the only question.
 
     Returns None for several questions, because it is unclear which one counts.
     """
-    suggested = {}
+    suggestions_by_question = {}
     if isinstance(suggestions, dict):
-        suggested = dict(suggestions)
-    if answered:
-        others = []
-        for name in suggested:
-            if name not in answered:
-                others.append(name)
-        if others:
-            left[OTHER_PREDICTIONS] += len(others)
-        suggested = {name: suggestion for name, suggestion in suggested.items() if name in answered}
-    if len(suggested) > 1:
-        left["suggestions for several questions"] += len(suggested)
+        suggestions_by_question = dict(suggestions)
+    if answered_questions:
+        other_questions = []
+        for name in suggestions_by_question:
+            if name not in answered_questions:
+                other_questions.append(name)
+        if other_questions:
+            left_out_counts[OTHER_PREDICTIONS] += len(other_questions)
+        suggestions_by_question = {
+            name: suggestion
+            for name, suggestion in suggestions_by_question.items()
+            if name in answered_questions
+        }
+    if len(suggestions_by_question) > 1:
+        left_out_counts["suggestions for several questions"] += len(suggestions_by_question)
         return None
-    for question, suggestion2 in suggested.items():
+    for question, suggestion2 in suggestions_by_question.items():
         value = check_record(suggestion2, {}, TITLE, f"suggestions.{question}").get("value")
         if isinstance(value, bool) or not isinstance(value, str | int):
-            left["suggestions that are neither a text nor a rating"] += 1
+            left_out_counts["suggestions that are neither a text nor a rating"] += 1
             continue
         model = suggestion2.get("agent") or "argilla"
         return {"model": model, "label": format_answer(value), "probs": None}

@@ -179,29 +179,31 @@ class Format:
         return tuple(PART_DESCRIPTIONS[name] for name in self.hides)
 
 
-def check_record(record: Any, shape: Shape, title: str, where: str = "") -> Record:
+def check_record(record: Any, shape: Shape, title: str, location: str = "") -> Record:
     """Return the record if it has these fields with these types; else raise BadRow.
 
-    where: the position of the record within a larger one, for messages.
+    location: the position of the record within a larger one, for messages.
     """
     if not isinstance(record, dict):
         raise BadRow(
-            f"{where or 'the record'} is {_describe_kind(record)}; {title} has an object there"
+            f"{location or 'the record'} is {_describe_kind(record)}; {title} has an object there"
         )
     for name, kind in shape.items():
         at = name
-        if where:
-            at = f"{where}.{name}"
+        if location:
+            at = f"{location}.{name}"
         kinds = kind if isinstance(kind, tuple) else (kind,)
         # Several kinds may share a word, which is said once.
-        expected = " or ".join(dict.fromkeys(KINDS[expected_kind] for expected_kind in kinds))
+        expected_words = " or ".join(dict.fromkeys(KINDS[expected_kind] for expected_kind in kinds))
         if name not in record:
-            raise BadRow(f"there is no `{at}`; {title} has {expected} there")
+            raise BadRow(f"there is no `{at}`; {title} has {expected_words} there")
         # To Python True is a number, so it is refused where no boolean is expected.
         if not isinstance(record[name], kinds) or (
             isinstance(record[name], bool) and bool not in kinds
         ):
-            raise BadRow(f"`{at}` is {_describe_kind(record[name])}; {title} has {expected} there")
+            raise BadRow(
+                f"`{at}` is {_describe_kind(record[name])}; {title} has {expected_words} there"
+            )
     return record
 
 
@@ -278,20 +280,20 @@ def format_answer(value: Any) -> str:
 
 def build_vote(worker: Any, answer: str, *, is_verdict: bool = False) -> Record:
     """Return a vote in the form of a row of imported history."""
-    who = None
+    worker_name = None
     if worker not in (None, ""):
-        who = str(worker)
-    return {"worker": who, "verdict" if is_verdict else "label": answer}
+        worker_name = str(worker)
+    return {"worker": worker_name, "verdict" if is_verdict else "label": answer}
 
 
-def pop_correction(typed: list[tuple[Any, str]], who: Any) -> str:
+def pop_correction(corrections: list[tuple[Any, str]], worker: Any) -> str:
     """Remove and return the first correct answer that a person typed; "" without one."""
-    own = next((entry for entry in typed if entry[0] == who), None)
-    if own is None:
+    own_entry = next((entry for entry in corrections if entry[0] == worker), None)
+    if own_entry is None:
         return ""
     # Each correction belongs to one vote, and a person may have typed several.
-    typed.remove(own)
-    return own[1]
+    corrections.remove(own_entry)
+    return own_entry[1]
 
 
 def find_timestamp(record: Record, *names: str) -> float:

@@ -47,28 +47,30 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
 
     uploader: the person to whom doccano credits the labels that came with an export.
     """
-    left = LeftOutCounts()
+    left_out_counts = LeftOutCounts()
     votes: list[Record] = []
     for name, record in parts:
-        votes += _read_votes(name, record, uploader, left)
-    first = parts[0][1]
-    column, text = _find_text(first)
+        votes += _read_votes(name, record, uploader, left_out_counts)
+    first_record = parts[0][1]
+    column, text = _find_text(first_record)
     for name, record in parts:
         if _find_text(record)[1] != text:
-            raise BadRow(f"the id {first['id']} has another text in {name}; {ONE_PROJECT_ADVICE}")
-    kept_fields = parse_stored_row(first.get(ROW_KEY))
+            raise BadRow(
+                f"the id {first_record['id']} has another text in {name}; {ONE_PROJECT_ADVICE}"
+            )
+    kept_fields = parse_stored_row(first_record.get(ROW_KEY))
     if kept_fields:
         return {
             **kept_fields,
             "validations": list(kept_fields.get("validations", [])) + votes,
-            LEFT_OUT_KEY: left,
+            LEFT_OUT_KEY: left_out_counts,
         }
     return {
-        "uid": str(first["id"]),
+        "uid": str(first_record["id"]),
         "input": {"text": text},
         "validations": votes,
-        "metadata": omit_keys(first, OWN_COLUMNS | {column}),
-        LEFT_OUT_KEY: left,
+        "metadata": omit_keys(first_record, OWN_COLUMNS | {column}),
+        LEFT_OUT_KEY: left_out_counts,
     }
 
 
@@ -98,57 +100,60 @@ def _find_uploader(parts: Iterable[Part]) -> str | None:
     """
     have: defaultdict[str, set[str]] = defaultdict(set)
     texts: set[str] = set()
-    others: set[str] = set()
+    other_people: set[str] = set()
     for name, record in parts:
-        who, label = _parse_person(name), record.get("label")
-        if who is None or not isinstance(label, list):
+        person, label = _parse_person(name), record.get("label")
+        if person is None or not isinstance(label, list):
             continue
         if record.get(EXPORTED_LABEL):
             texts.add(str(record.get("id")))
             if label:
-                have[who].add(str(record.get("id")))
+                have[person].add(str(record.get("id")))
         if label and label != [record.get(EXPORTED_LABEL)]:
-            others.add(who)
+            other_people.add(person)
     # Whoever uploaded the texts has a label at every text that came with one.
-    likely = [who for who, ids in have.items() if len(ids) == len(texts)]
-    if len(likely) > 1:
-        likely = [who for who in likely if who not in others] or likely
-    if len(likely) > 1:
+    likely_people = [person for person, ids in have.items() if len(ids) == len(texts)]
+    if len(likely_people) > 1:
+        likely_people = [
+            person for person in likely_people if person not in other_people
+        ] or likely_people
+    if len(likely_people) > 1:
         raise FileError(
-            f"{', '.join(sorted(likely))} have each a label wherever `{EXPORTED_LABEL}` has one, "
-            "and doccano gave it to whoever uploaded the texts. Take that person's file out."
+            f"{', '.join(sorted(likely_people))} have each a label wherever `{EXPORTED_LABEL}` "
+            "has one, and doccano gave it to whoever uploaded the texts. Take that person's file "
+            "out."
         )
-    if likely:
-        return likely[0]
+    if likely_people:
+        return likely_people[0]
     return None
 
 
 def _read_votes(
-    name: str, record: Record, uploader: str | None, left: LeftOutCounts
+    name: str, record: Record, uploader: str | None, left_out_counts: LeftOutCounts
 ) -> list[Record]:
     if "label" not in record and any(key in record for key in OTHER_KINDS):
         raise BadRow("it has no `label`; doccano's intents, spans and relations do not come in")
     check_record(record, SHAPE, TITLE)
     for key in ("Comments", "comments"):
         if isinstance(record.get(key), list) and record[key]:
-            left["comments"] += len(record[key])
+            left_out_counts["comments"] += len(record[key])
     labels = record["label"]
     if len(labels) > 1 or any(not isinstance(label, str) for label in labels):
         raise BadRow(
             f"`label` has {len(labels)} entries, and here a person gives one text; doccano's spans "
             "and several labels do not come in"
         )
-    who = _parse_person(name)
+    person = _parse_person(name)
     if not labels:
         return []
     if not labels[0].strip():
-        left[EMPTY_ANSWERS] += 1
+        left_out_counts[EMPTY_ANSWERS] += 1
         return []
     # doccano gave it to the uploader, who may never have looked at the text.
-    if labels[0] == record.get(EXPORTED_LABEL) and who in (None, uploader):
-        left["labels that the texts came to doccano with"] += 1
+    if labels[0] == record.get(EXPORTED_LABEL) and person in (None, uploader):
+        left_out_counts["labels that the texts came to doccano with"] += 1
         return []
-    return [build_vote(who, labels[0])]
+    return [build_vote(person, labels[0])]
 
 
 def _find_text(record: Record) -> tuple[str, str]:

@@ -49,34 +49,38 @@ def row(parts: Sequence[Part]) -> Record | None:
         inputs = {"text": check_record(example, {"text": str}, TITLE)["text"]}
     field, answer = _find_answer(example, inputs)
     is_old = "input_json" not in example
-    own, start = _read_own_answer(example.get("target_pred") if is_old else inputs.pop(field, None))
-    wrong = example.get("model_wrong")
-    wrong = bool(wrong) if wrong in (True, False, 0, 1) and answer else None
+    own_answer, start = _read_own_answer(
+        example.get("target_pred") if is_old else inputs.pop(field, None)
+    )
+    is_model_wrong = example.get("model_wrong")
+    is_model_wrong = (
+        bool(is_model_wrong) if is_model_wrong in (True, False, 0, 1) and answer else None
+    )
     history_row: Record = {
         "round": _find_round(name, example),
         "uid": _find_uid(example),
         "context": context,
         "input": inputs,
         "author": _text(example.get("anon_uid")),
-        "author_label": own,
+        "author_label": own_answer,
         "model_prediction": answer,
-        "model_wrong": wrong,
+        "model_wrong": is_model_wrong,
         "validations": list(_iter_votes(example)),
         "metadata": {
             **_build_metadata(example),
             **({} if start is None else {f"{field}_start": start}),
         },
     }
-    if own is None and wrong is not None:
-        history_row["author_verdict"] = OWN_VERDICT[wrong]
+    if own_answer is None and is_model_wrong is not None:
+        history_row["author_verdict"] = OWN_VERDICT[is_model_wrong]
     return history_row
 
 
 def write(item: Item) -> Record:
     """Return a row in the terms of Dynabench's own export."""
     row = strict_json(item.row_json)
-    prediction, own = row["model_prediction"], row["author_label"]
-    inputs = {**row["input"], **({} if own is None else {item.answer: own})}
+    prediction, own_answer = row["model_prediction"], row["author_label"]
+    inputs = {**row["input"], **({} if own_answer is None else {item.answer: own_answer})}
     output: Record = {item.answer: prediction["label"]} if prediction else {}
     if prediction and prediction["probs"]:
         output["prob"] = prediction["probs"]
@@ -88,7 +92,9 @@ def write(item: Item) -> Record:
         "input_json": json.dumps(inputs, ensure_ascii=False),
         "output_json": json.dumps(output, ensure_ascii=False) if output else None,
         "model_endpoint_name": prediction and prediction["model"],
-        "model_wrong": None if own is None or prediction is None else own != prediction["label"],
+        "model_wrong": None
+        if own_answer is None or prediction is None
+        else own_answer != prediction["label"],
         "validations": [
             [vote.get("verdict") or vote["label"], "user", vote["worker"]]
             for vote in row["validations"]
@@ -139,14 +145,14 @@ def _find_answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
     output = _parse_object(example, "output_json")
     probs = output.get("prob")
     is_known = isinstance(probs, dict) and all(_is_probability(prob) for prob in probs.values())
-    likely = []
+    likely_fields = []
     for name in output:
         if name in inputs:
-            likely.append(name)
-    likely += [name for name in ANSWER_FIELDS if name in inputs or name in output]
+            likely_fields.append(name)
+    likely_fields += [name for name in ANSWER_FIELDS if name in inputs or name in output]
     field = ""
-    if likely:
-        field = likely[0]
+    if likely_fields:
+        field = likely_fields[0]
     if field not in output:
         return field, None
     label = _read_own_answer(output[field])[0]
@@ -185,34 +191,34 @@ def _iter_votes(example: Record) -> Any:
     votes = example.get("validations") or []
     if not isinstance(votes, list):
         raise BadRow("`validations` is no list; each vote in it is one")
-    typed = _list_corrections(example)
+    corrections = _list_corrections(example)
     for number, vote in enumerate(votes, 1):
         if not isinstance(vote, list) or len(vote) < 3 or not isinstance(vote[0], str):
             raise BadRow(f"`validations[{number}]` must be a label, a mode and who gave it")
-        answer, mode, who = vote[:3]
+        answer, mode, worker = vote[:3]
         # An owner's decision of this platform is exported among the votes, without a person.
-        if answer not in MODES and not (mode == "owner" and who is None):
-            cast_vote = build_vote(who, answer, is_verdict=answer in VERDICTS)
-            right = ""
+        if answer not in MODES and not (mode == "owner" and worker is None):
+            cast_vote = build_vote(worker, answer, is_verdict=answer in VERDICTS)
+            correction = ""
             if answer == "incorrect":
-                right = pop_correction(typed, who)
-            yield {**cast_vote, "correction": right} if right else cast_vote
+                correction = pop_correction(corrections, worker)
+            yield {**cast_vote, "correction": correction} if correction else cast_vote
 
 
 def _list_corrections(example: Record) -> list[tuple[Any, str]]:
     """Return the corrections in our releases, each with the person who typed it."""
     corrections = example.get("corrections") or []
-    typed = corrections
+    correction_list = corrections
     if not isinstance(corrections, list):
-        typed = [corrections]
-    for number, correction in enumerate(typed, 1):
+        correction_list = [corrections]
+    for number, correction in enumerate(correction_list, 1):
         check_record(
             correction,
             {"answer": str, "validator": (str, type(None))},
             TITLE,
             f"corrections[{number}]",
         )
-    return [(correction["validator"], correction["answer"]) for correction in typed]
+    return [(correction["validator"], correction["answer"]) for correction in correction_list]
 
 
 def _build_metadata(example: Record) -> Record:

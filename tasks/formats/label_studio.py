@@ -45,19 +45,25 @@ def row(parts: Sequence[Part]) -> Record:
     task = check_record(parts[0][1], {"data": dict, "annotations": list}, TITLE)
     data = dict(task["data"])
     kept_fields = parse_stored_row(data.pop(ROW_KEY, None))
-    left, answered = LeftOutCounts(), dict[str, None]()
+    left_out_counts, answered_controls = LeftOutCounts(), dict[str, None]()
     votes = list(kept_fields.get("validations", []))
-    votes += _read_votes(task["annotations"], votes, left, answered)
+    votes += _read_votes(task["annotations"], votes, left_out_counts, answered_controls)
     is_free = any(_is_typed(annotation) for annotation in task["annotations"])
     if drafts := task.get("drafts"):
-        left["drafts"] += len(drafts) if isinstance(drafts, list) else 1
-    about = {LEFT_OUT_KEY: left, FREE_TEXT_KEY: is_free, QUESTIONS_KEY: tuple(answered)}
+        left_out_counts["drafts"] += len(drafts) if isinstance(drafts, list) else 1
+    about = {
+        LEFT_OUT_KEY: left_out_counts,
+        FREE_TEXT_KEY: is_free,
+        QUESTIONS_KEY: tuple(answered_controls),
+    }
     if kept_fields:
         return {**kept_fields, "validations": votes, **about}
     return {
         "uid": str(task["id"]) if "id" in task else hash_record(data),
         **split_given(data),
-        "model_prediction": _find_prediction(task.get("predictions"), left, answered),
+        "model_prediction": _find_prediction(
+            task.get("predictions"), left_out_counts, answered_controls
+        ),
         "validations": votes,
         "metadata": {name: task[name] for name in ("meta", "file_upload") if task.get(name)},
         **about,
@@ -130,20 +136,22 @@ def _limit_annotation(annotation: Any, question: str) -> Any:
 def _read_votes(
     annotations: list[Any],
     kept_votes: Sequence[Record],
-    left: LeftOutCounts,
-    answered: dict[str, None],
+    left_out_counts: LeftOutCounts,
+    answered_controls: dict[str, None],
 ) -> list[Record]:
     """Return the votes, the latest annotation last. Skipped and empty annotations are omitted.
 
     kept_votes: votes that came with an export; annotations that repeat them are omitted, too.
-    answered: collects the controls in which people answered.
+    answered_controls: collects the controls in which people answered.
     """
     dated_votes = []
     for number, annotation in enumerate(annotations, 1):
-        where = f"annotations[{number}]"
-        if check_record(annotation, {}, TITLE, where).get("was_cancelled"):
-            left["skipped annotations"] += 1
-        elif vote := _read_vote(annotation, where, kept_votes, left, answered):
+        location = f"annotations[{number}]"
+        if check_record(annotation, {}, TITLE, location).get("was_cancelled"):
+            left_out_counts["skipped annotations"] += 1
+        elif vote := _read_vote(
+            annotation, location, kept_votes, left_out_counts, answered_controls
+        ):
             dated_votes.append((find_timestamp(annotation, "updated_at", "created_at"), vote))
     # By time alone: votes cannot be compared, and those of one moment keep their order.
     return [vote for _, vote in sorted(dated_votes, key=lambda dated_vote: dated_vote[0])]
@@ -151,42 +159,44 @@ def _read_votes(
 
 def _read_vote(
     annotation: Record,
-    where: str,
+    location: str,
     kept_votes: Sequence[Record],
-    left: LeftOutCounts,
-    answered: dict[str, None],
+    left_out_counts: LeftOutCounts,
+    answered_controls: dict[str, None],
 ) -> Record | None:
-    check_record(annotation, {"result": list}, TITLE, where)
-    answer = _read_answer(annotation["result"], f"{where}.result")
+    check_record(annotation, {"result": list}, TITLE, location)
+    answer = _read_answer(annotation["result"], f"{location}.result")
     if answer is None:
-        left[EMPTY_ANSWERS] += 1
+        left_out_counts[EMPTY_ANSWERS] += 1
         return None
     control, text, result = answer
     meta = {}
     if isinstance(result.get("meta"), dict):
         meta = result["meta"]
     if meta.get("text"):
-        left["notes on answers"] += 1
+        left_out_counts["notes on answers"] += 1
     # A vote that an export took out, and that came back. It counts once, as it was exported.
     if "judge" in meta and kept_votes:
         if not any(_is_same(vote, meta["judge"], text) for vote in kept_votes):
-            left["votes of an export that were changed in Label Studio; they are as exported"] += 1
+            left_out_counts[
+                "votes of an export that were changed in Label Studio; they are as exported"
+            ] += 1
         return None
     is_verdict = control == VERDICT_CONTROL and text in VERDICTS
     if not is_verdict:
-        answered[control] = None
-    who = annotation.get("completed_by")
+        answered_controls[control] = None
+    worker = annotation.get("completed_by")
     if "judge" in meta:
-        who = meta["judge"]
+        worker = meta["judge"]
     # Its newer versions send the person as an object.
-    who = who.get("id") if isinstance(who, dict) else who
-    return build_vote(who, text, is_verdict=is_verdict)
+    worker = worker.get("id") if isinstance(worker, dict) else worker
+    return build_vote(worker, text, is_verdict=is_verdict)
 
 
-def _is_same(vote: Record, who: Any, text: str) -> bool:
+def _is_same(vote: Record, worker: Any, text: str) -> bool:
     """Return whether an export's vote equals a person's answer."""
     words = (vote.get("label"), vote.get("verdict"))
-    return vote["worker"] == who and text.strip() in [word.strip() for word in words if word]
+    return vote["worker"] == worker and text.strip() in [word.strip() for word in words if word]
 
 
 def _is_typed(annotation: Record) -> bool:
@@ -201,50 +211,50 @@ def _is_typed(annotation: Record) -> bool:
 
 
 def _find_prediction(
-    predictions: Any, left: LeftOutCounts, answered: Container[str]
+    predictions: Any, left_out_counts: LeftOutCounts, answered_controls: Container[str]
 ) -> Record | None:
     """Return the first prediction that is included in full, or None.
 
     Exports may contain only ids. If people answered, the prediction must be for their control.
     """
-    first = None
+    first_prediction = None
     for number, prediction in enumerate(predictions if isinstance(predictions, list) else [], 1):
         # Exports may hold only the ids of predictions.
         if not (isinstance(prediction, dict) and "result" in prediction):
-            left["predictions of which the file has only the id"] += 1
+            left_out_counts["predictions of which the file has only the id"] += 1
             continue
         where = f"predictions[{number}]"
         check_record(prediction, {"result": list}, TITLE, where)
         answer = _read_answer(prediction["result"], f"{where}.result")
         # For a control in which nobody answered, it would look like an answer to theirs.
-        if answer and answered and answer[0] not in answered:
-            left[OTHER_PREDICTIONS] += 1
+        if answer and answered_controls and answer[0] not in answered_controls:
+            left_out_counts[OTHER_PREDICTIONS] += 1
             continue
-        if first or not answer:
-            left["predictions beside the first, or empty"] += 1
+        if first_prediction or not answer:
+            left_out_counts["predictions beside the first, or empty"] += 1
             continue
         model = str(prediction.get("model_version") or "label-studio")
-        first = {"model": model, "label": answer[1], "probs": None}
-    return first
+        first_prediction = {"model": model, "label": answer[1], "probs": None}
+    return first_prediction
 
 
-def _read_answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
+def _read_answer(results: list[Any], location: str) -> tuple[str, str, Record] | None:
     """Return the control, the answer and the result that holds it; None without an answer.
 
     Raises BadRow for several answers.
     """
     shape = {"type": str, "from_name": str, "value": dict}
     for number, result in enumerate(results, 1):
-        check_record(result, shape, TITLE, f"{where}[{number}]")
+        check_record(result, shape, TITLE, f"{location}[{number}]")
         if result["type"] not in ANSWER_KEYS:
             raise BadRow(
-                f"`{where}[{number}]` is of the type {result['type']}; of Label Studio's answers "
-                f"come in {', '.join(ANSWER_KEYS)}"
+                f"`{location}[{number}]` is of the type {result['type']}; of Label Studio's "
+                f"answers come in {', '.join(ANSWER_KEYS)}"
             )
     # Several controls answered: nobody knows which one is the vote.
     if len(results) > 1:
         controls = ", ".join(result["from_name"] for result in results)
-        raise BadRow(f"`{where}` has several answers ({controls}); name one with --question")
+        raise BadRow(f"`{location}` has several answers ({controls}); name one with --question")
     for result in results:
         value = result["value"].get(ANSWER_KEYS[result["type"]])
         values = value
@@ -253,7 +263,7 @@ def _read_answer(results: list[Any], where: str) -> tuple[str, str, Record] | No
         if not values or (isinstance(values[0], str) and not "".join(map(str, values)).strip()):
             return None
         if len(values) != 1 or values[0] is None:
-            raise BadRow(f"`{where}` has {len(values)} answers; a person gives one here")
+            raise BadRow(f"`{location}` has {len(values)} answers; a person gives one here")
         return result["from_name"], format_answer(values[0]), result
     return None
 

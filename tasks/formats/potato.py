@@ -68,31 +68,36 @@ def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | Non
     """Return `row`, bound to the questions whose values differ between answers."""
     values: dict[tuple[Question, str], Any] = {}
     # Only all records together tell a choice from what was entered.
-    entered: set[Question] = set()
+    entered_questions: set[Question] = set()
     for _, record in parts:
         key, answers = _find_answers(record)
         for question, inputs in answers.items():
             for name, value in inputs.items() if isinstance(inputs, dict) else ():
                 # A choice has the same value whoever makes it. What differs was entered.
                 if values.setdefault(((key, question), name), value) != value:
-                    entered.add((key, question))
-    return partial(row, entered=entered)
+                    entered_questions.add((key, question))
+    return partial(row, entered_questions=entered_questions)
 
 
-def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
+def row(parts: Sequence[Part], entered_questions: Container[Question] = ()) -> Record:
     """Return an item. Each person's answer is a vote; other fields of the item are metadata.
 
-    entered: the questions in which people enter values, such as a slider with a custom name.
+    entered_questions: those in which people enter values, such as a slider with a custom name.
     """
     item: Record = {}
-    votes, left, is_free, answered = [], LeftOutCounts(), False, dict[str, None]()
+    votes, left_out_counts, is_free, answered_questions = (
+        [],
+        LeftOutCounts(),
+        False,
+        dict[str, None](),
+    )
     for name, record in _skip_repeats(parts):
         _refuse_others(record)
         if any(key in record for key in LABEL_KEYS):
-            new_votes = _read_votes(name, record, left, entered)
+            new_votes = _read_votes(name, record, left_out_counts, entered_questions)
             votes += new_votes
             is_free = is_free or _is_typed(record)
-            answered |= dict.fromkeys(_find_answers(record)[1] if new_votes else ())
+            answered_questions |= dict.fromkeys(_find_answers(record)[1] if new_votes else ())
         if not any(key in record for key in TEXT_KEYS + LABEL_KEYS):
             record = _rename_text(record)
         if any(key in record for key in TEXT_KEYS):
@@ -102,7 +107,11 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
             item = {**record, **item}
     if not item:
         raise BadRow("nothing has its text; give a folder that holds Potato's data file, too")
-    about = {LEFT_OUT_KEY: left, FREE_TEXT_KEY: is_free, QUESTIONS_KEY: tuple(answered)}
+    about = {
+        LEFT_OUT_KEY: left_out_counts,
+        FREE_TEXT_KEY: is_free,
+        QUESTIONS_KEY: tuple(answered_questions),
+    }
     kept_fields = parse_stored_row(item.get(ROW_KEY))
     if kept_fields:
         return {
@@ -112,12 +121,12 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
         }
     text = item.get("text", item.get("displayed_text"))
     # Whatever is neither text nor answer tells of the item.
-    others = ANSWER_FIELDS.union(TEXT_KEYS, ["id"])
+    item_keys = ANSWER_FIELDS.union(TEXT_KEYS, ["id"])
     return {
         "uid": same(item),
         "input": {"text": check_record({"text": text}, {"text": str}, TITLE)["text"]},
         "validations": votes,
-        "metadata": omit_keys(item, others),
+        "metadata": omit_keys(item, item_keys),
         **about,
     }
 
@@ -194,16 +203,16 @@ def _skip_repeats(parts: Sequence[Part]) -> Iterator[Part]:
     The first version writes one file for everybody and one per person, and a folder may contain
     several exports.
     """
-    had = set()
+    seen_answers = set()
     for name, record in parts:
         key, answers = _find_answers(record)
         who = _find_person(name, record)
         if key and who:
             answer = who, json.dumps(answers, sort_keys=True)
             # The same person with the same answer: another file of the output.
-            if answer in had:
+            if answer in seen_answers:
                 continue
-            had.add(answer)
+            seen_answers.add(answer)
         yield name, record
 
 
@@ -231,7 +240,10 @@ def _refuse_others(record: Record) -> None:
 
 
 def _read_votes(
-    name: str, record: Record, left: LeftOutCounts, entered: Container[Question]
+    name: str,
+    record: Record,
+    left_out_counts: LeftOutCounts,
+    entered_questions: Container[Question],
 ) -> list[Record]:
     """Return a person's vote: the chosen label or the entered value of one question."""
     key = next(key for key in LABEL_KEYS if key in record)
@@ -239,14 +251,16 @@ def _read_votes(
     origin = record.get("annotator_origin")
     # Potato can let language models annotate, too.
     if isinstance(origin, dict) and origin.get("kind", "human") != "human":
-        left["answers of machines"] += 1
+        left_out_counts["answers of machines"] += 1
         return []
     if len(record[key]) > 1:
         raise BadRow(f"`{key}` answers {', '.join(record[key])}; name one with --question")
     answers: list[str] = []
     for question, inputs in record[key].items():
         check_record(record[key], {question: dict}, TITLE, key)
-        is_entered = key != FIRST_VERSION_KEY or question == "slider" or (key, question) in entered
+        is_entered = (
+            key != FIRST_VERSION_KEY or question == "slider" or (key, question) in entered_questions
+        )
         answers = []
         for input_name, value in inputs.items():
             answer = _read_answer(question, input_name, value, is_entered=is_entered)
@@ -258,7 +272,7 @@ def _read_votes(
                 "gives one here"
             )
     if not answers:
-        left[EMPTY_ANSWERS] += 1
+        left_out_counts[EMPTY_ANSWERS] += 1
     return [build_vote(_find_person(name, record), answer) for answer in answers]
 
 

@@ -114,12 +114,12 @@ def make_json_reader(prefix: str = "item") -> Callable[[BufferedReader], Iterato
                 raise FileError(ONE_OBJECT_MESSAGE)
             yield from read_json_lines(file)
             return
-        number, measured = 0, _LimitedFile(file)
-        events = ijson.parse(_limit_depth(ijson.basic_parse(measured, use_float=True)))
+        number, limited_file = 0, _LimitedFile(file)
+        events = ijson.parse(_limit_depth(ijson.basic_parse(limited_file, use_float=True)))
         try:
             for number, item in enumerate(ijson.items(events, prefix), 1):
                 yield number, json.dumps(item).encode()
-                measured.since = 0
+                limited_file.since = 0
         except _LimitExceeded as error:
             raise FileError(f"Record {number + 1} has more than {error}; leave it out.") from None
         except (ijson.JSONError, ValueError):
@@ -168,12 +168,12 @@ def iter_record_lines(path: Path, form: Format, question: str = "") -> Iterator[
 
 def _limit_to_question(form: Format, question: str) -> Format:
     """Return the layout limited to answers to the question, if one is given."""
-    only, row = form.only, form.row
-    if not (question and only):
+    select_answers, row = form.only, form.row
+    if not (question and select_answers):
         return form
 
     def row_of_question(parts: Sequence[Part]) -> Record | None:
-        return row([(name, only(record, question)) for name, record in parts])
+        return row([(name, select_answers(record, question)) for name, record in parts])
 
     return replace(form, row=row_of_question)
 
@@ -205,11 +205,11 @@ def _store_records(items: sqlite3.Connection, records: Iterator[FoundRecord], fo
     items.execute("CREATE TABLE part (place, name, text, first)")
     items.execute("CREATE TABLE item (same PRIMARY KEY, first) WITHOUT ROWID")
     for number, (place, name, text) in enumerate(records):
-        same = _find_item_id(text, form) or f"{number} has no name"
-        items.execute("INSERT OR IGNORE INTO item VALUES (?, ?)", (same, number))
+        item_id = _find_item_id(text, form) or f"{number} has no name"
+        items.execute("INSERT OR IGNORE INTO item VALUES (?, ?)", (item_id, number))
         items.execute(
             "INSERT INTO part SELECT ?, ?, ?, first FROM item WHERE same = ?",
-            (place, name, text, same),
+            (place, name, text, item_id),
         )
 
 
@@ -299,12 +299,12 @@ def _read_member(at: str, member: NamedOpener, form: Format) -> Iterator[FoundRe
 
     at: the prefix of their positions.
     """
-    name, opened = member
+    name, open_member = member
     # The name becomes a part of messages and rows.
     if reason := find_unstorable(name):
         raise FileError(f"The file's name {name!a} has {reason}.")
     try:
-        with opened() as packed, io.BufferedReader(cast(Any, packed)) as file:
+        with open_member() as packed, io.BufferedReader(cast(Any, packed)) as file:
             plain = _unpack(file)
             _check_json(plain, form)
             for number, record in form.read(plain):

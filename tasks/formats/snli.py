@@ -43,14 +43,14 @@ def row(parts: Sequence[Part]) -> Record:
     labels = []
     for label in record["annotator_labels"]:
         labels.append(translate_value(label, LABELS, "annotator_labels", TITLE))
-    taken = PARSE_COLUMNS.union(SHAPE) - {"captionID"}
+    taken_columns = PARSE_COLUMNS.union(SHAPE) - {"captionID"}
     return {
         "uid": record["pairID"],
         "context": {"premise": record["sentence1"]},
         "input": {"hypothesis": record["sentence2"]},
         "author_label": labels[0] if labels else None,
         "validations": [build_vote(None, label) for label in labels[1:]],
-        "metadata": omit_keys(record, taken),
+        "metadata": omit_keys(record, taken_columns),
     }
 
 

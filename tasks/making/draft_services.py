@@ -24,18 +24,18 @@ def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str
 
     Locks the owner, so that parallel requests cannot exceed the limit on drafts. Raises Refused.
     """
-    locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    if not can_make_tasks(locked):
+    locked_owner = User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
+    if not can_make_tasks(locked_owner):
         raise Refused(_("Confirm your e-mail address first."), code="new_tasks", status=403)
     # Counted under the lock. Drafts of changes to a task do not count: there is one for each task.
-    if locked.task_drafts.filter(task=None).count() >= settings.NEW_TASKS_AT_ONCE:
+    if locked_owner.task_drafts.filter(task=None).count() >= settings.NEW_TASKS_AT_ONCE:
         message = _("You have %(number)d drafts. Finish or delete one first.")
         raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
     data = parse_data(EMPTY_CONFIG if source is None else get_source_text(source))
     if name:
         data["name"] = name
     about = {"kind": get_source_kind(source), "source": source.code if source else "", "code": code}
-    return TaskDraft.objects.create(owner=locked, **_build_columns(data), **about)
+    return TaskDraft.objects.create(owner=locked_owner, **_build_columns(data), **about)
 
 
 def _build_columns(data: Data) -> dict[str, str]:
@@ -67,11 +67,11 @@ def change_draft(*, draft: TaskDraft, change: Callable[[Data], None]) -> TaskDra
     other's changes. Raises ConfigError, and what `change` raises.
     """
     rows = TaskDraft.objects.select_related("task", "owner")
-    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=draft.pk)
+    locked_draft = rows.select_for_update(of=("self",), no_key=True).get(pk=draft.pk)
     # From the locked row and not from the page: another tab may have changed another step.
-    data = parse_data(locked.text)
+    data = parse_data(locked_draft.text)
     change(data)
-    return _store_data(locked, data)
+    return _store_data(locked_draft, data)
 
 
 def _store_data(draft: TaskDraft, data: Data) -> TaskDraft:
@@ -83,10 +83,10 @@ def _store_data(draft: TaskDraft, data: Data) -> TaskDraft:
 
 def name_draft(*, draft: TaskDraft, name: str, code: str) -> TaskDraft:
     """Set the name and the code of a draft's future task. Locks as `change_draft` does."""
-    named = change_draft(draft=draft, change=lambda data: set_value(data, ("name",), name))
-    named.code = code
-    named.save(update_fields=["code"])
-    return named
+    named_draft = change_draft(draft=draft, change=lambda data: set_value(data, ("name",), name))
+    named_draft.code = code
+    named_draft.save(update_fields=["code"])
+    return named_draft
 
 
 @transaction.atomic
@@ -95,11 +95,11 @@ def replace_draft(*, draft: TaskDraft, text: str, base: str) -> TaskDraft:
 
     Locks the draft, so that another tab's changes are not lost. Raises ConfigStale.
     """
-    locked = TaskDraft.objects.select_for_update(no_key=True).get(pk=draft.pk)
+    locked_draft = TaskDraft.objects.select_for_update(no_key=True).get(pk=draft.pk)
     # The page showed the completed text, so that is what its digest is compared with.
-    if hash_text(draft_text(locked)) != base:
+    if hash_text(draft_text(locked_draft)) != base:
         raise ConfigStale(_(STALE_MESSAGE))
-    return _store_data(locked, parse_data(text))
+    return _store_data(locked_draft, parse_data(text))
 
 
 def forget_draft(draft: TaskDraft) -> None:

@@ -91,19 +91,19 @@ def set_value(data: Data, path: Sequence[str], value: Any) -> None:
 
     None or an empty value removes the key, and then any mapping that became empty.
     """
-    *above, last = path
+    *parent_keys, last_key = path
     # The mappings on the way to the value, the outermost first.
     holders = [data]
-    for key in above:
+    for key in parent_keys:
         if not isinstance(holders[-1].get(key), dict):  # null stands there where nothing does
             holders[-1][key] = {}
         holders.append(holders[-1][key])
     if value in (None, "", [], {}):
-        holders[-1].pop(last, None)
+        holders[-1].pop(last_key, None)
     else:
-        holders[-1][last] = value
+        holders[-1][last_key] = value
     # From the innermost outwards: removing a value may leave an empty mapping, and so on.
-    for key, holder in reversed(list(zip(above, holders, strict=False))):
+    for key, holder in reversed(list(zip(parent_keys, holders, strict=False))):
         if not holder[key]:
             del holder[key]
 
@@ -127,20 +127,20 @@ def get_fields(data: Data, place: str) -> list[Data]:
 def copy_all_fields(data: Data) -> list[Data]:
     """Return copies of the fields of all places."""
     # A copy, since `get_fields` turns plain names into mappings.
-    copied = deepcopy(data)
+    data_copy = deepcopy(data)
     fields: list[Data] = []
     for place in PLACE_PATHS:
-        fields += get_fields(copied, place)
+        fields += get_fields(data_copy, place)
     return fields
 
 
 def list_field_names(data: Data, place: str, *types: str) -> list[str]:
     """Return the names of a place's fields that have one of these types."""
-    matching = []
+    matching_names = []
     for field in get_fields(deepcopy(data), place):
         if field.get("name") and field.get("type") in types:
-            matching.append(str(field["name"]))
-    return matching
+            matching_names.append(str(field["name"]))
+    return matching_names
 
 
 def is_mirror(data: Data, place: str, field: Data) -> bool:
@@ -154,10 +154,10 @@ def find_free_name(data: Data, label: str) -> str:
     letters = "".join(c if c.isascii() and c.isalnum() else " " for c in label.lower())
     base = "_".join(letters.split())[:50] or "field"
     base = base if base[0].isalpha() else f"field_{base}"
-    taken = {field.get("name") for field in copy_all_fields(data)}
+    taken_names = {field.get("name") for field in copy_all_fields(data)}
     # One name more than are taken, so that one of them is free.
-    numbered = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken) + 2))
-    return next(name for name in numbered if name not in taken)
+    numbered = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken_names) + 2))
+    return next(name for name in numbered if name not in taken_names)
 
 
 def move_field(data: Data, place: str, index: int, to: str, at: int) -> None:
@@ -183,50 +183,50 @@ NAME_PATHS: Sequence[tuple[str, ...]] = (
 """Where fields are named, besides by other fields and in examples."""
 
 
-def rename_field(data: Data, before: str, after: str) -> None:
+def rename_field(data: Data, old_name: str, new_name: str) -> None:
     """Rename a field wherever another part of the data refers to it."""
     for place in PLACE_PATHS:
         for field in get_fields(data, place):
-            _rename_in_field(field, before, after)
-    if get_value(data, ("goal", "field")) == before:
+            _rename_in_field(field, old_name, new_name)
+    if get_value(data, ("goal", "field")) == old_name:
         words = str(get_value(data, ("goal", "text"), ""))
-        set_value(data, ("goal", "text"), words.replace(f"{{{before}}}", f"{{{after}}}"))
+        set_value(data, ("goal", "text"), words.replace(f"{{{old_name}}}", f"{{{new_name}}}"))
     for path in NAME_PATHS:
         value = get_value(data, path)
-        if value == before:
-            set_value(data, path, after)
+        if value == old_name:
+            set_value(data, path, new_name)
         elif isinstance(value, list):
-            set_value(data, path, [_rename_value(name, before, after) for name in value])
+            set_value(data, path, [_rename_value(name, old_name, new_name) for name in value])
     # The examples name fields as keys of their values.
     for kind in ("good", "bad"):
         for example in get_value(data, ("examples", kind), ()):
-            _rename_in_example(example, before, after)
+            _rename_in_example(example, old_name, new_name)
     tidy_data(data)
 
 
-def _rename_value(name: Any, before: str, after: str) -> Any:
+def _rename_value(name: Any, old_name: str, new_name: str) -> Any:
     """Return the name of a field after a renaming; other values are returned unchanged."""
-    if name == before:
-        return after
+    if name == old_name:
+        return new_name
     return name
 
 
-def _rename_in_field(field: Data, before: str, after: str) -> None:
+def _rename_in_field(field: Data, old_name: str, new_name: str) -> None:
     """Rename a field in its own entry, or in the entry of a field that refers to it."""
     for path in (("reference",), ("when", "field"), ("name",)):
-        if get_value(field, path) == before:
-            set_value(field, path, after)
+        if get_value(field, path) == old_name:
+            set_value(field, path, new_name)
 
 
-def _rename_in_example(example: Data, before: str, after: str) -> None:
+def _rename_in_example(example: Data, old_name: str, new_name: str) -> None:
     """Rename a field in the values of an example. Keeps their order."""
     for section in ("context", "input"):
         values = example.get(section) or {}
-        if before in values:
-            renamed = {}
+        if old_name in values:
+            renamed_values = {}
             for name, value in values.items():
-                renamed[_rename_value(name, before, after)] = value
-            example[section] = renamed
+                renamed_values[_rename_value(name, old_name, new_name)] = value
+            example[section] = renamed_values
 
 
 def tidy_data(data: Data) -> None:
@@ -248,20 +248,20 @@ def _shorten_output(output: Any) -> Any:
 def complete_data(data: Data) -> Data:
     """Return the data, with a missing verdict and metrics derived from its fields."""
     # A copy, so that what is filled in here never becomes part of the draft.
-    full = {"version": 1, **deepcopy(data)}
-    tidy_data(full)
-    if full.get("kind") == "arena":
-        return full
-    answer, is_compared = _find_answer(full)
+    full_data = {"version": 1, **deepcopy(data)}
+    tidy_data(full_data)
+    if full_data.get("kind") == "arena":
+        return full_data
+    answer, is_compared = _find_answer(full_data)
     kind = str(answer.get("type", ""))
-    if "verdict" not in full and answer:
-        full["verdict"] = _choose_verdict(answer, kind, is_compared)
-    if "metrics" not in full and answer:
-        full["metrics"] = {"main": _choose_metric(answer, kind)}
+    if "verdict" not in full_data and answer:
+        full_data["verdict"] = _choose_verdict(answer, kind, is_compared)
+    if "metrics" not in full_data and answer:
+        full_data["metrics"] = {"main": _choose_metric(answer, kind)}
     # Where the model is wrong in its own words, only a validator can say what is right.
-    if kind in ("text", "long_text") and not is_compared and "validation" not in full:
-        full["validation"] = {"corrections": True}
-    return full
+    if kind in ("text", "long_text") and not is_compared and "validation" not in full_data:
+        full_data["validation"] = {"corrections": True}
+    return full_data
 
 
 def _find_answer(data: Data) -> tuple[Data, bool]:
@@ -321,18 +321,18 @@ def list_fitting_metrics(data: Data) -> list[str]:
     verdict = get_value(complete_data(data), ("verdict", "type"))
     if verdict == "secret":
         return [name for name in METRIC_NAMES if name in SECRET_METRICS]
-    special: set[str] = set()
+    special_metrics: set[str] = set()
     for field_type in FIELD_TYPES.values():
-        special.update(field_type.own_metrics)
-    own: tuple[str, ...] = ()
+        special_metrics.update(field_type.own_metrics)
+    own_metrics: tuple[str, ...] = ()
     if kind:
-        own = kind.own_metrics
-    fitting = []
+        own_metrics = kind.own_metrics
+    fitting_metrics = []
     for name in METRIC_NAMES:
         # A metric of a special type scores only answers of that type.
-        if name not in SECRET_METRICS and (name in own or name not in special):
-            fitting.append(name)
-    return fitting
+        if name not in SECRET_METRICS and (name in own_metrics or name not in special_metrics):
+            fitting_metrics.append(name)
+    return fitting_metrics
 
 
 def _choose_verdict(answer: Data, kind: str, is_compared: bool) -> Data:

@@ -50,14 +50,14 @@ def request_approval(
         raise Refused(_("This task waits for approval already."), code="waiting")
     if show:
         check_task_name(task.name, "show", task)
-    again: dict[str, Any] = {
+    renewed_values: dict[str, Any] = {
         "state": State.WAITING,
         "reason": "",
         "decided_by": None,
         "decided_at": None,
     }
-    again["created_at"] = timezone.now()
-    changed_fields(request, values | again)
+    renewed_values["created_at"] = timezone.now()
+    changed_fields(request, values | renewed_values)
     # Logged and mailed also when it is asked again.
     log(actor, "proposal.made", request)
     page = settings.SITE_URL + reverse("proposal", args=[request.pk])
@@ -89,25 +89,33 @@ def decide_proposal(
     """
     may_decide = actor.is_superuser or is_allowed
     check_decision(may_decide=may_decide, approve=approve, reason=reason, code="new_tasks")
-    locked = lock_waiting(TaskProposal.objects.select_related("proposer", "task"), proposal)
-    if approve and locked.task:
-        _open_to_others(locked.task, actor, locked.show)
+    locked_proposal = lock_waiting(
+        TaskProposal.objects.select_related("proposer", "task"), proposal
+    )
+    if approve and locked_proposal.task:
+        _open_to_others(locked_proposal.task, actor, locked_proposal.show)
     elif approve:
-        locked.task = _create_task(locked, code)
-    store_decision(locked, actor=actor, approve=approve, reason=reason, made="task")
-    log(actor, f"proposal.{locked.state}", locked, reason=reason)
-    task = locked.task
+        locked_proposal.task = _create_task(locked_proposal, code)
+    store_decision(locked_proposal, actor=actor, approve=approve, reason=reason, made="task")
+    log(actor, f"proposal.{locked_proposal.state}", locked_proposal, reason=reason)
+    task = locked_proposal.task
     page = reverse("own:access", args=[task.code]) if task else reverse("new")
-    mail_decision(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)
-    return locked
+    mail_decision(
+        locked_proposal.proposer,
+        locked_proposal.name,
+        is_approved=approve,
+        reason=reason,
+        page=page,
+    )
+    return locked_proposal
 
 
 def _open_to_others(task: Task, actor: User, show: bool) -> None:
     """Mark a task as approved and, if `show`, make it visible. Locks the task."""
-    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    changed_fields(locked, {"is_unapproved": False})
+    locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    changed_fields(locked_task, {"is_unapproved": False})
     if show:
-        change_task(task=locked, actor=actor, fields={"is_visible": True})
+        change_task(task=locked_task, actor=actor, fields={"is_visible": True})
 
 
 def _create_task(proposal: TaskProposal, code: str) -> Task:

@@ -73,18 +73,20 @@ def make_own_task(
     the limit on unopened tasks. Raises ConfigError, Refused.
     """
     # 1. Lock the maker, and check what they may begin.
-    locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=maker.pk)
+    locked_maker = User.objects.select_for_update(of=("self",), no_key=True).get(pk=maker.pk)
     if not is_approved:
-        _check_may_make(locked)
-    if not locked.is_superuser:
+        _check_may_make(locked_maker)
+    if not locked_maker.is_superuser:
         check_code(code)
     # 2. Decide who sees the task.
-    waits = settings.NEW_TASKS == "approval" and not (is_approved or locked.is_superuser)
-    if waits and is_visible:
+    needs_approval = settings.NEW_TASKS == "approval" and not (
+        is_approved or locked_maker.is_superuser
+    )
+    if needs_approval and is_visible:
         message = _("A new task is private until an administrator has approved it.")
         raise Refused(message, code="approval", field="is_visible")
     fields = {"is_visible": is_visible, "allow_try_out": allow_try_out, "made_by": maker}
-    fields["is_unapproved"] = waits
+    fields["is_unapproved"] = needs_approval
     # 3. Create it.
     task, notes = new_task(code=code, config_text=text, actor=maker, **fields)
     # 4. Store the files of its examples before the check that they are there.
@@ -125,10 +127,10 @@ def _check_may_make(maker: User) -> None:
 def _find_counted_tasks(maker: User) -> QuerySet[Task]:
     """Return the maker's tasks that count: those without an opened round, or awaiting approval."""
     # Where everybody may create tasks, only tasks without an opened round count.
-    counted = Q(pk__in=find_unopened_tasks().values("pk"))
+    counted_condition = Q(pk__in=find_unopened_tasks().values("pk"))
     if settings.NEW_TASKS != "everybody":
-        counted |= Q(is_unapproved=True)
-    return Task.objects.filter(counted, made_by=maker)
+        counted_condition |= Q(is_unapproved=True)
+    return Task.objects.filter(counted_condition, made_by=maker)
 
 
 def _copy_files(source: Source | None, task: Task) -> None:
@@ -151,17 +153,17 @@ def delete_unopened_task(*, task: Task, actor: User) -> None:
     """
     # Its request first, since a decision locks request and task in this order.
     close_approval_request(task, actor, TaskProposal.State.WITHDRAWN)
-    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     message = _("Only an owner deletes a task, and only before a round was opened.")
-    if not (can_own(actor, locked) and find_unopened_tasks().filter(pk=task.pk).exists()):
+    if not (can_own(actor, locked_task) and find_unopened_tasks().filter(pk=task.pk).exists()):
         raise Refused(message, code="begun")
-    log(actor, "task.deleted", locked, name=locked.name)
+    log(actor, "task.deleted", locked_task, name=locked_task.name)
     # The targets of planned rounds protect the targets of the task, which go with it.
-    RoundTarget.objects.filter(round__task=locked).delete()
-    delete_media(locked.media.all())
+    RoundTarget.objects.filter(round__task=locked_task).delete()
+    delete_media(locked_task.media.all())
     try:
         # In a savepoint, so that the refusal below can still be answered from the database.
         with transaction.atomic():
-            locked.delete()
+            locked_task.delete()
     except ProtectedError:  # a snapshot of its board, say
         raise Refused(message, code="begun") from None

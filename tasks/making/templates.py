@@ -61,10 +61,10 @@ def load_templates() -> Mapping[str, Template]:
     official = []
     for file in sorted(OFFICIAL_FOLDER.glob("*/task.yaml")):
         official.append(Template(file.parent.name, file.read_text(), _find_scenes(file.parent)))
-    others = [
+    other_templates = [
         Template(file.stem, file.read_text()) for file in sorted(GALLERY_FOLDER.glob("*.yaml"))
     ]
-    return {template.code: template for template in official + others}
+    return {template.code: template for template in official + other_templates}
 
 
 def _find_scenes(folder: Path) -> Path | None:

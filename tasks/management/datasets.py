@@ -34,16 +34,16 @@ def add_dataset_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def is_dataset(options: Mapping[str, Any], besides: Collection[str] = ()) -> bool:
+def is_dataset(options: Mapping[str, Any], ignored_names: Collection[str] = ()) -> bool:
     """Return whether the rows come from a dataset.
 
-    besides: dataset arguments that other sources accept, too. Raises CommandError if another
+    ignored_names: dataset arguments that other sources accept, too. Raises CommandError if another
     dataset argument is given without a dataset.
     """
     if options["source"] in DATASET_SOURCES:
         return True
     for name in ARGUMENT_NAMES:
-        if options[name] and name not in besides:
+        if options[name] and name not in ignored_names:
             raise CommandError(f"--{name} goes with --from {FOLDER} or --from {HUB}.")
     return False
 

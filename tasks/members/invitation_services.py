@@ -167,14 +167,14 @@ def build_url(key: str) -> str:
     return settings.SITE_URL + reverse("join", args=[key])
 
 
-def _lock_owned(task: Task, actor: User, more: int) -> Task:
-    locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    check_owner(actor, locked)
+def _lock_owned(task: Task, actor: User, new_count: int) -> Task:
+    locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    check_owner(actor, locked_task)
     # Counted under the lock, so that two owners do not exceed it together.
-    if find_open_invitations(locked).count() + more > MAX_OPEN:
+    if find_open_invitations(locked_task).count() + new_count > MAX_OPEN:
         words = _("A task has at most %(most)d open invitations. Revoke some first.")
         raise Refused(words % {"most": MAX_OPEN}, code="cap")
-    return locked
+    return locked_task
 
 
 def _create_invitation(task: Task, key: str, *, days: int, **values: object) -> Invitation:

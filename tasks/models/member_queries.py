@@ -19,10 +19,10 @@ class MemberQuerySet(models.QuerySet[Any]):
         signed up with another person's address would get that person's role.
         """
         # A subquery in place of a join, so that a person with several addresses is one row.
-        confirmed = EmailAddress.objects.filter(
+        confirmed_addresses = EmailAddress.objects.filter(
             user=OuterRef("user"), email__iexact=OuterRef("address"), verified=True
         )
-        return self.annotate(stands=Q(address="") | Exists(confirmed))
+        return self.annotate(stands=Q(address="") | Exists(confirmed_addresses))
 
     def standing(self) -> Self:
         """Return the members whose role counts."""

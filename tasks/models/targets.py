@@ -65,10 +65,10 @@ class TargetModel(AtAddress):
 
         Language models on our model server share one URL.
         """
-        own = "v1"
+        default_path = "v1"
         if self.adapter != "openai_chat":
-            own = f"models/{self.name}"
-        return self.url or f"{settings.MODEL_SERVER_URL}/{own}"
+            default_path = f"models/{self.name}"
+        return self.url or f"{settings.MODEL_SERVER_URL}/{default_path}"
 
 
 class TargetVersion(models.Model):

@@ -44,10 +44,10 @@ def make_triggers(*, using: str, **signal: Any) -> None:
             cursor.execute(POSTGRES_SQL)
             return
         for action, rows in ROWS_BY_ACTION.items():
-            fixed = " OR ".join(FIXED_CONDITION.format(row=row) for row in rows)
+            fixed_condition = " OR ".join(FIXED_CONDITION.format(row=row) for row in rows)
             statement = (
                 f"CREATE TRIGGER roundtarget_fixed_{action.lower()} BEFORE {action}"
-                f" ON tasks_roundtarget WHEN {fixed} BEGIN"
+                f" ON tasks_roundtarget WHEN {fixed_condition} BEGIN"
                 f" SELECT RAISE(ABORT, '{FIXED_MESSAGE}'); END"
             )
             cursor.execute(statement)
@@ -74,8 +74,8 @@ def lift_triggers(rounds: QuerySet[Round]) -> Iterator[None]:
     with transaction.atomic():
         # The trigger looks at `opened_at`, so for the time of the write the rounds were never
         # opened.
-        opened = dict(rounds.filter(opened_at__isnull=False).values_list("pk", "opened_at"))
-        Round.objects.filter(pk__in=opened).update(opened_at=None)
+        opening_times = dict(rounds.filter(opened_at__isnull=False).values_list("pk", "opened_at"))
+        Round.objects.filter(pk__in=opening_times).update(opened_at=None)
         yield
-        for pk, at in opened.items():
+        for pk, at in opening_times.items():
             Round.objects.filter(pk=pk).update(opened_at=at)

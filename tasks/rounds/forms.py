@@ -111,12 +111,14 @@ class RoundForm(EndsAhead):
 
     def _begin_as(self, last: Round) -> None:
         """Use the settings of the previous round as initial values."""
-        begun = {name: getattr(last, name) for name in ("rule", "show_target_name", *PAY_FIELDS)}
-        begun["targets"] = [target.name for target in last.targets.all()]
-        begun["parents"] = [last.number]
+        initial_values = {
+            name: getattr(last, name) for name in ("rule", "show_target_name", *PAY_FIELDS)
+        }
+        initial_values["targets"] = [target.name for target in last.targets.all()]
+        initial_values["parents"] = [last.number]
         if last.contexts.filter(is_retired=False).exists():
-            begun["contexts_of"] = last.number
-        self.initial.update(begun)
+            initial_values["contexts_of"] = last.number
+        self.initial.update(initial_values)
 
     def clean_contexts_of(self) -> Round | None:
         source: Round | None = self.cleaned_data["contexts_of"]

@@ -41,8 +41,8 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     """
     # A list, since it is compared and then written: the caller may give a generator.
     new_targets = list(targets)
-    before = get_loop(round)
-    if new_targets == before:
+    old_targets = get_loop(round)
+    if new_targets == old_targets:
         return {}
     if round.has_fixed_targets:
         words = _(
@@ -63,7 +63,9 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     for position, target in enumerate(new_targets):
         in_loop.append(RoundTarget(round=round, target=target, position=position))
     RoundTarget.objects.bulk_create(in_loop)
-    return {"targets": {"before": [t.name for t in before], "after": [t.name for t in new_targets]}}
+    return {
+        "targets": {"before": [t.name for t in old_targets], "after": [t.name for t in new_targets]}
+    }
 
 
 def check_unchanged(targets: Sequence[TargetModel]) -> None:
@@ -72,10 +74,12 @@ def check_unchanged(targets: Sequence[TargetModel]) -> None:
     The lock keeps each target the same model until the round is stored as opened.
     """
     rows = TargetModel.objects.filter(pk__in=[target.pk for target in targets]).order_by("pk")
-    now = {target.pk: target for target in rows.select_for_update(of=("self",), no_key=True)}
+    current_targets = {
+        target.pk: target for target in rows.select_for_update(of=("self",), no_key=True)
+    }
     for target in targets:
         # All settings are compared, since any of them may change what answers.
-        if model_to_dict(now[target.pk]) != model_to_dict(target):
+        if model_to_dict(current_targets[target.pk]) != model_to_dict(target):
             values = {"target": target.name}
             raise RoundError(_("%(target)s was changed at the same moment. Try again.") % values)
 
@@ -98,16 +102,16 @@ def register_target(
         fields["allowed_folder"] = find_outside_folder(fields["source"])
     if round is not None:
         round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-    target, created = task.targets.get_or_create(name=name, defaults=fields)
-    noted: dict[str, Any] = {"fields": sorted(fields)}
-    if not created:
-        target, noted = store_target_changes(target, fields)
+    target, is_created = task.targets.get_or_create(name=name, defaults=fields)
+    log_details: dict[str, Any] = {"fields": sorted(fields)}
+    if not is_created:
+        target, log_details = store_target_changes(target, fields)
     if round is not None:
-        joined = get_loop(round)
-        noted["round"] = str(round)
-        if target not in joined:
-            noted |= set_targets(round, [*joined, target])
-    log(actor, "target.registered" if created else "target.changed", target, **noted)
+        round_targets = get_loop(round)
+        log_details["round"] = str(round)
+        if target not in round_targets:
+            log_details |= set_targets(round, [*round_targets, target])
+    log(actor, "target.registered" if is_created else "target.changed", target, **log_details)
     return target
 
 
@@ -128,12 +132,12 @@ def replace_target(
         raise Refused(str(error), code="fixed") from None
     with transaction.atomic():
         # 2. Under the lock check again: somebody may have written an example by now.
-        locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-        locked.task = round.task
-        _check_replaceable(locked, old, new)
-        entry = locked.round_targets.get(target=old)
+        locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+        locked_round.task = round.task
+        _check_replaceable(locked_round, old, new)
+        entry = locked_round.round_targets.get(target=old)
         # 3. Exchange the target, for which the trigger on fixed targets is lifted.
-        with lift_triggers(Round.objects.filter(pk=locked.pk)):
+        with lift_triggers(Round.objects.filter(pk=locked_round.pk)):
             RoundTarget.objects.filter(pk=entry.pk).update(target=new)
         # 4. Make sure that the new target is still what answered.
         check_unchanged([new])
@@ -142,11 +146,11 @@ def replace_target(
         last = old.versions.order_by("pk").last()
         before = {"target": old.name, "version": last.digest if last else ""}
         after = {"target": new.name, "version": version}
-        log(actor, "round.target_replaced", locked, before=before, after=after)
+        log(actor, "round.target_replaced", locked_round, before=before, after=after)
     return entry
 
 
-def _check_replaceable(round: Round, old: TargetModel, new: TargetModel) -> None:
+def _check_replaceable(round: Round, old_target: TargetModel, new_target: TargetModel) -> None:
     if round.state not in (State.OPEN, State.PAUSED, State.CLOSED) or not round.opened_at:
         raise Refused(
             _("Only a round that was opened needs this. Change the round's plan."), code="fixed"
@@ -156,7 +160,9 @@ def _check_replaceable(round: Round, old: TargetModel, new: TargetModel) -> None
             _("The round has examples against its targets. Plan a new round."), code="fixed"
         )
     names = set(round.targets.values_list("name", flat=True))
-    if old.name not in names:
-        raise Refused(_("%(name)s is no target of the round.") % {"name": old.name}, code="fixed")
-    if new.task_id != round.task_id or new.name in names:
+    if old_target.name not in names:
+        raise Refused(
+            _("%(name)s is no target of the round.") % {"name": old_target.name}, code="fixed"
+        )
+    if new_target.task_id != round.task_id or new_target.name in names:
         raise Refused(_("Choose another target of the task for it."), code="fixed")

@@ -34,15 +34,15 @@ def change_state(*, round: Round, state: str, actor: User | None) -> Round:
 @transaction.atomic
 def _store_waiting(round: Round, actor: User | None) -> Round:
     """Record that the round is to be opened. Locks the round. A state set in between wins."""
-    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # Another owner may have moved the round by now; then there is nothing to wait for.
-    if State.OPEN in NEXT_STATES[locked.state]:
+    if State.OPEN in NEXT_STATES[locked_round.state]:
         # The time of the first request stays, since MAX_WAIT is counted from it.
-        locked.opening_since = locked.opening_since or timezone.now()
-        locked.opening_note = ""
-        locked.save(update_fields=["opening_since", "opening_note"])
-        log(actor, "round.opening_requested", locked)
-    return locked
+        locked_round.opening_since = locked_round.opening_since or timezone.now()
+        locked_round.opening_note = ""
+        locked_round.save(update_fields=["opening_since", "opening_note"])
+        log(actor, "round.opening_requested", locked_round)
+    return locked_round
 
 
 def cancel_opening(*, round: Round, actor: User | None) -> None:
@@ -53,13 +53,13 @@ def cancel_opening(*, round: Round, actor: User | None) -> None:
 @transaction.atomic
 def _end_waiting(round: Round, since: datetime | None, note: str, actor: User | None) -> None:
     """End the waiting that began at `since`; None for any. note: why the round was not opened."""
-    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # `since` names the waiting that this call is about: a newer one is left alone.
-    if locked.opening_since is None or since not in (None, locked.opening_since):
+    if locked_round.opening_since is None or since not in (None, locked_round.opening_since):
         return
-    locked.opening_since, locked.opening_note = None, note[:500]
-    locked.save(update_fields=["opening_since", "opening_note"])
-    log(actor, "round.opening_ended", locked, reason=note)
+    locked_round.opening_since, locked_round.opening_note = None, note[:500]
+    locked_round.save(update_fields=["opening_since", "opening_note"])
+    log(actor, "round.opening_ended", locked_round, reason=note)
 
 
 @minutely(
@@ -71,7 +71,7 @@ def open_waiting_rounds() -> int:
     A round that cannot be opened for another reason, or that has waited for MAX_WAIT, stops
     waiting, and its page shows the reason.
     """
-    opened = 0
+    opened_count = 0
     # 1. Take each round that waits. Its row says so, whichever process began the waiting.
     for round in Round.objects.filter(opening_since__isnull=False).select_related("task"):
         since = round.opening_since
@@ -81,7 +81,7 @@ def open_waiting_rounds() -> int:
         try:
             # 3. Try to open it, which asks its targets.
             set_round_state(round=round, state=State.OPEN, actor=None, waiting_since=since)
-            opened += 1
+            opened_count += 1
         except TargetsLoading:
             # 4. Still loading: try again at the next run, unless it took too long.
             if timezone.now() - since > MAX_WAIT:
@@ -91,4 +91,4 @@ def open_waiting_rounds() -> int:
         except Refused as error:
             # 5. Refused for another reason: trying again would not help, so the page shows why.
             _end_waiting(round, since, str(error), None)
-    return opened
+    return opened_count

@@ -48,10 +48,10 @@ def plan_round(
     # Under the task's lock, so that two owners get two numbers.
     last = task.rounds.aggregate(last=Max("number"))["last"] or 0
     round = Round.objects.create(task=task, number=last + 1, **fields)
-    noted = set_targets(round, targets)
+    log_details = set_targets(round, targets)
     round.parents.set(parents)
     _copy_contexts(contexts_of, round, actor)
-    log(actor, "round.created", round, fields=sorted(fields), **noted)
+    log(actor, "round.created", round, fields=sorted(fields), **log_details)
     return round
 
 
@@ -93,26 +93,26 @@ def change_round(
     contexts are copied. Raises Refused if the round was released, or for other targets after it was
     opened.
     """
-    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # Its data is published as it was collected, by this plan.
-    if locked.state == Round.State.RELEASED:
+    if locked_round.state == Round.State.RELEASED:
         raise Refused(_("A released round does not change any more."), code="released")
     # The rule decided what is stored as fooling, so it stays once people have written.
-    fixed = ("rule",) if locked.opened_at else ()
+    fixed_fields = ("rule",) if locked_round.opened_at else ()
     changes = {}
     for name, value in fields.items():
-        if name not in fixed:
+        if name not in fixed_fields:
             changes[name] = value
-    noted: dict[str, Any] = {"fields": changed_fields(locked, changes)}
+    log_details: dict[str, Any] = {"fields": changed_fields(locked_round, changes)}
     if targets is not None:
-        noted |= set_targets(locked, targets)
-    if not locked.opened_at:
-        _copy_contexts(contexts_of, locked, actor)
+        log_details |= set_targets(locked_round, targets)
+    if not locked_round.opened_at:
+        _copy_contexts(contexts_of, locked_round, actor)
     if parents is not None:
-        locked.parents.set(parents)
-    log(actor, "round.changed", locked, **noted)
+        locked_round.parents.set(parents)
+    log(actor, "round.changed", locked_round, **log_details)
     # A smaller budget may be reached already.
-    return close_if_due(round=locked)
+    return close_if_due(round=locked_round)
 
 
 @transaction.atomic
@@ -122,10 +122,10 @@ def add_where_missing(*, target: TargetModel, actor: User) -> Round | None:
     Locks the planned rounds, so that only one of two targets is added, and none to a round that is
     being opened.
     """
-    planned = target.task.rounds.filter(state__in=PLANNED_STATES).order_by("number")
+    planned_rounds = target.task.rounds.filter(state__in=PLANNED_STATES).order_by("number")
     # Locked one after the other: of two targets that are registered at once, one joins the round,
     # and neither joins one that is being opened.
-    for round in planned.select_for_update(of=("self",)):
+    for round in planned_rounds.select_for_update(of=("self",)):
         if not round.round_targets.exists():
             log(actor, "round.changed", round, fields={}, **set_targets(round, [target]))
             return round
@@ -138,21 +138,21 @@ def delete_round(*, round: Round, actor: User) -> None:
 
     Raises Refused, also while the round is live, because people may be writing.
     """
-    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     message = _(
         "Only an owner deletes a round: one that is not open, and in which nobody has written."
     )
     # People may be writing in a live round, and nothing tells until they send it.
     live = (Round.State.OPEN, Round.State.PAUSED)
-    if locked.state in live or not can_own(actor, locked.task):
+    if locked_round.state in live or not can_own(actor, locked_round.task):
         raise Refused(message, code="round")
-    log(actor, "round.deleted", locked)
+    log(actor, "round.deleted", locked_round)
     # Read before the contexts go with the round: afterwards nobody knows which files they named.
-    fields = list(locked.contexts.values_list("fields", flat=True))
+    fields = list(locked_round.contexts.values_list("fields", flat=True))
     try:
         # The trigger would refuse to delete the targets of a round that was opened once.
-        with lift_triggers(Round.objects.filter(pk=locked.pk)):
-            locked.delete()
+        with lift_triggers(Round.objects.filter(pk=locked_round.pk)):
+            locked_round.delete()
     except ProtectedError:  # an example, or a dataset
         raise Refused(message, code="round") from None
     for digest in list_context_digests(fields):

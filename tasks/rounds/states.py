@@ -63,13 +63,13 @@ def set_round_state(
     budget or has a target that does not answer (TargetsLoading while they are loading), if another
     round of the task is live, or if somebody is still writing in a round to release.
     """
-    noted: dict[str, Any] = {"reason": reason} if reason else {}
+    log_details: dict[str, Any] = {"reason": reason} if reason else {}
     targets: list[TargetModel] = []
     if state == State.OPEN:
         # 1. Ask the targets, before any lock: they may take many seconds.
-        targets, noted["targets"] = _ask_targets(round)
+        targets, log_details["targets"] = _ask_targets(round)
     # 2. Take the step under the lock, and check again what may have changed since.
-    return _change_state(round, state, actor, noted, targets, waiting_since)
+    return _change_state(round, state, actor, log_details, targets, waiting_since)
 
 
 def _check_step(round: Round, state: str) -> None:
@@ -80,13 +80,13 @@ def _check_step(round: Round, state: str) -> None:
 
 def _ask_targets(round: Round) -> tuple[list[TargetModel], dict[str, str]]:
     """Return the targets of a round that may open, and the version of each that answered."""
-    now = Round.objects.select_related("task").get(pk=round.pk)
-    _check_step(now, State.OPEN)
+    current_round = Round.objects.select_related("task").get(pk=round.pk)
+    _check_step(current_round, State.OPEN)
     with transaction.atomic():
-        _check_can_open(now)  # said before anybody waits for a target
-    targets = get_loop(now)
+        _check_can_open(current_round)  # said before anybody waits for a target
+    targets = get_loop(current_round)
     try:
-        return targets, ask_targets(targets, now)
+        return targets, ask_targets(targets, current_round)
     except SilentTargets as error:
         raise (TargetsLoading if error.is_loading else RoundError)(str(error)) from None
 
@@ -96,7 +96,7 @@ def _change_state(
     round: Round,
     state: str,
     actor: User | None,
-    noted: dict[str, Any],
+    log_details: dict[str, Any],
     targets: list[TargetModel],
     waiting_since: datetime | None,
 ) -> Round:
@@ -104,37 +104,37 @@ def _change_state(
 
     targets: the targets as they were when they answered.
     """
-    locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-    _check_step(locked, state)
+    locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    _check_step(locked_round, state)
     # The round was waiting for its targets, and somebody cancelled that, or began it again.
-    if waiting_since not in (None, locked.opening_since):
+    if waiting_since not in (None, locked_round.opening_since):
         raise RoundError(_("Its opening was cancelled."))
     changes: dict[str, Any] = {"state": state, "opening_since": None, "opening_note": ""}
     if state == State.OPEN:
-        _check_can_open(locked)
+        _check_can_open(locked_round)
         # Another owner changed the loop while the targets were asked.
-        if {target.pk for target in targets} != {target.pk for target in get_loop(locked)}:
+        if {target.pk for target in targets} != {target.pk for target in get_loop(locked_round)}:
             raise RoundError(_("Its targets were changed at the same moment. Open it again."))
         check_unchanged(targets)
         # A round that is opened again keeps the time of its first opening.
-        changes |= {"opened_at": locked.opened_at or timezone.now(), "writing_until": None}
+        changes |= {"opened_at": locked_round.opened_at or timezone.now(), "writing_until": None}
     elif state == State.CLOSED:
         now = timezone.now()
         # For the log: how many people were in the middle of an example.
-        noted["writing"] = find_writers(locked, now).count()
-        changes |= {"closed_at": now, "writing_until": find_grace_end(locked, now)}
-    elif state == State.RELEASED and (people := count_still_writing(locked)):
-        raise RoundError(describe_wait(locked, people))
+        log_details["writing"] = find_writers(locked_round, now).count()
+        changes |= {"closed_at": now, "writing_until": find_grace_end(locked_round, now)}
+    elif state == State.RELEASED and (people := count_still_writing(locked_round)):
+        raise RoundError(describe_wait(locked_round, people))
     for name, value in changes.items():
-        setattr(locked, name, value)
+        setattr(locked_round, name, value)
     try:
         with transaction.atomic():
             # In a savepoint, since on PostgreSQL a failed write would end the whole transaction.
-            locked.save(update_fields=list(changes))
+            locked_round.save(update_fields=list(changes))
     except IntegrityError:  # round_one_live
         raise RoundError(_("Another round was opened at the same moment.")) from None
-    log(actor, f"round.{state}", locked, **noted)
-    return locked
+    log(actor, f"round.{state}", locked_round, **log_details)
+    return locked_round
 
 
 def describe_wait(round: Round, people: int) -> str:
@@ -166,11 +166,11 @@ def close_if_due(*, round: Round) -> Round:
         return round
     # Without a lock: most calls find nothing to do. Whoever closes the round checks its state
     # again.
-    why = find_reached_limit(round.budget, get_used_budget(round), timezone.now())
-    if why is None:
+    reason = find_reached_limit(round.budget, get_used_budget(round), timezone.now())
+    if reason is None:
         return round
     try:
-        return set_round_state(round=round, state=State.CLOSED, actor=None, reason=why)
+        return set_round_state(round=round, state=State.CLOSED, actor=None, reason=reason)
     except RoundError:  # another was first
         return Round.objects.get(pk=round.pk)
 
@@ -182,10 +182,10 @@ def _check_can_open(round: Round) -> None:
         raise RoundError(_("People talk to one model. Give the round exactly one target."))
     # Said here in words. The constraint `round_one_live` holds against two openings at once.
     others = round.task.rounds.exclude(pk=round.pk)
-    live = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
-    if live:
+    live_round = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
+    if live_round:
         message = _("Round %(number)d is not closed yet. Close it first.")
-        raise RoundError(message % {"number": live.number})
+        raise RoundError(message % {"number": live_round.number})
     if not round.task.config.context:  # one empty context a round; an import has it retired
         empty = round.contexts.filter(digest=hash_context({}))
         if not empty.update(is_retired=False):
@@ -202,8 +202,8 @@ def _check_can_open(round: Round) -> None:
 )
 def close_due_rounds() -> int:
     """Close open rounds whose end has come or whose budget is reached; return how many."""
-    closed = 0
+    closed_count = 0
     for round in Round.objects.filter(state=Round.State.OPEN).select_related("task"):
         if close_if_due(round=round).state == Round.State.CLOSED:
-            closed += 1
-    return closed
+            closed_count += 1
+    return closed_count

@@ -56,8 +56,8 @@ def get_endpoint(target: TargetModel) -> Endpoint:
     if converses and target.adapter not in CONVERSING_ADAPTERS:
         names = ", ".join(CONVERSING_ADAPTERS)
         raise misconfigured(f"{target.adapter} sends no conversation; use one of: {names}.")
-    own = _get_own_model_options(target)
-    how = EndpointConfig(
+    model_options = _get_own_model_options(target)
+    endpoint_config = EndpointConfig(
         url=target.base_url,
         fields=config.model_fields,
         output=answer.name,
@@ -67,13 +67,13 @@ def get_endpoint(target: TargetModel) -> Endpoint:
         kind=QA_KIND if is_span else CHAT if converses else "remote",
         secret=get_secret(target),
         options={
-            **own,
+            **model_options,
             **target.options,
             **({"passage_field": answer.reference} if is_span else {}),
         },
         **_get_access_settings(target, target.base_url),
     )
-    return _built(target.adapter, how)
+    return _built(target.adapter, endpoint_config)
 
 
 def build_messages(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
@@ -105,7 +105,7 @@ def build_chooser_endpoint(
 
 
 def build_writer_endpoint(
-    target: TargetModel, *, reads: str, output: str, prompt: str, by: Transport | None = None
+    target: TargetModel, *, read_field: str, output: str, prompt: str, by: Transport | None = None
 ) -> Endpoint:
     """Return an endpoint that uses a target's chat model to write a text, with another prompt.
 
@@ -113,7 +113,7 @@ def build_writer_endpoint(
     EndpointError(misconfigured).
     """
     answer = Component(name=output, type="long_text")
-    return _build_endpoint(target, (reads,), prompt, by, output=output, answer=answer)
+    return _build_endpoint(target, (read_field,), prompt, by, output=output, answer=answer)
 
 
 def _build_endpoint(
@@ -123,24 +123,24 @@ def _build_endpoint(
     by: Transport | None,
     **answer: Any,
 ) -> Endpoint:
-    own = _get_own_model_options(target)
+    model_options = _get_own_model_options(target)
     options = {}
     for name in CHAT_OPTIONS:
         if name in target.options:
             options[name] = target.options[name]
-    how = EndpointConfig(
+    endpoint_config = EndpointConfig(
         url=target.base_url,
         fields=fields,
         secret=None if by else get_secret(target),
         # Its own prompt and format do not come along, and the same text gets the same answer.
-        options={**own, **options, "instructions": prompt, "temperature": 0},
+        options={**model_options, **options, "instructions": prompt, "temperature": 0},
         **_get_access_settings(target, target.base_url),
         **answer,
     )
     if by:
         # Without the cache, since the transport belongs to this one call.
-        return OpenAIChatEndpoint(how, by)
-    return _built(target.adapter, how)
+        return OpenAIChatEndpoint(endpoint_config, by)
+    return _built(target.adapter, endpoint_config)
 
 
 def list_generator_fields(config: TaskConfig) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def get_generator_endpoint(generator: Generator) -> Endpoint:
     Raises EndpointError(misconfigured).
     """
     config = generator.task.config
-    how = EndpointConfig(
+    endpoint_config = EndpointConfig(
         url=generator.url,
         fields=(*list_generator_fields(config), "goal"),
         output=config.text_field,
@@ -167,7 +167,7 @@ def get_generator_endpoint(generator: Generator) -> Endpoint:
         options={**generator.options},
         **_get_access_settings(generator, generator.url),
     )
-    return _built(generator.adapter, how)
+    return _built(generator.adapter, endpoint_config)
 
 
 def get_secret(target: TargetModel | Generator) -> str | None:
@@ -190,12 +190,12 @@ def _get_access_settings(row: TargetModel | Generator, url: str) -> dict[str, An
     targets. Raises EndpointError(misconfigured).
     """
     hosts = tuple(settings.TARGET_PRIVATE_HOSTS)
-    own = get_origin(parse_url(settings.MODEL_SERVER_URL))
+    server_origin = get_origin(parse_url(settings.MODEL_SERVER_URL))
     # Only our own model server gets the proof. Elsewhere it would be handed to a stranger.
-    if get_origin(parse_url(url)) != own:
+    if get_origin(parse_url(url)) != server_origin:
         return {"allow_private_hosts": hosts}
     prover = Prover(derived_keys(SERVER_KEY)[0], row.task_id or 0)  # 0: it is not stored
-    return {"allow_private_hosts": (*hosts, own[1]), "prover": prover}
+    return {"allow_private_hosts": (*hosts, server_origin[1]), "prover": prover}
 
 
 def find_version_id(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
@@ -214,21 +214,21 @@ def _find_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> Target
     if version:
         return version
     try:
-        whole = get_endpoint(target).info(deadline_seconds=INFO_SECONDS).fingerprint
+        full_fingerprint = get_endpoint(target).info(deadline_seconds=INFO_SECONDS).fingerprint
     except EndpointError:
-        whole = fingerprint
+        full_fingerprint = fingerprint
     # The server may have got another model between the answer and this question.
-    same = whole.get("digest") == fingerprint.get("digest")
-    return note_version(target, {**whole, **fingerprint} if same else fingerprint)
+    same = full_fingerprint.get("digest") == fingerprint.get("digest")
+    return note_version(target, {**full_fingerprint, **fingerprint} if same else fingerprint)
 
 
 def build_spec(target: TargetModel) -> ModelSpec:
     """Return the spec with which our model server loads a target without a URL."""
-    serving: dict[str, Any] = {}
+    serving_options: dict[str, Any] = {}
     for name, value in target.serving.items():
         if isinstance(value, list):
             value = tuple(value)  # as a frozen spec needs it
-        serving[name] = value
+        serving_options[name] = value
     is_allowed = target.source == target.allowed_folder
     return ModelSpec(
         name=target.name,
@@ -237,7 +237,7 @@ def build_spec(target: TargetModel) -> ModelSpec:
         # A folder elsewhere must be one that an administrator has allowed.
         below=None if is_allowed else str(settings.MODELS_HOME),
         task=target.task_id,
-        **serving,
+        **serving_options,
     )
 
 
@@ -306,10 +306,10 @@ def list_registered_names() -> list[str]:
     Targets of several tasks may share a name. The later ones are listed as `TASK/NAME`.
     """
     with _query_registered() as targets:
-        seen: set[str] = set()
+        seen_names: set[str] = set()
         names = []
         for name, task in targets.order_by("pk").values_list("name", "task"):
             # The oldest one keeps the short name, as `find_registered_spec` finds it.
-            names.append(f"{task}/{name}" if name in seen else name)
-            seen.add(name)
+            names.append(f"{task}/{name}" if name in seen_names else name)
+            seen_names.add(name)
         return names

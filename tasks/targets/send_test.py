@@ -149,10 +149,10 @@ def format_answer(answer: Prediction) -> dict[str, Any]:
 def mask_secret(secret: str | None, value: Any) -> Any:
     """Return a JSON value with [secret] for the secret and … for folders of this server."""
     if isinstance(value, Mapping):
-        cleaned = {}
+        masked_items = {}
         for name, item in value.items():
-            cleaned[mask_secret(secret, name)] = mask_secret(secret, item)
-        return cleaned
+            masked_items[mask_secret(secret, name)] = mask_secret(secret, item)
+        return masked_items
     if isinstance(value, list | tuple):
         return [mask_secret(secret, item) for item in value]
     if not isinstance(value, str):

@@ -74,7 +74,7 @@ def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]
     """
     locked = _locked_target(target)
     _check_settings(actor, locked, fields, "target")
-    checked = with_allowed_folder(actor, target.task, fields, before=locked.source)
+    checked = with_allowed_folder(actor, target.task, fields, old_source=locked.source)
     changed, noted = store_target_changes(target, checked)
     log(actor, "target.changed", changed, **noted)
     return changed
@@ -86,17 +86,17 @@ def delete_target(*, target: TargetModel, actor: User) -> None:
 
     Raises Refused if a round, an answer or anything else refers to it.
     """
-    locked = TargetModel.objects.select_for_update(of=("self",)).get(pk=target.pk)
+    locked_target = TargetModel.objects.select_for_update(of=("self",)).get(pk=target.pk)
     # Every table that names targets, also those of later rooms, which this one does not know.
     for relation in TargetModel._meta.related_objects:
-        rows = relation.related_model._base_manager.filter(**{relation.field.name: locked})
+        rows = relation.related_model._base_manager.filter(**{relation.field.name: locked_target})
         # What only describes the target goes with it. Anything else is a record of what it
         # answered.
         if relation.related_model not in DEPENDENT_MODELS and rows.exists():
             message = _("%(target)s is in use, or was. It stays, for what it answered.")
             raise Refused(message % {"target": target.name}, code="target")
-    log(actor, "target.deleted", locked)
-    locked.delete()
+    log(actor, "target.deleted", locked_target)
+    locked_target.delete()
 
 
 def _locked_target(target: TargetModel) -> TargetModel:
@@ -110,22 +110,22 @@ def store_target_changes(
 
     Raises Refused if a round was opened with the target and this would make it another model.
     """
-    locked = _locked_target(target)
-    check_same_model(locked, fields)
+    locked_target = _locked_target(target)
+    check_same_model(locked_target, fields)
     # Addresses are logged in full, so that everybody who owns the task sees where texts went.
-    moved = fields.get("url", locked.url) != locked.url
-    noted = {}
+    moved = fields.get("url", locked_target.url) != locked_target.url
+    url_change = {}
     if moved:
-        noted = {"url": {"before": locked.url, "after": fields["url"]}}
-    changes = _seal_secret(locked, fields)
-    changed = changed_fields(locked, changes)
-    _forget_contact(locked, changed)
-    return locked, {"fields": changed, **noted}
+        url_change = {"url": {"before": locked_target.url, "after": fields["url"]}}
+    changes = _seal_secret(locked_target, fields)
+    changed_names = changed_fields(locked_target, changes)
+    _forget_contact(locked_target, changed_names)
+    return locked_target, {"fields": changed_names, **url_change}
 
 
-def _forget_contact(row: TargetModel | Generator, changed: Iterable[str]) -> None:
+def _forget_contact(row: TargetModel | Generator, changed_names: Iterable[str]) -> None:
     """Delete the last contact if a changed setting affects how the model is asked."""
-    if not set(changed).isdisjoint(REQUEST_FIELDS):
+    if not set(changed_names).isdisjoint(REQUEST_FIELDS):
         # Otherwise pages would show that the new address answers.
         changed_fields(row, UNKNOWN_CONTACT)
 
@@ -175,18 +175,18 @@ def _find_identity_changes(target: TargetModel, fields: Mapping[str, Any]) -> li
 
     An address may change, and a folder may move as long as it keeps its last name.
     """
-    before = {name: getattr(target, name) for name in IDENTITY_FIELDS}
-    changed = []
+    old_values = {name: getattr(target, name) for name in IDENTITY_FIELDS}
+    changed_names = []
     for n in IDENTITY_FIELDS:
-        if _strip_spending(n, fields.get(n, before[n])) != _strip_spending(n, before[n]):
-            changed.append(n)
+        if _strip_spending(n, fields.get(n, old_values[n])) != _strip_spending(n, old_values[n]):
+            changed_names.append(n)
     # A folder that was moved keeps its last name, and is still the same model.
-    if "source" in changed and _last_name(fields["source"]) == _last_name(target.source):
-        changed.remove("source")
+    if "source" in changed_names and _last_name(fields["source"]) == _last_name(target.source):
+        changed_names.remove("source")
     # From our own server to an address, or back: nobody can tell whether it is the same model.
     if bool(fields.get("url", target.url)) != bool(target.url):
-        changed.append("url")
-    return changed
+        changed_names.append("url")
+    return changed_names
 
 
 def _strip_spending(name: str, value: Any) -> Any:
@@ -228,11 +228,11 @@ def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Gene
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     generator = Generator.objects.filter(task=task).first()
     # Compared with an empty one where there is none yet, so that everything counts as changed.
-    before = generator or Generator(task=task)
-    settings = _seal_secret(before, fields)
+    old_generator = generator or Generator(task=task)
+    settings = _seal_secret(old_generator, fields)
     changes = {}
     for name, v in settings.items():
-        if getattr(before, name) != v:
+        if getattr(old_generator, name) != v:
             changes[name] = v
     _check_settings(actor, generator, changes, "generator")
     if generator is None:
@@ -255,9 +255,9 @@ def remove_generator(*, task: Task, actor: User) -> None:
 def _check_settings(
     actor: User, target: TargetModel | Generator | None, fields: Mapping[str, Any], code: str
 ) -> None:
-    if fixed := [name for name in list_fixed_settings(actor, target) if name in fields]:
+    if fixed_names := [name for name in list_fixed_settings(actor, target) if name in fields]:
         words = _(
             "You cannot set %(names)s: a name stays, and only an administrator ties a secret to an "
             "address."
         )
-        raise Refused(words % {"names": ", ".join(fixed)}, code=code)
+        raise Refused(words % {"names": ", ".join(fixed_names)}, code=code)

@@ -29,27 +29,27 @@ def may_copy(user: User, target: TargetModel) -> bool:
 
 
 def with_allowed_folder(
-    actor: User, task: Task, fields: Mapping[str, Any], before: str = ""
+    actor: User, task: Task, fields: Mapping[str, Any], old_source: str = ""
 ) -> dict[str, Any]:
     """Return a target's settings, with `allowed_folder` if they name another source.
 
-    before: the current source. Raises Refused with the same message for every folder that is not
-    allowed, whether it exists or not.
+    old_source: the current source. Raises Refused with the same message for every folder that is
+    not allowed, whether it exists or not.
     """
-    source = fields.get("source", before)
-    if source == before:
+    source = fields.get("source", old_source)
+    if source == old_source:
         return {**fields}
     if actor.is_superuser:
         return {**fields, "allowed_folder": find_outside_folder(source)}
     # A source that the person knows from another target may be used again, folders included.
-    copied = _find_copied_target(actor, source)
-    if copied is None and not _is_open(task, source):
+    copied_target = _find_copied_target(actor, source)
+    if copied_target is None and not _is_open(task, source):
         words = _(
             "Enter a hub id such as org/name, or package:NAME. Only an administrator registers "
             "another folder."
         )
         raise Refused(words, code="target", field="source")
-    return {**fields, "allowed_folder": copied.allowed_folder if copied else ""}
+    return {**fields, "allowed_folder": copied_target.allowed_folder if copied_target else ""}
 
 
 def find_outside_folder(source: str) -> str:

@@ -41,30 +41,30 @@ def find_spent_targets(
     targets: Iterable[TargetModel], round_id: int | None = None
 ) -> dict[int, SpentError]:
     """Return, by target id, why targets may not be asked in a round or outside all rounds."""
-    limited = {}
+    options_by_target = {}
     for target in targets:
         if not target.options.keys().isdisjoint(BUDGET_OPTIONS):
-            limited[target.pk] = target.options
+            options_by_target[target.pk] = target.options
     # Most targets have no budget, and then nothing is read.
-    if not limited:
+    if not options_by_target:
         return {}
     # Days are counted in UTC, as the rows are.
     now = datetime.now(UTC)
-    today, here = Q(day=now.date()), Q(round=round_id, round__isnull=False)
+    today, round_condition = Q(day=now.date()), Q(round=round_id, round__isnull=False)
     tokens = F("tokens_in") + F("tokens_out")
-    used = (
-        ModelUse.objects.filter(target__in=limited)
+    usage_rows = (
+        ModelUse.objects.filter(target__in=options_by_target)
         .values("target")
         .annotate(
             requests_a_day=Sum("requests", filter=today, default=0),
-            requests_a_round=Sum("requests", filter=here, default=0),
+            requests_a_round=Sum("requests", filter=round_condition, default=0),
             tokens_a_day=Sum(tokens, filter=today, default=0),
-            tokens_a_round=Sum(tokens, filter=here, default=0),
+            tokens_a_round=Sum(tokens, filter=round_condition, default=0),
         )
     )
-    sums: dict[Any, Any] = {row["target"]: row for row in used}
+    sums: dict[Any, Any] = {row["target"]: row for row in usage_rows}
     errors = {}
-    for pk, options in limited.items():
+    for pk, options in options_by_target.items():
         for name in BUDGET_OPTIONS:  # of several the last one is named: tokens before requests
             if name in options and sums.get(pk, {}).get(name, 0) >= options[name]:
                 errors[pk] = _build_spent_error(name, now)

@@ -39,7 +39,7 @@ def kept(task, digest, found, over):
     found.wait(5)
     try:
         with transaction.atomic():
-            keep_media(task=task, digests=[digest], used=True)
+            keep_media(task=task, digests=[digest], is_used=True)
     except Invalid:
         return "gone"
     finally:
@@ -173,7 +173,7 @@ def patiently(function, **asked):
         connections.close_all()
 
 
-@pytest.mark.parametrize("write", [touch_media, partial(keep_media, used=True)])
+@pytest.mark.parametrize("write", [touch_media, partial(keep_media, is_used=True)])
 def test_files_are_locked_in_one_order(task, database, write):
     """Order: by id; here the files lie in the table the other way round."""
     digests = ["a" * 64, "b" * 64]

@@ -44,7 +44,7 @@ HISTORY = {
 
 
 def in_file(name: str, data: bytes) -> str:
-    (row,) = summarise_file(data, name, CONFIG, stored=()).rows
+    (row,) = summarise_file(data, name, CONFIG, stored_digests=()).rows
     return str(row.values["passage"])
 
 

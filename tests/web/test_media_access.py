@@ -39,7 +39,7 @@ def wrote(round, user):
     """An example that names the picture, whose author sent it."""
     me = annotator_of(user)
     store_media(task=round.task, kind="image", data=media.FILES["image"], sent_by=me)
-    keep_media(task=round.task, digests=[DIGEST], used=True)
+    keep_media(task=round.task, digests=[DIGEST], is_used=True)
     return Example.objects.create(
         round=round,
         context=ContextFactory(round=round),

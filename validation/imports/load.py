@@ -335,7 +335,7 @@ class _ImportedRound:
             values += row.input.values()
         try:
             # In this transaction, so that no picture is deleted before its row is stored.
-            keep_media(task=self._task.task, digests=list_digests(values), used=True)
+            keep_media(task=self._task.task, digests=list_digests(values), is_used=True)
         except Invalid as error:
             raise ImportRefused(str(error)) from None
 

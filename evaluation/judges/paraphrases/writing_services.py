@@ -78,7 +78,9 @@ def _ask_about_rows(job: Paraphrasing, heartbeat: Heartbeat, asker: Asker) -> No
 
 
 def _make_endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:
-    return build_writer_endpoint(job.target, reads=READS, output=WRITES, prompt=job.prompt, by=by)
+    return build_writer_endpoint(
+        job.target, read_field=READS, output=WRITES, prompt=job.prompt, by=by
+    )
 
 
 def _ask_for_paraphrase(asker: Asker, text: str) -> str:

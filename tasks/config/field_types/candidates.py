@@ -35,34 +35,34 @@ class Candidates(FieldType, name="candidates"):
         return context.get(str(component.reference)) or ()
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         if not self.is_list(component):
             if isinstance(value, str):
                 return []
-            return [f"{named} must be one of the candidates"]
+            return [f"{subject} must be one of the candidates"]
         if component.rank and isinstance(value, Mapping):
-            return [f"{named}: give each text a place of its own, from 1 to {len(value)}"]
+            return [f"{subject}: give each text a place of its own, from 1 to {len(value)}"]
         if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-            return [f"{named} must be a list of texts"]
+            return [f"{subject} must be a list of texts"]
         if len(set(value)) < len(value):
-            return [f"{named} has the same text twice"]
+            return [f"{subject} has the same text twice"]
         if component.reference is None:
-            return _find_unfit_texts(named, value)
+            return _find_unfit_texts(subject, value)
         return []
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         wrong = self.check_shape(component, value)
         if wrong or component.reference is None:
             return wrong
-        named, offered = format_subject(component), self.offered(component, context)
+        subject, candidates = format_subject(component), self.offered(component, context)
         if not component.rank:
-            if value in offered:
+            if value in candidates:
                 return []
-            return [f"{named} must be one of the candidates, unchanged"]
+            return [f"{subject} must be one of the candidates, unchanged"]
         # Each once: an order must hold all texts, and no other.
-        if sorted(value) == sorted(offered):
+        if sorted(value) == sorted(candidates):
             return []
-        return [f"{named} must hold each of the {len(offered)} candidates once, unchanged"]
+        return [f"{subject} must hold each of the {len(candidates)} candidates once, unchanged"]
 
     def form_input(self, component: Component) -> FormInput:
         if component.rank:
@@ -76,12 +76,12 @@ class Candidates(FieldType, name="candidates"):
         """
         if not isinstance(typed, Mapping):
             return typed
-        offered = self.offered(component, context)
-        places = {text: typed.get(text) for text in offered}
+        candidates = self.offered(component, context)
+        places = {text: typed.get(text) for text in candidates}
         # As texts, since a form may send anything, also nothing.
-        if sorted(map(str, places.values())) != sorted(map(str, range(1, len(offered) + 1))):
+        if sorted(map(str, places.values())) != sorted(map(str, range(1, len(candidates) + 1))):
             return places
-        return sorted(offered, key=lambda text: int(places[text]))  # type: ignore[arg-type]
+        return sorted(candidates, key=lambda text: int(places[text]))  # type: ignore[arg-type]
 
     def display(self, component: Component, value: Any) -> str:
         if not isinstance(value, list | tuple):
@@ -91,10 +91,10 @@ class Candidates(FieldType, name="candidates"):
     def described(self, component: Component) -> str:
         if component.reference is None:
             return "a list of texts"
-        what = "one of the texts"
+        noun = "one of the texts"
         if component.rank:
-            what = "the texts"
-        return f"{what} of {component.reference}" + (", best first" if component.rank else "")
+            noun = "the texts"
+        return f"{noun} of {component.reference}" + (", best first" if component.rank else "")
 
     def stand_in(self, component: Component) -> Any:
         texts = [f"({component.title} {letter})" for letter in "AB"]
@@ -104,11 +104,11 @@ class Candidates(FieldType, name="candidates"):
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if component.reference is not None:
-            offered = []
+            field_names = []
             for field in groups["context"]:
                 if field.type == "candidates":
-                    offered.append(field.name)
-            yield from check_reference(loc, component, offered, "candidates of the context")
+                    field_names.append(field.name)
+            yield from check_reference(loc, component, field_names, "candidates of the context")
 
     def unfinished(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
@@ -132,12 +132,12 @@ class Candidates(FieldType, name="candidates"):
         return ""
 
 
-def _find_unfit_texts(named: str, texts: Sequence[str]) -> list[str]:
+def _find_unfit_texts(subject: str, texts: Sequence[str]) -> list[str]:
     """Return the reasons why people could not choose one of the texts."""
     if len(texts) < 2:
-        return [f"{named} must hold at least two texts"]
+        return [f"{subject} must hold at least two texts"]
     if any(not text.strip() or text != text.strip() for text in texts):
-        return [f"{named} must hold no empty text, and no space before or after one"]
+        return [f"{subject} must hold no empty text, and no space before or after one"]
     if any("\r" in text or FORBIDDEN_CHARACTERS.search(text) for text in texts):
-        return [f"{named} holds a control character; delete it"]
+        return [f"{subject} holds a control character; delete it"]
     return []

@@ -32,14 +32,14 @@ class Chat(FieldType, name="chat"):
     missing = "Talk to the model and mark its answer in {title}"
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         if not isinstance(value, list | tuple):
-            return [f"{named} must be a list of turns"]
+            return [f"{subject} must be a list of turns"]
         if len(value) > MAX_GIVEN_TURNS:
-            return [f"{named} has {len(value)} turns; the most is {MAX_GIVEN_TURNS}"]
+            return [f"{subject} has {len(value)} turns; the most is {MAX_GIVEN_TURNS}"]
         for number, turn in enumerate(value, 1):
             if wrong := _find_turn_error(turn, number):
-                return [f"{named}, turn {number}: {wrong}"]
+                return [f"{subject}, turn {number}: {wrong}"]
         return []
 
     def is_list(self, component: Component) -> bool:
@@ -137,11 +137,11 @@ def get_max_turns(component: Component) -> int:
 
 def find_text_error(component: Component, text: str) -> str:
     """Return the reason why a person cannot send this text; "" if they can."""
-    most = component.max_length or DEFAULT_MAX_CHARS
+    max_length = component.max_length or DEFAULT_MAX_CHARS
     if not text.strip():
         return "Write something first"
-    if len(text) > most:
-        return f"Your turn must be at most {format_characters(most)}; it is {len(text)}"
+    if len(text) > max_length:
+        return f"Your turn must be at most {format_characters(max_length)}; it is {len(text)}"
     if FORBIDDEN_CHARACTERS.search(text):
         return "Your turn holds a control character; delete it"
     return ""

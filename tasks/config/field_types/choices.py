@@ -79,17 +79,17 @@ class Multilabel(_Choice, name="multilabel"):
         return True
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         if not isinstance(value, list | tuple):
-            return [f"{named} must be a list of choices"]
+            return [f"{subject} must be a list of choices"]
         unknown = []
         for item in value:
             if item not in component.values:
                 unknown.append(item)
         if unknown:
-            return [f"{named} has no choice “{unknown[0]}”; use: {join_labels(component.values)}"]
+            return [f"{subject} has no choice “{unknown[0]}”; use: {join_labels(component.values)}"]
         if len(set(value)) < len(value):
-            return [f"{named} names a choice twice"]
+            return [f"{subject} names a choice twice"]
         return []
 
     def kept(self, component: Component, value: Any) -> Any:

@@ -28,15 +28,15 @@ class _Media(FieldType):
     bounds: ClassVar[str]
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         # The file behind a link may change or go, and pages load nothing from other hosts.
         if isinstance(value, str) and value.startswith(("http://", "https://")):
             return [
-                f"{named} is a link, and pages here show no files of other hosts. Upload the file, "
-                "or import an archive that holds it"
+                f"{subject} is a link, and pages here show no files of other hosts. Upload the "
+                "file, or import an archive that holds it"
             ]
         if isinstance(value, str):
-            return [f"{named} names the file {value:.80}; import an archive that holds it"]
+            return [f"{subject} names the file {value:.80}; import an archive that holds it"]
         digest = None
         if isinstance(value, Mapping):
             digest = value.get("digest")
@@ -45,13 +45,13 @@ class _Media(FieldType):
             or not DIGEST_PATTERN.fullmatch(digest)
             or value.keys() - VALUE_KEYS
         ):
-            return [f"{named} must be {self.noun}: upload it, and send its digest and alt"]
+            return [f"{subject} must be {self.noun}: upload it, and send its digest and alt"]
         # The services fill in what is stored of the digest. Without it there is no such file.
         if "mime" not in value:
-            return [f"{named} is not stored here, or was not used for a day. Add it once more"]
+            return [f"{subject} is not stored here, or was not used for a day. Add it once more"]
         if value["mime"] not in self.mimes:
-            return [f"{named} must be {self.noun}"]
-        return self._check_words(named, value.get("alt", ""))
+            return [f"{subject} must be {self.noun}"]
+        return self._check_words(subject, value.get("alt", ""))
 
     def _check_words(self, named: str, words: Any) -> list[str]:
         if not isinstance(words, str) or len(words) > MAX_ALT_CHARS:

@@ -28,21 +28,21 @@ class Number(FieldType, name="number"):
     display = display_plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         # Written so that NaN, which compares with nothing, is refused as well.
         if not is_number or not abs(value) <= LARGEST_FLOAT:
-            return [f"{named} must be a number"]
+            return [f"{subject} must be a number"]
         if component.minimum is not None and value < component.minimum:
-            return [f"{named} must be at least {component.minimum:g}"]
+            return [f"{subject} must be at least {component.minimum:g}"]
         if component.maximum is not None and value > component.maximum:
-            return [f"{named} must be at most {component.maximum:g}"]
+            return [f"{subject} must be at most {component.maximum:g}"]
         if component.step is not None:
             start = component.minimum or 0.0
             steps = (value - start) / component.step
             # With a tolerance: 0.3 is no exact multiple of 0.1 in binary.
             if abs(steps - round(steps)) > 1e-6:
-                return [f"{named} must go in steps of {component.step:g} from {start:g}"]
+                return [f"{subject} must go in steps of {component.step:g} from {start:g}"]
         return []
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
@@ -61,12 +61,12 @@ class Number(FieldType, name="number"):
         return FormInput("FloatField", "NumberInput", attrs, template=self.template)
 
     def described(self, component: Component) -> str:
-        least, most = component.minimum, component.maximum
+        minimum, maximum = component.minimum, component.maximum
         words = ["a number"]
-        if least is not None:
-            words.append(f"from {least:g}")
-        if most is not None:
-            words.append(f"to {most:g}")
+        if minimum is not None:
+            words.append(f"from {minimum:g}")
+        if maximum is not None:
+            words.append(f"to {maximum:g}")
         return " ".join(words)
 
 

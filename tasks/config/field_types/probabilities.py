@@ -30,18 +30,18 @@ class Prob(FieldType, name="prob"):
     display = display_plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         if component.single:
             if _is_probability(value):
                 return []
-            return [f"{named} must be between 0 and 1"]
+            return [f"{subject} must be between 0 and 1"]
         if not isinstance(value, Mapping) or not all(map(_is_probability, value.values())):
-            return [f"{named} must give a number between 0 and 1 for each label"]
+            return [f"{subject} must give a number between 0 and 1 for each label"]
         # `fsum`, so that many small probabilities do not add up a rounding error.
         total = math.fsum(value.values())
         if abs(total - 1) <= SUM_TOLERANCE:
             return []
-        return [f"{named} must sum to 1, not {total:g}"]
+        return [f"{subject} must sum to 1, not {total:g}"]
 
     def form_input(self, component: Component) -> FormInput:
         ends = {"min": 0.0, "max": 1.0, "step": 0.01}

@@ -45,16 +45,16 @@ class Span(_Stretch, name="span"):
     missing = "Choose {title} in the {reference}"
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         if not isinstance(value, Mapping) or set(value) != {"text", "start", "end"}:
-            return [f"{named} must have text, start and end"]
+            return [f"{subject} must have text, start and end"]
         if not _is_in_passage(component, value, context):
             return [
-                f"{named} must stand in the {component.reference} exactly as it is given, from "
+                f"{subject} must stand in the {component.reference} exactly as it is given, from "
                 "start to end, which count code points, not UTF-16 units or bytes"
             ]
         if component.max_length is not None and len(value["text"]) > component.max_length:
-            return [f"{named} must be at most {format_characters(component.max_length)}"]
+            return [f"{subject} must be at most {format_characters(component.max_length)}"]
         return []
 
     def form_input(self, component: Component) -> FormInput:
@@ -98,33 +98,33 @@ class Spans(_Stretch, name="spans"):
         return True
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         keys = {"text", "start", "end"}.union(["tag"] if component.tags else [])
         if not isinstance(value, list | tuple):
-            return [f"{named} must be a list"]
+            return [f"{subject} must be a list"]
         for number, item in enumerate(value, 1):
             if not isinstance(item, Mapping) or set(item) != keys:
-                return [f"{named}, number {number}: needs {', '.join(sorted(keys))}"]
+                return [f"{subject}, number {number}: needs {', '.join(sorted(keys))}"]
             if component.tags and item["tag"] not in component.tags:
-                return [f"{named}, number {number}: use one of {join_labels(component.tags)}"]
+                return [f"{subject}, number {number}: use one of {join_labels(component.tags)}"]
             if not _is_valid_span(item):
-                return [f"{named}, number {number}: is not in the {component.reference} there"]
+                return [f"{subject}, number {number}: is not in the {component.reference} there"]
         return []
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named, passage = format_subject(component), _get_passage(component, context)
+        subject, passage = format_subject(component), _get_passage(component, context)
         # A form leaves lines that are no mark as texts; the first one is explained.
         for number, line in enumerate(value if isinstance(value, list) else (), 1):
             if isinstance(line, str):
-                return [f"{named}, line {number}: {_explain_error(component, line, passage)}"]
+                return [f"{subject}, line {number}: {_explain_error(component, line, passage)}"]
         if wrong := self.check_shape(component, value):
             return wrong
         for number, item in enumerate(value, 1):
             if not _is_in_passage(component, item, context):
-                return [f"{named}, number {number}: is not in the {component.reference} there"]
+                return [f"{subject}, number {number}: is not in the {component.reference} there"]
         marks = [(item["start"], item["end"], item.get("tag")) for item in value]
         if len(set(marks)) < len(marks):
-            return [f"{named} has the same mark twice"]
+            return [f"{subject} has the same mark twice"]
         return []
 
     def form_input(self, component: Component) -> FormInput:
@@ -213,16 +213,16 @@ def _parse_mark(component: Component, line: str, passage: str) -> dict[str, Any]
 def _explain_error(component: Component, line: str, passage: str) -> str:
     """Return the reason why a line marks nothing or is ambiguous."""
     words, _, at = _split_line(component, line)
-    found = find_spans(words, passage)
+    matches = find_spans(words, passage)
     if not words:
         return f"write the words, “ = ” and one of {join_labels(component.tags)}"
-    if not found:
+    if not matches:
         hint = ""
         if "\n" in passage:
             hint = f"; write a line break in it as {LINE_BREAK_SIGN}"
         return f"“{words}” is not in the {component.reference}{hint}"
-    places = " or ".join(f"{words} @{start}" for start, _end in found[:3])
-    wrong = f"is there {len(found)} times" if at is None else f"does not begin at {at}"
+    places = " or ".join(f"{words} @{start}" for start, _end in matches[:3])
+    wrong = f"is there {len(matches)} times" if at is None else f"does not begin at {at}"
     return f"“{words}” {wrong}; write {places}"
 
 

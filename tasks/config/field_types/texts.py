@@ -18,18 +18,18 @@ class _Text(FieldType):
     display = display_plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        named = format_subject(component)
+        subject = format_subject(component)
         if not isinstance(value, str):
-            return [f"{named} must be a text"]
+            return [f"{subject} must be a text"]
         messages = []
         length = len(value.strip())
         if component.min_length is not None and length < component.min_length:
-            messages.append(f"{named} must be at least {format_characters(component.min_length)}")
+            messages.append(f"{subject} must be at least {format_characters(component.min_length)}")
         if component.max_length is not None and length > component.max_length:
             most = format_characters(component.max_length)
-            messages.append(f"{named} must be at most {most}; it is {length}")
+            messages.append(f"{subject} must be at most {most}; it is {length}")
         if FORBIDDEN_CHARACTERS.search(value):
-            messages.append(f"{named} holds a control character; delete it")
+            messages.append(f"{subject} holds a control character; delete it")
         return messages
 
     def described(self, component: Component) -> str:

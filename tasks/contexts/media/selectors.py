@@ -53,23 +53,23 @@ def complete_media(
 
     A missing file's value keeps only those two keys, so that the field's check refuses it.
     """
-    sent = {}
+    sent_values = {}
     for component in components:
         value = values.get(component.name)
         if component.is_media and isinstance(value, Mapping) and _digest(value):
-            sent[component.name] = value
-    if not sent:
+            sent_values[component.name] = value
+    if not sent_values:
         return dict(values)
     # One query for all fields of an example.
-    rows = Media.objects.filter(task=task, digest__in=[_digest(v) for v in sent.values()])
-    stored = {media.digest: build_value(media) for media in rows}
-    completed = {}
-    for name, value in sent.items():
-        completed[name] = {
-            **stored.get(_digest(value), {"digest": _digest(value)}),
+    rows = Media.objects.filter(task=task, digest__in=[_digest(v) for v in sent_values.values()])
+    stored_values = {media.digest: build_value(media) for media in rows}
+    completed_values = {}
+    for name, value in sent_values.items():
+        completed_values[name] = {
+            **stored_values.get(_digest(value), {"digest": _digest(value)}),
             "alt": _alt(value),
         }
-    return {**values, **completed}
+    return {**values, **completed_values}
 
 
 def _digest(value: Mapping[str, Any]) -> str:

@@ -64,8 +64,8 @@ def store_decoded(
     # Of the re-encoded file: equal pictures have one digest, whatever their metadata was.
     digest = hashlib.sha256(decoded_file.data).hexdigest()
     # An update first: a file that is there needs no second copy, and its day begins again.
-    same = Media.objects.filter(task=task, digest=digest)
-    if not same.update(kept_from=timezone.now(), sent_by=_choose_owner(sent_by)):
+    same_media = Media.objects.filter(task=task, digest=digest)
+    if not same_media.update(kept_from=timezone.now(), sent_by=_choose_owner(sent_by)):
         about = {
             "mime": decoded_file.mime,
             "size": len(decoded_file.data),
@@ -80,7 +80,7 @@ def store_decoded(
             media.file.delete(save=False)
             if not isinstance(error, IntegrityError):  # else somebody stored the same meanwhile
                 raise
-    return build_value(same.get())
+    return build_value(same_media.get())
 
 
 def _choose_owner(sender: Annotator | None) -> Case | None:
@@ -105,15 +105,15 @@ def build_value(media: Media) -> dict[str, Any]:
     }
 
 
-def keep_media(*, task: Task, digests: Collection[str], used: bool) -> None:
-    """Keep the files for another day or, if `used`, permanently. Locks the rows.
+def keep_media(*, task: Task, digests: Collection[str], is_used: bool) -> None:
+    """Keep the files for another day or, if `is_used`, permanently. Locks the rows.
 
     Raises Invalid if one of them no longer exists.
     """
     if not digests:
         return
     now: dict[str, Any] = {"kept_from": timezone.now()}
-    now |= {"is_used": True, "is_withdrawn": False} if used else {}
+    now |= {"is_used": True, "is_withdrawn": False} if is_used else {}
     if _update(task, digests, **now) < len(set(digests)):
         raise Invalid(_("A picture or recording is not stored any more. Add it once more."))
 
@@ -151,7 +151,7 @@ def tidy_orphans(most: int) -> int:
     Such files remain when a process is killed after storing the file and before saving its row, or
     when its transaction fails.
     """
-    old, count = timezone.now() - UNUSED_PERIOD, 0
+    unused_before, count = timezone.now() - UNUSED_PERIOD, 0
     for folder in _iter_folders():
         names = files_in(folder)
         stored_names = set(Media.objects.filter(file__in=names).values_list("file", flat=True))
@@ -159,7 +159,7 @@ def tidy_orphans(most: int) -> int:
             if (
                 name in stored_names
                 or count == most
-                or default_storage.get_modified_time(name) > old
+                or default_storage.get_modified_time(name) > unused_before
             ):
                 continue
             # A file of a day ago without a row belongs to no upload that is still running.
@@ -225,10 +225,10 @@ def is_referenced(task: Task, digest: str, *, retracted: bool = True) -> bool:
     return digest in task.config_text
 
 
-def delete_media(chosen: QuerySet[Media]) -> int:
+def delete_media(chosen_media: QuerySet[Media]) -> int:
     """Delete the rows and, after the transaction, their files; return how many. Locks the rows."""
     with transaction.atomic():
-        rows = list(chosen.select_for_update(of=("self",)).order_by("pk"))
+        rows = list(chosen_media.select_for_update(of=("self",)).order_by("pk"))
         for media in rows:
             # The file goes after the row: a rollback would leave a row without its file.
             transaction.on_commit(partial(media.file.storage.delete, str(media.file.name)))

@@ -27,11 +27,13 @@ CORNER_COUNTS = {"square": 4, "triangle": 3, "star": 10}
 def draw(scene: Scene) -> Image.Image:
     """Draw a scene as an RGB picture of SIDE_PIXELS x SIDE_PIXELS."""
     # Pillow draws without smooth edges, so it draws larger and then reduces.
-    large = Image.new("RGB", (SIDE_PIXELS * OVERSAMPLING, SIDE_PIXELS * OVERSAMPLING), PAPER_COLOUR)
-    pen = ImageDraw.Draw(large)
+    large_image = Image.new(
+        "RGB", (SIDE_PIXELS * OVERSAMPLING, SIDE_PIXELS * OVERSAMPLING), PAPER_COLOUR
+    )
+    pen = ImageDraw.Draw(large_image)
     for thing in scene.things:
         _draw_thing(pen, thing)
-    return large.reduce(OVERSAMPLING)
+    return large_image.reduce(OVERSAMPLING)
 
 
 def encode_png(scene: Scene) -> bytes:
@@ -52,10 +54,10 @@ def _draw_thing(pen: ImageDraw.ImageDraw, thing: Thing) -> None:
         pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
         return
     corners = CORNER_COUNTS[thing.shape]
-    first = math.pi / 4 if thing.shape == "square" else -math.pi / 2
+    first_angle = math.pi / 4 if thing.shape == "square" else -math.pi / 2
     points = []
     for number in range(corners):
-        angle = first + number * 2 * math.pi / corners
+        angle = first_angle + number * 2 * math.pi / corners
         # Every second corner of a star lies further inside.
         reach = radius * (0.45 if thing.shape == "star" and number % 2 else 1)
         points.append((round(x + reach * math.cos(angle)), round(y + reach * math.sin(angle))))

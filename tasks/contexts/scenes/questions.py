@@ -93,11 +93,11 @@ def _ask_count(things: Sequence[Thing], chance: random.Random) -> _Asked:
     # All shapes, some shapes that are described wholly, or those with one feature.
     look = chance.choice((_Look(), _choose_look(things, chance), _choose_feature(things, chance)))
     text = chance.choice(("How many {}s are there?", "How many {}s do you see?"))
-    matching = look.among(things)
+    matching_things = look.among(things)
     # The model has an output for each number up to this one.
-    if len(matching) > LARGEST_COUNT:
+    if len(matching_things) > LARGEST_COUNT:
         return None
-    return text.format(look), str(len(matching)), matching
+    return text.format(look), str(len(matching_things)), matching_things
 
 
 def _ask_colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
@@ -145,14 +145,14 @@ def _ask_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 
 def _ask_exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    placed = _choose_place(things, chance)
-    if not placed:
+    place_choice = _choose_place(things, chance)
+    if not place_choice:
         return None
-    place, others, mark = placed
+    place, other_things, mark = place_choice
     # Mostly a shape of that place, so that the answer is not nearly always no.
-    look = _choose_feature(others or things, chance)
-    matching = look.among(others)
-    return f"Is there {look.one} {place}?", _format_yes_no(matching), matching, [mark]
+    look = _choose_feature(other_things or things, chance)
+    matching_things = look.among(other_things)
+    return f"Is there {look.one} {place}?", _format_yes_no(matching_things), matching_things, [mark]
 
 
 def _ask_colour_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
@@ -165,13 +165,13 @@ def _ask_shape_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 def _ask_unique_where(things: Sequence[Thing], chance: random.Random, feature: str) -> _Asked:
     """Return a question about the only shape of its kind in a place, or None."""
-    placed = _choose_place(things, chance)
-    if not placed or not placed[1]:
+    place_choice = _choose_place(things, chance)
+    if not place_choice or not place_choice[1]:
         return None
-    place, others, mark = placed
-    thing = chance.choice(others)
+    place, other_things, mark = place_choice
+    thing = chance.choice(other_things)
     hidden = {"colour": _Look(shape=thing.shape), "shape": _Look(colour=thing.colour)}[feature]
-    if len(hidden.among(others)) != 1:
+    if len(hidden.among(other_things)) != 1:
         return None
     answer: str = getattr(thing, feature)
     text = "What is the {} {}?"
@@ -189,15 +189,15 @@ def _choose_place(
     is not unique.
     """
     mark = chance.choice(things)
-    seen = _Look(None, mark.colour, mark.shape)
-    if len(seen.among(things)) != 1:
+    mark_look = _Look(None, mark.colour, mark.shape)
+    if len(mark_look.among(things)) != 1:
         return None
     name = chance.choice(list(RELATIONS))
-    there = []
+    placed_things = []
     for thing in things:
         if RELATIONS[name](thing, mark):
-            there.append(thing)
-    return f"{name} the {seen}", there, mark
+            placed_things.append(thing)
+    return f"{name} the {mark_look}", placed_things, mark
 
 
 def _choose_look(things: Sequence[Thing], chance: random.Random) -> _Look:

@@ -62,13 +62,15 @@ class Command(BaseCommand):
         if options["round"] is not None:
             round = get_round(task, options["round"])
         with as_command_error():
-            registered = register_target(task=task, name=target.name, round=round, **fields)
-        where = ""
+            registered_target = register_target(task=task, name=target.name, round=round, **fields)
+        round_suffix = ""
         if round:
-            where = f" in round {round.number}"
-        self.stdout.write(f"{target.name} is a target of {task.code}{where}: {target.base_url}")
+            round_suffix = f" in round {round.number}"
+        self.stdout.write(
+            f"{target.name} is a target of {task.code}{round_suffix}: {target.base_url}"
+        )
         if options["ask"]:
-            self._ask(registered)
+            self._ask(registered_target)
 
     def _ask(self, target: TargetModel) -> None:
         """Print the target's answer to the task's example; after a failure it stays registered."""
@@ -90,14 +92,14 @@ class Command(BaseCommand):
         else:
             source, _, revision = source.partition("@")
         # The usual name: the last part of the address, hub id or folder.
-        last = (url or source).removeprefix(PACKAGE).rstrip("/").rsplit("/", 1)[-1]
-        usual = "http"
+        last_part = (url or source).removeprefix(PACKAGE).rstrip("/").rsplit("/", 1)[-1]
+        default_adapter = "http"
         if source.startswith(PACKAGE):
-            usual = "openai_chat"
-        adapter = options["adapter"] or usual
+            default_adapter = "openai_chat"
+        adapter = options["adapter"] or default_adapter
         return TargetModel(
             task=task,
-            name=options["name"] or last.lower().replace(".", "-").replace(":", "-"),
+            name=options["name"] or last_part.lower().replace(".", "-").replace(":", "-"),
             adapter=adapter,
             url=url,
             source=source,

@@ -54,10 +54,10 @@ class Command(BaseCommand):
         round = find_latest_unfinished(task) if number is None else get_round(task, number)
         with as_command_error(FileError), _open_source(options) as file:
             summary = self._read(round, file, options["file"])
-            bad = f"{summary.error_count} bad line{'' if summary.error_count == 1 else 's'}"
+            bad_lines = f"{summary.error_count} bad line{'' if summary.error_count == 1 else 's'}"
             if summary.error_count and not options["skip_bad"]:
                 raise CommandError(
-                    f"{bad} cannot be stored, so nothing was. "
+                    f"{bad_lines} cannot be stored, so nothing was. "
                     "Mend the file, or leave the lines out with --skip-bad."
                 )
             about: dict[str, Any] = {"file_name": file.name, "terms": file.terms}
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         duplicates = summary.row_count - summary.error_count - summary.stored
         left_out = ""
         if summary.error_count:
-            left_out = f", {bad} left out"
+            left_out = f", {bad_lines} left out"
         self.stdout.write(f"{round}: {summary.stored} new, {duplicates} duplicates{left_out}.")
 
     def _read(self, round: Round, file: "_File", path: str) -> Summary:
@@ -115,7 +115,7 @@ def _open_source(options: Mapping[str, Any]) -> Iterator[_File]:
     """Yield the source that the arguments name, as a file. Raises FileError."""
     path = Path(options["file"])
     source = FORMATS.get(options["source"])
-    if is_dataset(options, besides=["columns"] if source else []):
+    if is_dataset(options, ignored_names=["columns"] if source else []):
         with open_dataset(options, is_plain=False) as (dataset, rows):
             columns = list(options["columns"]) or dataset.columns
             yield _File(rows, dataset.title, dataset.terms, columns)
@@ -150,11 +150,13 @@ def _iter_visible(
         if not columns:
             yield visible
             continue
-        if missing := set(columns.values()) - visible.keys():
-            there = "there are none"
+        if missing_columns := set(columns.values()) - visible.keys():
+            columns_note = "there are none"
             if visible:
-                there = f"there are {', '.join(visible)}"
-            raise FileError(f"{line.place}: no column {', '.join(sorted(missing))}; {there}.")
+                columns_note = f"there are {', '.join(visible)}"
+            raise FileError(
+                f"{line.place}: no column {', '.join(sorted(missing_columns))}; {columns_note}."
+            )
         yield {field: visible[column] for field, column in columns.items()}
 
 

@@ -38,29 +38,29 @@ def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
     examples are distributed among them as earlier ones were.
     """
     # Where each share begins and ends along the line.
-    ends = [0]
+    end_places = [0]
     for share in shares:
-        ends.append(ends[-1] + int(share * PLACES))
+        end_places.append(end_places[-1] + int(share * PLACES))
     # The circumference: what all shares cover, or every place if they cover everything.
-    around = ends[-1]
+    circle_places = end_places[-1]
     if sum(shares) >= FULL:
-        around = PLACES
-    if around == PLACES:
+        circle_places = PLACES
+    if circle_places == PLACES:
         # Rounding down may leave some places at the end, which then belong to the last share.
-        ends[-1] = PLACES
+        end_places[-1] = PLACES
     return [
-        _spans(overlap * a % around, min(overlap * (b - a), around), around)
-        for a, b in pairwise(ends)
+        _spans(overlap * a % circle_places, min(overlap * (b - a), circle_places), circle_places)
+        for a, b in pairwise(end_places)
     ]
 
 
-def _spans(start: int, length: int, around: int) -> list[Span]:
+def _spans(start: int, length: int, circle_places: int) -> list[Span]:
     """Return a span of the circle, split in two if it crosses the end."""
     # How far the stretch reaches beyond the seam.
-    over = start + length - around
-    if over <= 0:
+    overflow = start + length - circle_places
+    if overflow <= 0:
         return [(start, start + length - 1)]
-    return [(start, around - 1), (0, over - 1)]
+    return [(start, circle_places - 1), (0, overflow - 1)]
 
 
 def too_much(shares: Sequence[float], overlap: int) -> Literal["", "sum", "overlap"]:

@@ -68,7 +68,7 @@ def may_be_asked(task: Task, kind: str) -> list[User]:
     return people
 
 
-def progress_words(assignment: Duty, done: int) -> str:
+def progress_words(assignment: Duty, done_count: int) -> str:
     """Return a description of the person's progress.
 
     For a share it omits how much is left, which would reveal the gold items.
@@ -79,7 +79,7 @@ def progress_words(assignment: Duty, done: int) -> str:
     else:
         # Translators: done: how many examples of an assignment are done
         words = _("assignment: %(done)d")
-    progress = words % {"done": done, "amount": assignment.amount}
+    progress = words % {"done": done_count, "amount": assignment.amount}
     if assignment.due_on is None:
         return progress
     # Translators: assignment: such as “assignment: 3 of 20”

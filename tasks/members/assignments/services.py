@@ -50,12 +50,14 @@ def set_assignments(
     elif share is not None:
         _check_share(kind, people, amount)
     _check_people(task, kind, people, round)
-    each = {"amount": amount, "share": share, "overlap": overlap, "due_on": due_on}
+    assignment_fields = {"amount": amount, "share": share, "overlap": overlap, "due_on": due_on}
     for person in people:
         annotator_of(person)  # places may be kept for who has not come yet
     about = {"task": task, "round": round, "kind": kind, "set_by": actor, "set_at": timezone.now()}
     whom: Sequence[User | None] = people or [None]
-    assignments = [Duty.objects.create(person=person, **about, **each) for person in whom]
+    assignments = [
+        Duty.objects.create(person=person, **about, **assignment_fields) for person in whom
+    ]
     _settle_shares(task, round, overlap if share else None)
     for assignment in assignments:
         _log(actor, "duty.set", assignment)
@@ -109,13 +111,13 @@ def end_without_role(*, task: Task, roles: dict[int, str | None]) -> None:
     roles: new roles by user id; None for a removed member. The caller holds the task's lock.
     """
     for user, role in roles.items():
-        may = get_permissions(role, is_visible=task.is_visible) if role else frozenset()
-        lost = []
+        permissions = get_permissions(role, is_visible=task.is_visible) if role else frozenset()
+        lost_kinds = []
         for kind, needed in MAY.items():
-            if needed not in may:
-                lost.append(kind)
+            if needed not in permissions:
+                lost_kinds.append(kind)
         # Assignments that the new role still allows go on.
-        standing_of(task).filter(person=user, kind__in=lost).update(ended_at=timezone.now())
+        standing_of(task).filter(person=user, kind__in=lost_kinds).update(ended_at=timezone.now())
 
 
 def _lock(task: Task, actor: User) -> None:
@@ -142,10 +144,10 @@ def _check_people(task: Task, kind: str, people: Collection[User], round: Round 
     if wrong := ", ".join(public_name(person) for person in people if person not in allowed_people):
         words = _("Their role does not let them: %(people)s. Change it first.")
         raise Invalid(words % {"people": wrong}, field="people")
-    there = standing_of(task).filter(kind=kind, round=round)
+    standing_assignments = standing_of(task).filter(kind=kind, round=round)
     # One for everybody and one for a person may stand together, but no two for the same.
-    if there.filter(person__in=people).exists() or (
-        not people and there.filter(person=None).exists()
+    if standing_assignments.filter(person__in=people).exists() or (
+        not people and standing_assignments.filter(person=None).exists()
     ):
         message = _("Such an assignment stands already. Change it, or end it first.")
         raise Invalid(message, field="people")
@@ -170,10 +172,10 @@ def _equal_share(
     if kind != Duty.Kind.JUDGE or not people:
         raise Invalid(_("Say how many."), field="amount")
     # Compared with a small number and not with 0, since shares are rounded.
-    free = 1 - sum(_sizes(_shares(task, round)))
-    if free < 1e-6:
+    free_share = 1 - sum(_sizes(_shares(task, round)))
+    if free_share < 1e-6:
         raise Invalid(_("All is shared out. Lower or end a share first."), field="share")
-    return free / len(people)
+    return free_share / len(people)
 
 
 def _sizes(shares: QuerySet[Duty]) -> list[float]:

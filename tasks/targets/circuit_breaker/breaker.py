@@ -56,14 +56,16 @@ class Breaker:
         pause = self._cache.get(self._pause)
         if pause is None:
             return
-        left = pause[0] - self._now()
+        left_seconds = pause[0] - self._now()
         # `add` succeeds for one caller only, in whatever process: this one probes.
-        if left <= 0 and self._cache.add(self._probe, 1, min(deadline_seconds, PROBE_SECONDS) + 1):
+        if left_seconds <= 0 and self._cache.add(
+            self._probe, 1, min(deadline_seconds, PROBE_SECONDS) + 1
+        ):
             return
         raise TargetNotAsked(
             "The target failed several times and is left alone for a moment.",
             reason="down",
-            retry_after=max(1.0, left),
+            retry_after=max(1.0, left_seconds),
         )
 
     def succeeded(self) -> None:
@@ -76,14 +78,14 @@ class Breaker:
     def failed(self, error: EndpointError) -> None:
         """Count a failure. If it says nothing about the target, only allow another probe."""
         pause = self._cache.get(self._pause)
-        counted = error.reason in COUNTED_REASONS
+        is_counted = error.reason in COUNTED_REASONS
         # The probe failed: pause for twice as long.
         if pause is not None and pause[0] <= self._now():
-            if counted:
+            if is_counted:
                 self._open(min(2 * pause[1], LONGEST_PAUSE))
             self._cache.delete(self._probe)
         # While a pause runs, calls that began before it may still fail. They change nothing.
-        elif pause is None and counted and self._count() >= FAILURES_TO_OPEN:
+        elif pause is None and is_counted and self._count() >= FAILURES_TO_OPEN:
             self._open(FIRST_PAUSE)
 
     def _open(self, seconds: float) -> None:

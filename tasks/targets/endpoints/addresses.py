@@ -48,18 +48,18 @@ def is_public(address: Address) -> bool:
     )
 
 
-def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
+def is_permitted(host: str, address: Address, allowed_hosts: Allowed) -> bool:
     """Return whether a call to `host`, resolved to `address`, may be made.
 
-    allowed: True or a listed host name permits loopback and private ranges. Link-local addresses
-    (cloud metadata), multicast and the unspecified address are refused unless their network is
-    listed.
+    allowed_hosts: True or a listed host name permits loopback and private ranges. Link-local
+    addresses (cloud metadata), multicast and the unspecified address are refused unless their
+    network is listed.
     """
     if is_public(address):
         return True
     real = extract_embedded(address)
     # Networks that the operator lists open everything in them, link-local addresses too.
-    names, networks = _split_entries(allowed)
+    names, networks = _split_entries(allowed_hosts)
     if any(real in network for network in networks):
         return True
     # A listed name opens loopback and private ranges only. Metadata servers of clouds are
@@ -69,14 +69,14 @@ def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
         and not (real.is_link_local or real.is_unspecified or real.is_reserved)
         and not any(real in network for network in _REFUSED_NETWORKS)
     )
-    return ordinary and (allowed is True or host.lower().rstrip(".") in names)
+    return ordinary and (allowed_hosts is True or host.lower().rstrip(".") in names)
 
 
-def _split_entries(allowed: Allowed) -> tuple[set[str], list[Network]]:
+def _split_entries(allowed_hosts: Allowed) -> tuple[set[str], list[Network]]:
     """Split the allow-list into host names and networks."""
     names: set[str] = set()
     networks: list[Network] = []
-    for entry in allowed if isinstance(allowed, tuple) else ():
+    for entry in allowed_hosts if isinstance(allowed_hosts, tuple) else ():
         try:
             networks.append(ipaddress.ip_network(entry, strict=False))
         except ValueError:

@@ -114,17 +114,17 @@ def without_thoughts(text: str) -> Written:
     reasoning.
     """
     # 1. Everything up to the last end of thoughts is thoughts.
-    thoughts, rest = "", text
+    thoughts, remaining_text = "", text
     closings = list(_CLOSINGS.finditer(text))
     if closings:
-        thoughts, rest = text[: closings[-1].start()], text[closings[-1].end() :]
+        thoughts, remaining_text = text[: closings[-1].start()], text[closings[-1].end() :]
     # 2. A beginning after that has no end: the model was cut off while it thought.
-    opening = _OPENINGS.search(rest)
+    opening = _OPENINGS.search(remaining_text)
     if opening:
-        thoughts += rest[opening.end() :]
-        rest = rest[: opening.start()]
+        thoughts += remaining_text[opening.end() :]
+        remaining_text = remaining_text[: opening.start()]
     return Written(
-        _WRAPPERS.sub("", rest).strip(),
+        _WRAPPERS.sub("", remaining_text).strip(),
         _OPENINGS.sub("", thoughts).strip(),
         opening is not None,
     )
@@ -141,26 +141,26 @@ def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
     text: without reasoning.
     """
     for answers in _iter_candidates(text, field):
-        answered = set()
+        answered_labels = set()
         for forms in answers:
             if label := _label_of(forms, labels):
-                answered.add(label)
+                answered_labels.add(label)
         # Two different labels in one place are no answer: a guess would favour one of them.
-        if answered:
-            if len(answered) == 1:
-                return Reading(answered.pop(), is_named=False)
+        if answered_labels:
+            if len(answered_labels) == 1:
+                return Reading(answered_labels.pop(), is_named=False)
             return None
     # 2. A first or last line that is a label, whatever is explained beside it.
     lines = [_label_of_line(line, labels) for line in text.strip().splitlines()]
-    named = set()
+    named_labels = set()
     for label in lines:
         if label:
-            named.add(label)
+            named_labels.add(label)
     # 3. At last the one label that a short text names in its sentences.
-    if not (named and (lines[0] or lines[-1])):
-        named = _find_named_labels(text, labels) if len(text) <= LONGEST_SENTENCE else set()
-    if len(named) == 1:
-        return Reading(named.pop(), is_named=True)
+    if not (named_labels and (lines[0] or lines[-1])):
+        named_labels = _find_named_labels(text, labels) if len(text) <= LONGEST_SENTENCE else set()
+    if len(named_labels) == 1:
+        return Reading(named_labels.pop(), is_named=True)
     return None
 
 
@@ -219,13 +219,13 @@ def _iter_candidates(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]
     Answers of one group have equal rank: if they differ, there is no answer.
     """
     yield [[text]]
-    stripped = text.strip()
-    yield [[stripped]]
+    stripped_text = text.strip()
+    yield [[stripped_text]]
     # The end counts, since models explain first. The limit bounds the time of the patterns.
-    stripped = stripped[-LONGEST_WRAPPED:]
-    inner = [stripped]
-    inner += _find_fenced(stripped)
-    inner += _find_tagged(stripped)
+    stripped_text = stripped_text[-LONGEST_WRAPPED:]
+    inner = [stripped_text]
+    inner += _find_fenced(stripped_text)
+    inner += _find_tagged(stripped_text)
     in_json = []
     for piece in inner:
         for value in _iter_json_answers(piece, field):
@@ -238,11 +238,11 @@ def _iter_candidates(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]
 def _iter_forms(text: str) -> Iterator[str]:
     """Yield the text stripped, without surrounding marks, and without a prefix like "Answer:"."""
     yield text.strip()
-    bare = _strip_markup(text)
-    yield bare
-    introduction = _INTRODUCTION.match(bare)
+    bare_text = _strip_markup(text)
+    yield bare_text
+    introduction = _INTRODUCTION.match(bare_text)
     if introduction:
-        yield _strip_markup(bare[introduction.end() :])
+        yield _strip_markup(bare_text[introduction.end() :])
 
 
 def _strip_markup(text: str) -> str:
@@ -305,25 +305,27 @@ def _find_named_labels(text: str, labels: Sequence[str]) -> set[str]:
     folds = Counter(map(fold, labels))
     # The longest first, so that "not_positive" is read before "positive".
     by_length = sorted((label for label in labels if fold(label)), key=len, reverse=True)
-    exact, folded = " ".join(text.split()), fold(text)
-    named: set[str] = set()
+    exact, folded_text = " ".join(text.split()), fold(text)
+    named_labels: set[str] = set()
     for label in by_length:
         # Of labels that differ in case alone only the very letters count.
         is_alike = folds[fold(label)] > 1
-        read = folded
+        searched_text = folded_text
         if is_alike:
-            read = exact
-        for match in _compile_label_pattern(label if is_alike else fold(label)).finditer(read):
+            searched_text = exact
+        for match in _compile_label_pattern(label if is_alike else fold(label)).finditer(
+            searched_text
+        ):
             start, end = match.span()
-            if not _is_word(read, start, end):
+            if not _is_word(searched_text, start, end):
                 continue
-            if _is_given(read, start, end, label, folds):
-                named.add(label)
+            if _is_given(searched_text, start, end, label, folds):
+                named_labels.add(label)
             # What was read is taken away, so that "positive" is not found in "not_positive".
-            read = read[:start] + "\0" * (end - start) + read[end:]
+            searched_text = searched_text[:start] + "\0" * (end - start) + searched_text[end:]
         if not is_alike:
-            folded = read
-    return named
+            folded_text = searched_text
+    return named_labels
 
 
 def _compile_label_pattern(label: str) -> re.Pattern[str]:
@@ -348,10 +350,10 @@ def _is_given(text: str, start: int, end: int, label: str, folds: Collection[str
 
     folds: all labels as `fold` returns them.
     """
-    before, after = text[:start], text[end:]
-    if _NEGATION.search(before):
+    text_before, text_after = text[:start], text[end:]
+    if _NEGATION.search(text_before):
         return False
-    if _BEFORE_IN_COMPOUND.search(before) or _AFTER_IN_COMPOUND.match(after):
+    if _BEFORE_IN_COMPOUND.search(text_before) or _AFTER_IN_COMPOUND.match(text_after):
         return False
     # Short labels are also words of sentences, so they need marks or a place of their own.
     letters = sum(map(str.isalnum, label))
@@ -359,13 +361,13 @@ def _is_given(text: str, start: int, end: int, label: str, folds: Collection[str
         return True
     # "4 out of 5": a number may be the end of a scale, and then it is not the answer.
     if label.isdecimal():
-        if _AFTER_SCALE.search(before):
+        if _AFTER_SCALE.search(text_before):
             return False
-        if _SCALE.match(after):
+        if _SCALE.match(text_after):
             return True
-    follows = _CONJUNCTION.match(after)
+    follows = _CONJUNCTION.match(text_after)
     if follows and follows[1] in folds:
         return True  # "yes and no" says both
-    is_marked = bool(before) and before[-1] in _MARKS.strip() + _QUOTES + "([（［【:：="
-    is_first = not before.strip(_AROUND) or bool(_CUE.search(before))
-    return is_marked or (is_first and not after[:1].isspace()) or not _strip_markup(after)
+    is_marked = bool(text_before) and text_before[-1] in _MARKS.strip() + _QUOTES + "([（［【:：="
+    is_first = not text_before.strip(_AROUND) or bool(_CUE.search(text_before))
+    return is_marked or (is_first and not text_after[:1].isspace()) or not _strip_markup(text_after)

@@ -55,27 +55,27 @@ def _children(value: Any) -> list[Any]:
     return []
 
 
-def expect_object(value: Any, what: str) -> dict[str, Any]:
+def expect_object(value: Any, subject: str) -> dict[str, Any]:
     """Return the value if it is an object; else raise EndpointError(rubbish)."""
     if not isinstance(value, dict):
-        raise rubbish(f"{what} must be a JSON object, not {type(value).__name__}.")
+        raise rubbish(f"{subject} must be a JSON object, not {type(value).__name__}.")
     return value
 
 
-def expect_list(value: Any, count: int, what: str) -> list[Any]:
+def expect_list(value: Any, count: int, subject: str) -> list[Any]:
     """Return the value if it is a list of `count` entries; else raise EndpointError(rubbish)."""
     if not isinstance(value, list) or len(value) != count:
         got = len(value) if isinstance(value, list) else type(value).__name__
-        raise rubbish(f"{what} must be a list of {count}, not {got}.")
+        raise rubbish(f"{subject} must be a list of {count}, not {got}.")
     return value
 
 
-def expect_number(value: Any, what: str) -> float:
+def expect_number(value: Any, subject: str) -> float:
     """Return the value as a finite float; else raise EndpointError(rubbish)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise rubbish(f"{what} must be a number, not {type(value).__name__}.")
+        raise rubbish(f"{subject} must be a number, not {type(value).__name__}.")
     if abs(value) > 1e300 or not math.isfinite(value):
-        raise rubbish(f"{what} must be finite.")
+        raise rubbish(f"{subject} must be finite.")
     return float(value)
 
 

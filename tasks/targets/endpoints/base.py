@@ -48,13 +48,13 @@ class Usage(NamedTuple):
 
 def sum_usages(usages: Iterable[Usage | None]) -> Usage | None:
     """Return the sum of the known usages; None if none is known."""
-    counted = []
+    counted_usages = []
     for usage in usages:
         if usage is not None:
-            counted.append(usage)
-    if counted:
+            counted_usages.append(usage)
+    if counted_usages:
         # Each number by itself: tokens read, tokens written, and calls.
-        return Usage(*map(sum, zip(*counted, strict=True)))
+        return Usage(*map(sum, zip(*counted_usages, strict=True)))
     return None
 
 
@@ -186,13 +186,13 @@ class EndpointConfig:
 
     def select(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the model may see of an example: no target field and no copy of a secret."""
-        missing = []
+        missing_fields = []
         for name in self.fields:
             if name not in item:
-                missing.append(name)
-        if missing:
+                missing_fields.append(name)
+        if missing_fields:
             raise misconfigured(
-                f"The example lacks the input field {missing[0]!r}; it has {sorted(item)}."
+                f"The example lacks the input field {missing_fields[0]!r}; it has {sorted(item)}."
             )
         return {name: strip_secrets(item[name]) for name in self.fields}
 

@@ -51,11 +51,11 @@ def ask_route(url: httpx.URL, route: str, ask: Callable[[str], Reply]) -> Reply:
         # Any other refusal means the request, and an address with a version is complete.
         if not failure.has_no_route or VERSION.search(url.path):
             raise
-        first = failure
+        first_failure = failure
     try:
         reply = ask(V1 + route)
     except RequestRefused as failure:
-        raise (first if failure.has_no_route else failure) from None
+        raise (first_failure if failure.has_no_route else failure) from None
     # Remembered only after a success, so that a server that was down is tried in full again.
     _without_v1.add(base)
     return reply

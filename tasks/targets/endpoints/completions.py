@@ -60,10 +60,10 @@ def read_completion(answer: Mapping[str, Any]) -> Completion:
     _check_finish(finish, message, choice)
     # 3. Take the thoughts away. What is left is the answer.
     whole = extract_text(message.get("content"))
-    written = without_thoughts(whole)
+    written_answer = without_thoughts(whole)
     is_cut = finish in CUT_REASONS
-    if written.text:
-        return Completion(written.text, is_cut)
+    if written_answer.text:
+        return Completion(written_answer.text, is_cut)
     # 4. Nothing is left: say whether the limit, or the model itself, is the reason.
     if is_cut:
         raise EndpointError(
@@ -71,7 +71,7 @@ def read_completion(answer: Mapping[str, Any]) -> Completion:
             "off.",
             reason="unfinished",
         )
-    raise EndpointError(_explain_empty(message, written.thoughts), reason="empty")
+    raise EndpointError(_explain_empty(message, written_answer.thoughts), reason="empty")
 
 
 def _check_finish(finish: str, message: Mapping[str, Any], choice: Mapping[str, Any]) -> None:
@@ -187,15 +187,21 @@ def build_reported_error(error: Any, status: int) -> EndpointError:
 
 def _find_reason(words: str, status: int) -> Reason:
     """Return the kind of a failure, from its message or else from its status."""
-    folded = words.casefold()
+    folded_words = words.casefold()
     # Words first: gateways answer 400 or 500 for nearly everything.
-    named = next((reason for reason, pattern in _REASON_PATTERNS if pattern.search(folded)), None)
+    named_reason = next(
+        (reason for reason, pattern in _REASON_PATTERNS if pattern.search(folded_words)), None
+    )
     # "Your account's rate limit" names the account, and is over in a minute.
-    if named == "misconfigured" and status == 429 and not re.search("quota|bill|credit", folded):
-        named = "busy"
+    if (
+        named_reason == "misconfigured"
+        and status == 429
+        and not re.search("quota|bill|credit", folded_words)
+    ):
+        named_reason = "busy"
     # A server that fails may say anything, so its words count only where the status allows.
-    if named and (status < 500 or named in ("too_long", "busy", "filtered")):
-        return named
+    if named_reason and (status < 500 or named_reason in ("too_long", "busy", "filtered")):
+        return named_reason
     if status == 429 or status == 529:
         return "busy"
     if status in (408, 504):
@@ -245,13 +251,15 @@ def read_usage(answer: Mapping[str, Any]) -> Usage | None:
     usage = answer.get("usage")
     if not isinstance(usage, Mapping):
         return None
-    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(read, int) or not isinstance(written, int):
+    prompt_tokens, completion_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if not isinstance(prompt_tokens, int) or not isinstance(completion_tokens, int):
         return None
     # Some servers report -1 where they did not count.
-    is_sound = min(read, written) >= 0 and max(read, written) < 10**9
+    is_sound = (
+        min(prompt_tokens, completion_tokens) >= 0 and max(prompt_tokens, completion_tokens) < 10**9
+    )
     if is_sound:
-        return Usage(read, written)
+        return Usage(prompt_tokens, completion_tokens)
     return None
 
 

@@ -29,12 +29,12 @@ class HttpEndpoint(JsonEndpoint):
         self._url = self._url.copy_with(path=path)
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
-        single = len(inputs) == 1
-        payload = {"inputs": inputs[0] if single else inputs}
+        is_single = len(inputs) == 1
+        payload = {"inputs": inputs[0] if is_single else inputs}
         answer = expect_object(self.post(PREDICT_PATH, payload, clock), "The answer")
         rows = (
             [answer]
-            if single
+            if is_single
             else expect_list(answer.get("predictions"), len(inputs), "predictions")
         )
         fingerprint = {"digest": _text(answer, "fingerprint")}

@@ -110,26 +110,26 @@ class LivePool:
         """
         if not targets:
             raise ValueError("A round needs at least one target to ask.")
-        together = _AnswerCollector(len(targets))
+        collector = _AnswerCollector(len(targets))
         try:
             # 1. Reserve threads for all targets, or refuse at once: nobody waits without a chance.
             self._reserve(len(targets))
         except EndpointError as error:
-            together.future.ended.set_result([None] * len(targets))
-            together.future.set_exception(error)
-            return together.future
+            collector.future.ended.set_result([None] * len(targets))
+            collector.future.set_exception(error)
+            return collector.future
         # 2. The deadline includes the time in line.
         ends_at = time.monotonic() + deadline_seconds
         # 3. Ask each target in a thread of the pool.
         for place, target in enumerate(targets):
             call, context = submit(
-                self._threads, _call_target, target, inputs, ends_at, together.future
+                self._threads, _call_target, target, inputs, ends_at, collector.future
             )
             # 4. Free the thread before the answer is told, so that the next person can begin.
             call.add_done_callback(self._free)
-            collect = functools.partial(together.collect, place, target.name)
+            collect = functools.partial(collector.collect, place, target.name)
             call.add_done_callback(functools.partial(context.run, collect))
-        return together.future
+        return collector.future
 
     def _reserve(self, calls: int) -> None:
         with self._lock:

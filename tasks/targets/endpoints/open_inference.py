@@ -149,12 +149,14 @@ class OpenInferenceEndpoint(JsonEndpoint):
         clock = Clock(deadline_seconds)
         self.reply("GET", "/v2/health/ready", None, clock)
         answer = expect_object(self.get(self._path, clock), "The metadata")
-        needed = set(self._columns([dict.fromkeys(self._config.fields, "")]))
-        offered = {expect_object(row, "An input").get("name") for row in _rows(answer, "inputs")}
-        if offered and not needed <= offered:
+        needed_columns = set(self._columns([dict.fromkeys(self._config.fields, "")]))
+        offered_names = {
+            expect_object(row, "An input").get("name") for row in _rows(answer, "inputs")
+        }
+        if offered_names and not needed_columns <= offered_names:
             raise misconfigured(
-                f"The model has the inputs {sorted(map(str, offered))}, not {sorted(needed)}; "
-                "map them with the option 'inputs'."
+                f"The model has the inputs {sorted(map(str, offered_names))}, "
+                f"not {sorted(needed_columns)}; map them with the option 'inputs'."
             )
         fingerprint = _known(answer, "platform", "versions")
         return EndpointInfo(str(self._config.options["model"]), self._config.kind, fingerprint)
@@ -188,22 +190,22 @@ def _read_data(answer: Mapping[str, Any], name: str, types: Sequence[str]) -> li
             continue
         if row.get("datatype") not in types:
             raise rubbish(f"The tensor {name!r} must be {' or '.join(types)}.")
-        flat = _flatten(_rows(row, "data"))
+        flat_values = _flatten(_rows(row, "data"))
         if types == ("BYTES",):
-            if not all(isinstance(value, str) for value in flat):
+            if not all(isinstance(value, str) for value in flat_values):
                 raise rubbish(f"The tensor {name!r} must hold texts.")
-            return flat
+            return flat_values
         if types[0].startswith("INT"):
-            return flat
-        return [expect_number(v, repr(name)) for v in flat]
+            return flat_values
+        return [expect_number(v, repr(name)) for v in flat_values]
     raise rubbish(f"The answer lacks the tensor {name!r}.")
 
 
 def _flatten(values: list[Any]) -> list[Any]:
-    flat: list[Any] = []
+    flat_values: list[Any] = []
     for value in values:
-        flat += _flatten(value) if isinstance(value, list) else [value]
-    return flat
+        flat_values += _flatten(value) if isinstance(value, list) else [value]
+    return flat_values
 
 
 def _strip_route(url: httpx.URL) -> httpx.URL:

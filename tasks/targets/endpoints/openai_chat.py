@@ -216,13 +216,13 @@ class OpenAIChatEndpoint(JsonEndpoint):
             raise EndpointError(
                 "The model wrote more than 'max_tokens' allows.", reason="unfinished"
             )
-        reported = {}
+        reported_fields = {}
         for key in ("model", "system_fingerprint"):
             if isinstance(answer.get(key), str):
-                reported[key] = answer[key]
+                reported_fields[key] = answer[key]
         prediction = self._read(item, completion.text)
         return replace(
-            prediction, fingerprint=self._fingerprint(reported), logprob=read_logprob(answer)
+            prediction, fingerprint=self._fingerprint(reported_fields), logprob=read_logprob(answer)
         )
 
     def _fingerprint(self, reported: Mapping[str, str]) -> dict[str, str]:
@@ -271,30 +271,34 @@ class OpenAIChatEndpoint(JsonEndpoint):
         EndpointError.
         """
         habits = self._learnt
-        needed = ("response_format",) if self._structured == "always" else ()
+        needed_options = ("response_format",) if self._structured == "always" else ()
         # Each refusal teaches one thing. The limit ends a server that refuses whatever it is sent.
         for _lesson in range(MAX_LESSONS):
-            adapted = habits.adapt(payload, needed=needed)
+            adapted_payload = habits.adapt(payload, needed=needed_options)
             try:
-                heard = None
+                chunk_listener = None
                 if deltas:
-                    heard = deltas.feed
-                post = partial(self.reply, "POST", payload=adapted, clock=clock, heard=heard)
+                    chunk_listener = deltas.feed
+                post = partial(
+                    self.reply, "POST", payload=adapted_payload, clock=clock, heard=chunk_listener
+                )
                 reply = ask_route(self._url, COMPLETIONS, post)
             except RequestRefused as refusal:
-                if room := compute_room(refusal.words, adapted):
+                if room := compute_room(refusal.words, adapted_payload):
                     payload = {**payload, "max_tokens": room}  # of this text alone
                     continue
                 # 1. Leave out, rename or move what the refusal names.
-                changed = learn_habits(habits, adapted, refusal.words, needed=needed)
+                changed_habits = learn_habits(
+                    habits, adapted_payload, refusal.words, needed_options=needed_options
+                )
                 # 2. A refusal without a name may mean the schema, which few servers support wholly.
-                is_plain_refusal = changed == habits and refusal.reason == "refused"
-                if is_plain_refusal and "response_format" in adapted and not needed:
-                    changed = replace(habits, dropped=habits.dropped | {"response_format"})
+                is_plain_refusal = changed_habits == habits and refusal.reason == "refused"
+                if is_plain_refusal and "response_format" in adapted_payload and not needed_options:
+                    changed_habits = replace(habits, dropped=habits.dropped | {"response_format"})
                 # 3. Nothing is left to try: the text or the settings are the cause.
-                if changed == habits:
+                if changed_habits == habits:
                     raise self._cause(refusal, clock) from None
-                habits = changed
+                habits = changed_habits
             else:
                 _habits[self._server] = habits
                 return reply
@@ -324,12 +328,12 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
         Gateways answer 400 for a wrong key.
         """
-        reported = read_error(reply.body)
-        error = build_reported_error(reported, reply.status)
+        reported_error = read_error(reply.body)
+        error = build_reported_error(reported_error, reply.status)
         error.retry_after = parse_retry_after(reply.headers)
         if error.reason in ("refused", "too_long", "down", "misconfigured"):
             has_no_route = reply.status in (404, 405) and not concerns_settings(str(error))
-            return RequestRefused(error, json.dumps(reported), has_no_route)
+            return RequestRefused(error, json.dumps(reported_error), has_no_route)
         return error
 
     def _payload(self, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -396,12 +400,12 @@ class OpenAIChatEndpoint(JsonEndpoint):
         It joins the owner's instructions, the other fields and the system turn.
         """
         turns = [{"role": turn["role"], "content": turn["text"]} for turn in item[name]]
-        others = {}
+        other_fields = {}
         for key, value in item.items():
             if key != name:
-                others[key] = value
+                other_fields[key] = value
         instructions = [self._config.option("instructions", str, "")]
-        instructions += delimit_fields(others).values()
+        instructions += delimit_fields(other_fields).values()
         spoken: list[Mapping[str, Any]] = []
         for turn in turns:
             if turn["role"] == "system":
@@ -441,19 +445,23 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
         The guard says that the texts are data.
         """
-        own = self._config.option("instructions", str, "")
+        own_instructions = self._config.option("instructions", str, "")
         texts = []
         for name in self._config.fields:
             if name not in self._config.media:
                 texts.append(name)
-        first = (texts or self._config.fields)[0]
+        first_field = (texts or self._config.fields)[0]
         if self._converses:
-            return str(own)
+            return str(own_instructions)
         # A generator writes, so there is no form of an answer to ask for.
         if self._config.kind == GENERATOR:
-            return "\n\n".join(filter(None, (own, WRITER_GUARD_TEXT.replace("{first}", first))))
-        guard = GUARD_TEXT.replace("{first}", first)
-        return "\n\n".join(paragraph for paragraph in (own, guard, self._form()) if paragraph)
+            return "\n\n".join(
+                filter(None, (own_instructions, WRITER_GUARD_TEXT.replace("{first}", first_field)))
+            )
+        guard = GUARD_TEXT.replace("{first}", first_field)
+        return "\n\n".join(
+            paragraph for paragraph in (own_instructions, guard, self._form()) if paragraph
+        )
 
     def _response_format(self, item: Mapping[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = {"type": "string"}
@@ -500,10 +508,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
         clock = Clock(deadline_seconds)
         reply = ask_route(self._url, MODELS, lambda path: self.reply("GET", path, None, clock))
         answer = expect_object(strict_json(reply.body), "The answer")
-        offered = answer.get("data")
-        if not isinstance(offered, list):
+        offered_models = answer.get("data")
+        if not isinstance(offered_models, list):
             raise rubbish("'data' must be the list of models.")
-        names = [expect_object(row, "A model").get("id") for row in offered]
+        names = [expect_object(row, "A model").get("id") for row in offered_models]
         # Listing its models costs nothing, and shows a wrong name before people write.
         if not any(_is_listed(name, self._model) for name in names):
             listed = ", ".join(map(str, names))
@@ -512,9 +520,11 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return EndpointInfo(self._model, self._config.kind, fingerprint)
 
 
-def _is_listed(listed: Any, model: str) -> bool:
+def _is_listed(listed_name: Any, model: str) -> bool:
     """Return whether a listed id is the model's, alone or after a folder: `models/NAME`."""
-    return isinstance(listed, str) and (listed == model or listed.endswith(f"/{model}"))
+    return isinstance(listed_name, str) and (
+        listed_name == model or listed_name.endswith(f"/{model}")
+    )
 
 
 def _read_stops(config: EndpointConfig) -> list[str]:
@@ -538,11 +548,11 @@ def _read_examples(config: EndpointConfig) -> list[Any]:
 def _check_spending(config: EndpointConfig) -> None:
     """Raise EndpointError(misconfigured) for prices and budgets that do not apply."""
     options = set(config.options)
-    if config.kind == GENERATOR and (wrong := options.intersection(SPENDING_OPTIONS)):
+    if config.kind == GENERATOR and (wrong_options := options.intersection(SPENDING_OPTIONS)):
         why = "the calls of a generator are not counted"
-        raise misconfigured(f"Here is no option {min(wrong)!r}: {why}.")
-    if config.kind == CHAT and (wrong := options.intersection(ROUND_OPTIONS)):
-        raise misconfigured(f"Here is no option {min(wrong)!r}: no rounds.")
+        raise misconfigured(f"Here is no option {min(wrong_options)!r}: {why}.")
+    if config.kind == CHAT and (wrong_options := options.intersection(ROUND_OPTIONS)):
+        raise misconfigured(f"Here is no option {min(wrong_options)!r}: no rounds.")
     for name in SPENDING_OPTIONS:
         if config.option(name, int | float, 0) < 0:
             raise misconfigured(f"The option {name!r} must not be below 0.")

@@ -60,7 +60,7 @@ class ScriptedEndpoint:
     def _answer(self, item: Mapping[str, Any], clock: Clock) -> Prediction:
         rule = next((rule for rule in self._rules if _matches(rule, item)), {})
         script = dict(self._config.options) | rule
-        started = clock.used()
+        started_at = clock.used()
         # Never longer than the deadline, as a real target would be given up then.
         time.sleep(min(script.get("delay", 0), clock.left()))
         clock.left()  # raises where the delay was cut
@@ -77,7 +77,7 @@ class ScriptedEndpoint:
         output_set = answer.get("output", {self._config.output: answer.get("label")})
         output = read_output(self._config, item, expect_object(output_set, "output"))
         prob = read_prob(self._config, answer.get("prob"))
-        return Prediction(output, prob, clock.used() - started, {"digest": "scripted"})
+        return Prediction(output, prob, clock.used() - started_at, {"digest": "scripted"})
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
         return EndpointInfo("scripted", self._config.kind, {"digest": "scripted"})

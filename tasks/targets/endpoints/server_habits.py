@@ -61,18 +61,18 @@ class Habits:
 
         needed: parameters that are never omitted.
         """
-        dropped = self.dropped.difference(needed)
-        adapted = {}
+        dropped_options = self.dropped.difference(needed)
+        adapted_payload = {}
         for name, value in payload.items():
-            if name not in dropped:
-                adapted[name] = value
-        if self.most_tokens and "max_tokens" in adapted:
-            adapted["max_tokens"] = min(adapted["max_tokens"], self.most_tokens)
-        if self.is_limit_renamed and "max_tokens" in adapted:
-            adapted["max_completion_tokens"] = adapted.pop("max_tokens")
+            if name not in dropped_options:
+                adapted_payload[name] = value
+        if self.most_tokens and "max_tokens" in adapted_payload:
+            adapted_payload["max_tokens"] = min(adapted_payload["max_tokens"], self.most_tokens)
+        if self.is_limit_renamed and "max_tokens" in adapted_payload:
+            adapted_payload["max_completion_tokens"] = adapted_payload.pop("max_tokens")
         if self.is_system_folded:
-            adapted["messages"] = fold_system(adapted["messages"])
-        return adapted
+            adapted_payload["messages"] = fold_system(adapted_payload["messages"])
+        return adapted_payload
 
     @property
     def in_words(self) -> str:
@@ -87,26 +87,26 @@ USUAL_HABITS = Habits()
 
 
 def learn_habits(
-    habits: Habits, payload: Payload, words: str, *, needed: Sequence[str] = ()
+    habits: Habits, payload: Payload, words: str, *, needed_options: Sequence[str] = ()
 ) -> Habits:
     """Return the habits after a refusal; unchanged if the refusal names no cause.
 
-    payload: the refused request. words: the server's message. needed: parameters that are never
-    omitted.
+    payload: the refused request. words: the server's message. needed_options: parameters that are
+    never omitted.
     """
-    folded = words.casefold()
+    folded_words = words.casefold()
     # 1. The server names a limit of tokens: ask for no more than that.
-    if (most := _find_most_tokens(folded)) and most < _get_limit(payload):
+    if (most := _find_most_tokens(folded_words)) and most < _get_limit(payload):
         return replace(habits, most_tokens=most)
     # 2. It wants the newer name of the limit.
-    if "max_tokens" in payload and _LIMIT.search(folded):
+    if "max_tokens" in payload and _LIMIT.search(folded_words):
         return replace(habits, is_limit_renamed=True)
     # 3. It names a parameter that an answer can do without.
     for name, pattern in OPTIONAL_PARAMETERS.items():
-        if name in payload and name not in needed and re.search(pattern, folded):
+        if name in payload and name not in needed_options and re.search(pattern, folded_words):
             return replace(habits, dropped=habits.dropped | {name})
     # 4. It takes no system message, whose text then begins the first question.
-    if _has_system(payload) and _SYSTEM.search(folded):
+    if _has_system(payload) and _SYSTEM.search(folded_words):
         return replace(habits, is_system_folded=True)
     return habits
 

@@ -104,11 +104,11 @@ def mask_copies(secret: str | None, text: str) -> str:
         return text
     text = text.replace(secret, HIDDEN_TEXT)
     # Servers often quote a key as "sk-abcd…wxyz".
-    ends = (secret[:MIN_SECRET_CHARS], secret[-MIN_SECRET_CHARS:])
-    if len(secret) < 2 * MIN_SECRET_CHARS or not any(end in text for end in ends):
+    secret_ends = (secret[:MIN_SECRET_CHARS], secret[-MIN_SECRET_CHARS:])
+    if len(secret) < 2 * MIN_SECRET_CHARS or not any(end in text for end in secret_ends):
         return text
     return _WORD.sub(
-        lambda word: HIDDEN_TEXT if any(end in word[0] for end in ends) else word[0], text
+        lambda word: HIDDEN_TEXT if any(end in word[0] for end in secret_ends) else word[0], text
     )
 
 

@@ -47,10 +47,10 @@ class Clock:
 
     def left(self) -> float:
         """Return the seconds left. Raises EndpointError(slow) if there are none."""
-        left = self._seconds - self.used()
-        if left <= 0:
+        left_seconds = self._seconds - self.used()
+        if left_seconds <= 0:
             raise EndpointError("The target did not answer in time.", reason="slow")
-        return left
+        return left_seconds
 
 
 class Budget(Clock):
@@ -166,13 +166,13 @@ class _Backend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         addresses = self._addresses(host, port)
-        for tried, address in enumerate(addresses, start=1):
+        for attempt, address in enumerate(addresses, start=1):
             # The time that is left is shared among the addresses that are left.
-            seconds = _budget.get().left() / (len(addresses) - tried + 1)
+            seconds = _budget.get().left() / (len(addresses) - attempt + 1)
             try:
                 return _Stream(self._inner.connect_tcp(address, port, seconds, local_address, []))
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                if tried == len(addresses):
+                if attempt == len(addresses):
                     raise
         raise AssertionError("an empty list of addresses is refused above")
 
@@ -303,17 +303,17 @@ class Transport:
             # The other statuses turn a POST into a GET, and would lose its body.
             if call.method != "GET" and reply.status not in (307, 308):
                 raise misconfigured(f"The target redirects to {location:.200}: name that URL.")
-            there = parse_url(str(_join_url(call.url, location)))
-            if call.url.scheme == "https" and there.scheme == "http":
+            next_url = parse_url(str(_join_url(call.url, location)))
+            if call.url.scheme == "https" and next_url.scheme == "http":
                 raise misconfigured("The target redirects from https to http.")
             # The secret belongs to one origin, and so do proofs in headers and a blanket
             # permission.
-            if get_origin(there) != get_origin(call.url):
-                listed: Allowed = False
+            if get_origin(next_url) != get_origin(call.url):
+                allowed_hosts: Allowed = False
                 if isinstance(call.allowed, tuple):
-                    listed = call.allowed
-                call = replace(call, secret=None, allowed=listed, headers=())
-            call = replace(call, url=there)
+                    allowed_hosts = call.allowed
+                call = replace(call, secret=None, allowed=allowed_hosts, headers=())
+            call = replace(call, url=next_url)
         raise misconfigured(f"The target redirects more than {MAX_REDIRECTS} times.")
 
     def _send(self, call: _Call) -> Reply:
@@ -342,28 +342,28 @@ class Transport:
             raise _build_failure(error, budget.received) from error
 
 
-def _build_failure(error: Exception, received: bool) -> Exception:
+def _build_failure(error: Exception, has_received: bool) -> Exception:
     """Return the exception to raise for a broken connection."""
     if isinstance(error, httpcore.LocalProtocolError):
         return misconfigured(f"The call cannot be sent: {error}.")
-    if received and "without sending complete message" in str(error):  # h11's words
+    if has_received and "without sending complete message" in str(error):  # h11's words
         return AnswerBrokenOff("The target's answer broke off.", reason="down")
-    if isinstance(error, httpcore.RemoteProtocolError) and received:
+    if isinstance(error, httpcore.RemoteProtocolError) and has_received:
         return rubbish(f"The target does not speak HTTP properly: {error}.")
     # httpcore wraps the reason, such as a certificate, so the chain of causes is searched.
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, ssl.SSLCertVerificationError):
-            return misconfigured(f"The certificate of the target is not valid: {seen}.")
-        seen = seen.__cause__ or seen.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return misconfigured(f"The certificate of the target is not valid: {cause}.")
+        cause = cause.__cause__ or cause.__context__
     kind: type[EndpointError] = _ConnectionLost
-    if received:
+    if has_received:
         kind = AnswerBrokenOff
     return kind(f"The target cannot be reached: {error}.", reason="down")
 
 
 def _read_response(
-    response: httpcore.Response, max_bytes: int, heard: Callable[[bytes], None] | None
+    response: httpcore.Response, max_bytes: int, chunk_listener: Callable[[bytes], None] | None
 ) -> Reply:
     headers = {}
     for name, value in response.headers:
@@ -374,12 +374,12 @@ def _read_response(
     expand = _make_expander(headers, max_bytes)
     body = bytearray()
     for sent in response.iter_stream():
-        expanded = expand(sent)
-        body += expanded
+        expanded_chunk = expand(sent)
+        body += expanded_chunk
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
-        if heard and 200 <= response.status < 300:
-            heard(expanded)
+        if chunk_listener and 200 <= response.status < 300:
+            chunk_listener(expanded_chunk)
     return Reply(response.status, headers, bytes(body))
 
 
@@ -393,16 +393,16 @@ def _make_expander(headers: Mapping[str, str], max_bytes: int) -> Callable[[byte
         return bytes
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise rubbish(f"The target compressed its answer by {encoding:.20}, unasked.")
-    expanding = zlib.decompressobj(wbits=47)  # 32 + 15: gzip or zlib, as the first bytes say
+    decompressor = zlib.decompressobj(wbits=47)  # 32 + 15: gzip or zlib, as the first bytes say
 
     def expand(chunk: bytes) -> bytes:
         try:
-            expanded = expanding.decompress(chunk, max_bytes + 1)
+            expanded_chunk = decompressor.decompress(chunk, max_bytes + 1)
         except zlib.error as error:
             raise rubbish(f"The target's compressed answer is damaged: {error}.") from None
-        if expanding.unconsumed_tail:
+        if decompressor.unconsumed_tail:
             raise _too_large(max_bytes)
-        return expanded
+        return expanded_chunk
 
     return expand
 

@@ -127,7 +127,7 @@ def test_texts_may_be_packed_and_named_in_any_way(name):
     kind = next((kind for kind in lines if kind in lower), "jsonl")
     data = lines[kind].encode("utf-16")
     data = gzip.compress(data) if "gz" in lower else data
-    (row,) = summarise_file(data, name, CONFIG, stored=()).rows
+    (row,) = summarise_file(data, name, CONFIG, stored_digests=()).rows
     assert row.values == {"premise": "It rains."}
 
 
@@ -135,7 +135,7 @@ def test_what_gzip_unpacks_is_bounded(monkeypatch):
     monkeypatch.setattr("tasks.contexts.files.MAX_UNPACKED_BYTES", 2**20)
     for data in (gzip.compress(b" " * (2**20 + 1)), gzip.compress(b"{}")[:-4], b"\x1f\x8bno"):
         with pytest.raises(FileError):
-            summarise_file(data, "a.jsonl.gz", CONFIG, stored=())
+            summarise_file(data, "a.jsonl.gz", CONFIG, stored_digests=())
 
 
 def test_a_plain_text_has_a_context_a_line():
@@ -283,7 +283,7 @@ def test_a_spreadsheet_is_a_table_by_its_rows():
     assert other == Row(4, {"premise": "It rained.", "year": 2024, "source": "0.5"})
     assert [(one.line, type(one)) for one in bad] == [(5, LineError), (6, LineError)]
     assert "`year`" in bad[0].message
-    found = summarise_file(table, "contexts.xlsx", CONFIG, stored=())
+    found = summarise_file(table, "contexts.xlsx", CONFIG, stored_digests=())
     assert (found.columns, found.new, found.error_count) == (
         ["premise", "year", "source", "options", "tag"], 2, 2,
     )  # fmt: skip
