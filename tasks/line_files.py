@@ -148,13 +148,13 @@ class _PlainText(io.RawIOBase):
         while not self._rest and not self._is_over:
             chunk = next(self._parts, None)
             self._is_over = chunk is None
-            self._rest = self._translated(chunk or b"")
+            self._rest = self._translate(chunk or b"")
         # The reader asks for any number of bytes, so what does not fit waits for the next call.
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]
         return count
 
-    def _translated(self, chunk: bytes) -> bytes:
+    def _translate(self, chunk: bytes) -> bytes:
         try:
             text = self._decoder.decode(chunk, final=self._is_over)
             return text.encode("latin-1" if self._encoding == "latin-1" else "utf-8")

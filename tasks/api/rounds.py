@@ -28,7 +28,7 @@ WANTED_STATES = [choice for choice in Round.State.choices if choice[0] != Round.
 LARGEST_INTEGER = 2**31 - 1  # of a whole number in PostgreSQL
 
 
-def _whole(words: str, **more: Any) -> serializers.IntegerField:
+def _build_integer_field(words: str, **more: Any) -> serializers.IntegerField:
     return serializers.IntegerField(
         min_value=0, max_value=LARGEST_INTEGER, required=False, help_text=words, **more
     )
@@ -52,16 +52,18 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="Earlier rounds that it grows out of.",
     )
-    contexts_of = _whole("An earlier round whose contexts are copied.")
+    contexts_of = _build_integer_field("An earlier round whose contexts are copied.")
     ends_at = serializers.DateTimeField(
         allow_null=True, required=False, help_text="The round closes then; null: never."
     )
-    max_collected = _whole("It closes with so many examples.", allow_null=True)
-    max_fooling = _whole("It closes with so many verified fooling ones.", allow_null=True)
-    max_spent = _whole("It closes when so much is spent, in cents.", allow_null=True)
-    pay_example = _whole("In cents.")
-    pay_validation = _whole("In cents.")
-    pay_bonus = _whole("In cents.")
+    max_collected = _build_integer_field("It closes with so many examples.", allow_null=True)
+    max_fooling = _build_integer_field(
+        "It closes with so many verified fooling ones.", allow_null=True
+    )
+    max_spent = _build_integer_field("It closes when so much is spent, in cents.", allow_null=True)
+    pay_example = _build_integer_field("In cents.")
+    pay_validation = _build_integer_field("In cents.")
+    pay_bonus = _build_integer_field("In cents.")
 
 
 def _build_plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:

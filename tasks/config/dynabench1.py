@@ -117,7 +117,7 @@ class _Conversion:
         inputs = self._components("input", "long_text", INPUT_TYPES, texts)
         goal = self._goal(inputs)
         outputs = self._outputs(inputs)
-        self._complete(context, inputs, outputs)
+        self._add_needed_fields(context, inputs, outputs)
         output_names = [output["name"] for output in outputs]
         targets = [component["name"] for component in inputs if component["name"] in output_names]
         answers = [output["name"] for output in outputs if output["type"] != "prob"]
@@ -147,7 +147,9 @@ class _Conversion:
             if key not in CONVERTED_KEYS and not learns:
                 self.notes.append(f"`{key}` is not carried over: it has no counterpart.")
 
-    def _list(self, values: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
+    def _list_mappings(
+        self, values: Mapping[str, Any], key: str, path: str
+    ) -> list[Mapping[str, Any]]:
         """Return the mappings in a list. A plain text in it becomes a mapping with this name."""
         raw_items = values.get(key) or []
         if not isinstance(raw_items, list):
@@ -167,14 +169,14 @@ class _Conversion:
         self,
         key: str,
         text_type: str,
-        allowed: Iterable[str],
+        allowed_types: Iterable[str],
         references: Iterable[str] = (),
     ) -> Fields:
         result = []
-        for item in self._list(self.given, key, key):
+        for item in self._list_mappings(self.given, key, key):
             path = f"{key}.{item['name']}"
             component = self._component(path, item, text_type, references)
-            if component["type"] not in allowed:
+            if component["type"] not in allowed_types:
                 self.notes.append(f"`{path}`: no {component['type']} is possible here; now a text.")
                 component = _convert_to_text(component, text_type)
             result.append(component)
@@ -192,7 +194,7 @@ class _Conversion:
         if kind is None:
             self.notes.append(f"`{path}`: the type {item['type']} is unknown; now a text.")
         component: dict[str, Any] = {
-            "name": self._name(path, str(item["name"])),
+            "name": self._make_name(path, str(item["name"])),
             "type": text_type if kind in (None, "text") else kind,
         }
         for key in item.keys() - COMPONENT_KEYS:
@@ -208,15 +210,15 @@ class _Conversion:
                 self.notes.append(f"`{path}` has fewer than 2 labels; now a text.")
                 return _convert_to_text(component, text_type)
         if kind == "span":
-            component["reference"] = self._renamed(item.get("reference_name"))
+            component["reference"] = self._find_new_name(item.get("reference_name"))
         if kind == "span" and component["reference"] not in references:
             self.notes.append(f"`{path}`: its reference is no string of the context; now a text.")
             return _convert_to_text(component, text_type)
         return component
 
-    def _name(self, path: str, old: str) -> str:
+    def _make_name(self, path: str, old_name: str) -> str:
         # Names of 1.0 may hold any character. Ours are keys of files and of forms.
-        base = re.sub(r"\W", "_", old, flags=re.ASCII)[:50]
+        base = re.sub(r"\W", "_", old_name, flags=re.ASCII)[:50]
         base = base if re.match(r"[A-Za-z]", base) else f"field_{base}"
         stem = base
         if base in RESERVED_NAMES or base.endswith("_start"):
@@ -225,19 +227,19 @@ class _Conversion:
         # A number is added until no field has the name.
         while name in self.taken:
             name, number = f"{stem}_{number}", number + 1
-        if name != old:
+        if name != old_name:
             self.notes.append(f"`{path}` is now called {name}; rename it in data files too.")
         self.taken.add(name)
-        self.renamed.setdefault(old, name)
+        self.renamed.setdefault(old_name, name)
         return name
 
-    def _renamed(self, old: Any) -> str:
-        return self.renamed.get(str(old), str(old))
+    def _find_new_name(self, old_name: Any) -> str:
+        return self.renamed.get(str(old_name), str(old_name))
 
-    def _labels(self, path: str, listed: Any) -> list[str]:
+    def _labels(self, path: str, raw_labels: Any) -> list[str]:
         values = []
-        if isinstance(listed, list):
-            values = listed
+        if isinstance(raw_labels, list):
+            values = raw_labels
         texts = [_format_label(value) for value in values]
         labels = list(dict.fromkeys(text for text in texts if text))
         if len(labels) < len(values):
@@ -250,9 +252,9 @@ class _Conversion:
         # Braces would be read as the place of a field.
         text = text.replace("{", "(").replace("}", ")")
         drawn_names = []
-        for item in self._list(self.given, "input", "input"):
+        for item in self._list_mappings(self.given, "input", "input"):
             if item.get("as_goal_message"):
-                drawn_names.append(self._renamed(item["name"]))
+                drawn_names.append(self._find_new_name(item["name"]))
         choices = []
         for c in inputs:
             if c["type"] == "multiclass" and c["name"] in drawn_names:
@@ -266,12 +268,12 @@ class _Conversion:
     def _outputs(self, inputs: Fields) -> Fields:
         """Return the outputs. An output that is also an input takes the input's type and labels."""
         targets = {component["name"]: component for component in inputs}
-        items = self._list(self.given, "output", "output")
+        items = self._list_mappings(self.given, "output", "output")
         results: Fields = []
         for item in items:
             if item.get("type") == "prob":
                 continue
-            path, name = f"output.{item['name']}", self._renamed(item["name"])
+            path, name = f"output.{item['name']}", self._find_new_name(item["name"])
             if name in targets:
                 # People and models answer the same field. It is described once, by the input.
                 results.append({"name": name, "type": targets[name]["type"]})
@@ -292,15 +294,18 @@ class _Conversion:
 
     def _prob(self, item: Mapping[str, Any], choices: list[str]) -> dict[str, Any]:
         path = f"output.{item['name']}"
-        component: dict[str, Any] = {"name": self._name(path, str(item["name"])), "type": "prob"}
-        reference = self._renamed(item.get("reference_name"))
+        component: dict[str, Any] = {
+            "name": self._make_name(path, str(item["name"])),
+            "type": "prob",
+        }
+        reference = self._find_new_name(item.get("reference_name"))
         if item.get("single_prob") or not choices:
             return {**component, "single": True}
         if reference not in choices:
             self.notes.append(f"`{path}`: its reference is now {choices[0]}.")
         return {**component, "reference": reference if reference in choices else choices[0]}
 
-    def _complete(self, context: Fields, inputs: Fields, outputs: Fields) -> None:
+    def _add_needed_fields(self, context: Fields, inputs: Fields, outputs: Fields) -> None:
         """Add what every task needs: an input, an answer, and a field for the model to read."""
         answers = [output for output in outputs if output["type"] != "prob"]
         if not inputs and answers:
@@ -313,11 +318,11 @@ class _Conversion:
                 readable.append(c)
         if not readable and not (context and inputs):
             self.notes.append("There was too little to write; the input has a new field `text`.")
-            name = self._name("input.text", "text")
+            name = self._make_name("input.text", "text")
             inputs.insert(0, {"name": name, "type": "long_text", "label": "Text"})
         if not answers:
             self.notes.append("There was no output; the model now gives a text called `answer`.")
-            outputs.insert(0, {"name": self._name("output.answer", "answer"), "type": "text"})
+            outputs.insert(0, {"name": self._make_name("output.answer", "answer"), "type": "text"})
 
     def _metadata(self, texts: list[str]) -> dict[str, Fields]:
         metadata = self.given.get("metadata") or {}
@@ -330,7 +335,7 @@ class _Conversion:
 
     def _questions(self, metadata: Mapping[str, Any], key: str, texts: list[str]) -> Fields:
         result = []
-        for item in self._list(metadata, key, f"metadata.{key}"):
+        for item in self._list_mappings(metadata, key, f"metadata.{key}"):
             path = f"metadata.{key}.{item['name']}"
             component = self._component(path, item, "long_text", texts)
             if component["type"] == "prob":
@@ -360,7 +365,7 @@ class _Conversion:
             names = rule.get("reference_names")
             names = names if isinstance(names, list) else [names]
             fields = []
-            for name in map(self._renamed, names):
+            for name in map(self._find_new_name, names):
                 if name in targets:
                     fields.append(name)
             if len(fields) < len(names):
@@ -368,7 +373,7 @@ class _Conversion:
             if fields:
                 return {"type": "exact_match", "fields": list(dict.fromkeys(fields))}
         if kind == "string_f1":
-            name = self._renamed(rule.get("reference_name"))
+            name = self._find_new_name(rule.get("reference_name"))
             if name in targets and types[name] in ("text", "long_text", "span"):
                 threshold = self._threshold(rule.get("threshold"))
                 return {"type": "string_f1", "field": name, "threshold": threshold}
@@ -393,7 +398,7 @@ class _Conversion:
                 metric_names.append(metric["type"])
             else:
                 self.notes.append(f"`perf_metric`: {metric.get('type')} is not carried over.")
-            reference = self._renamed(metric.get("reference_name"))
+            reference = self._find_new_name(metric.get("reference_name"))
             if metric.get("reference_name") and reference != answer:
                 self.notes.append(f"`perf_metric`: {answer} is scored, not {reference}.")
         if not metric_names:

@@ -69,13 +69,13 @@ class Archive(MediaFiles):
                 members.setdefault(composed(name), info)
         return members
 
-    def lines(self, most: int) -> bytes:
+    def lines(self, max_bytes: int) -> bytes:
         """Return the content of the table. Raises FileError.
 
-        most: maximum bytes.
+        max_bytes: maximum size of the table.
         """
         try:
-            return self._bytes(self.table, most)
+            return self._read_member(self.table, max_bytes)
         except BadMedia:
             raise FileError(f"{self.table.filename} is larger than 20 MB. Split it.") from None
         except BadRow as error:
@@ -89,17 +89,17 @@ class Archive(MediaFiles):
         # By type too: a file may be a picture in one field and no recording in another.
         key = (name, component.type)
         if key not in self._known:
-            self._known[key] = self._decoded(component, name)
+            self._known[key] = self._decode_media(component, name)
         return self._known[key]
 
-    def _decoded(self, component: Component, name: str) -> dict[str, Any]:
+    def _decode_media(self, component: Component, name: str) -> dict[str, Any]:
         # Normalised as text and looked up among the members. No path of the disk is made of it.
         place = posixpath.normpath(posixpath.join(posixpath.dirname(self.table.filename), name))
         member = self._members.get(composed(place))
         if member is None:
             raise BadRow(f"the archive holds no file {place:.200}")
         try:
-            decoded_media = DECODERS[component.kind.element](self._bytes(member, MAX_BYTES))
+            decoded_media = DECODERS[component.kind.element](self._read_member(member, MAX_BYTES))
         except BadMedia as error:
             raise BadRow(f"{place:.200}: {error}") from None
         digest = hashlib.sha256(decoded_media.data).hexdigest()
@@ -119,18 +119,18 @@ class Archive(MediaFiles):
         self.decoded[digest] = value
         return value
 
-    def _bytes(self, member: ZipInfo, most: int) -> bytes:
-        """Read a member of at most `most` bytes, whatever size it declares.
+    def _read_member(self, member: ZipInfo, max_bytes: int) -> bytes:
+        """Read a member of at most `max_bytes` bytes, whatever size it declares.
 
         Raises BadMedia if it is longer, BadRow if it is damaged.
         """
         try:
             # Read one byte more than allowed: the size that an archive declares may be wrong.
             with self._zip.open(member) as file:
-                data = file.read(most + 1)
+                data = file.read(max_bytes + 1)
         except (BadZipFile, RuntimeError, EOFError, OSError, zlib.error):
             raise BadRow(DAMAGED_MESSAGE) from None
-        if len(data) > most:
+        if len(data) > max_bytes:
             raise BadMedia(TOO_MANY_BYTES)
         return data
 

@@ -177,17 +177,17 @@ def _list_declared_splits(config: Mapping[str, Any], names: Sequence[str]) -> di
     if not declared_files:
         return _guess_splits([n for n in names if not folder or n.startswith(f"{folder}/")])
     files_by_split: dict[str, list[str]] = {}
-    for split, patterns in _declared_patterns(declared_files):
+    for split, patterns in _list_declared_patterns(declared_files):
         files = files_by_split.setdefault(str(split), [])
         for pattern in patterns if isinstance(patterns, list) else [patterns]:
             full_pattern = "/".join(filter(None, [folder, str(pattern).removeprefix("./")]))
             for name in names:
-                if _matches(name, full_pattern) and name not in files:
+                if _matches_pattern(name, full_pattern) and name not in files:
                     files.append(name)
     return {split: files for split, files in files_by_split.items() if files}
 
 
-def _declared_patterns(declared_files: Any) -> list[tuple[Any, Any]]:
+def _list_declared_patterns(declared_files: Any) -> list[tuple[Any, Any]]:
     """Return (split, pattern or list of patterns) pairs of a card's `data_files`.
 
     declared_files: a mapping, a list of mappings or patterns, or one pattern for the training
@@ -206,7 +206,7 @@ def _declared_patterns(declared_files: Any) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def _matches(name: str, pattern: str) -> bool:
+def _matches_pattern(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, pattern.replace("**/", ""))
 
 

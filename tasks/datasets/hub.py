@@ -41,7 +41,7 @@ CLOSED_MESSAGE = (
 BLOBS_QUERY = "blobs=true"
 
 
-class _Missing(FileError):
+class _MissingFromHub(FileError):
     """Raised for a dataset or file that the hub does not have."""
 
 
@@ -214,7 +214,7 @@ def find_dataset(reference: Reference, endpoint: str) -> HubDataset:
     splits = find_splits(list(sizes), card)
     # The hub converts the main branch only.
     if not splits and not reference.revision:
-        with suppress(_Missing):
+        with suppress(_MissingFromHub):
             _, commit, sizes = _fetch_listing(name, CONVERTED_BRANCH, endpoint)
             splits = find_converted_splits(list(sizes))
     origin = f"{endpoint}/datasets/{name}/tree/{commit}"
@@ -264,7 +264,7 @@ def _fetch(url: str, subject: str, max_bytes: int, headers: Headers = ()) -> Rep
     if reply.status in (401, 403):
         raise FileError(CLOSED_MESSAGE.format(what=subject))
     if reply.status == 404:
-        raise _Missing(f"The hub has no {subject} at this revision.")
+        raise _MissingFromHub(f"The hub has no {subject} at this revision.")
     if not 200 <= reply.status < 300:
         raise FileError(f"The hub answers with status {reply.status}. Try again later.")
     return reply

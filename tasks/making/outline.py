@@ -369,7 +369,7 @@ def build_preview(data: Data) -> Data:
         if place == "output":
             continue
         for field in get_fields(preview, place):
-            kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
+            kind = FIELD_TYPES.get(str(field.get("type")), _UnknownType)
             if "labels" in kind.keys and len(field.get("labels") or ()) < 2:
                 field["labels"] = ["A", "B"]
     # A task needs something for the model to read, and an answer; both are filled in to be shown.
@@ -398,7 +398,7 @@ def is_begun(data: Data, step: str) -> bool:
     return any(key in data for key in STEP_KEYS[step] if key != "version")
 
 
-class _Nothing:
+class _UnknownType:
     keys = ()
 
 
@@ -417,7 +417,7 @@ def find_hidden_paths(data: Data) -> list[str]:
             paths += [format_path((key, inner)) for inner in value if inner not in shown_keys]
     for place, path in PLACE_PATHS.items():
         for index, field in enumerate(get_fields(deepcopy(data), place)):
-            kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
+            kind = FIELD_TYPES.get(str(field.get("type")), _UnknownType)
             odd = field.keys() - {"labels"} - set(COMMON_KEYS) - set(kind.keys)
             for key in sorted(odd):
                 paths.append(format_path(locate_inside(path, index, key)))

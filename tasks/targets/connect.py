@@ -39,7 +39,7 @@ SERVER_KEY = "model-server"
 """The purpose of the key that proves to our model server who asks."""
 CHAT_OPTIONS = ("model", "max_tokens", "seed", "structured")
 """What of a chat target's options holds whatever it is asked."""
-_built = lru_cache(maxsize=256)(build_endpoint)
+_build_cached_endpoint = lru_cache(maxsize=256)(build_endpoint)
 CONVERSING_ADAPTERS = ("http", "openai_chat", "scripted")
 """Adapters that can send a conversation."""
 
@@ -73,7 +73,7 @@ def get_endpoint(target: TargetModel) -> Endpoint:
         },
         **_get_access_settings(target, target.base_url),
     )
-    return _built(target.adapter, endpoint_config)
+    return _build_cached_endpoint(target.adapter, endpoint_config)
 
 
 def build_messages(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
@@ -140,7 +140,7 @@ def _build_endpoint(
     if by:
         # Without the cache, since the transport belongs to this one call.
         return OpenAIChatEndpoint(endpoint_config, by)
-    return _built(target.adapter, endpoint_config)
+    return _build_cached_endpoint(target.adapter, endpoint_config)
 
 
 def list_generator_fields(config: TaskConfig) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ def get_generator_endpoint(generator: Generator) -> Endpoint:
         options={**generator.options},
         **_get_access_settings(generator, generator.url),
     )
-    return _built(generator.adapter, endpoint_config)
+    return _build_cached_endpoint(generator.adapter, endpoint_config)
 
 
 def get_secret(target: TargetModel | Generator) -> str | None:

@@ -72,7 +72,7 @@ def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]
     changes and the secret is not given again: otherwise an editor could send it elsewhere. Locks
     the target, so that the address does not change while the secret is stored.
     """
-    locked = _locked_target(target)
+    locked = _lock_target(target)
     _check_settings(actor, locked, fields, "target")
     checked = with_allowed_folder(actor, target.task, fields, old_source=locked.source)
     changed, noted = store_target_changes(target, checked)
@@ -99,7 +99,7 @@ def delete_target(*, target: TargetModel, actor: User) -> None:
     locked_target.delete()
 
 
-def _locked_target(target: TargetModel) -> TargetModel:
+def _lock_target(target: TargetModel) -> TargetModel:
     return TargetModel.objects.select_for_update(of=("self",), no_key=True).get(pk=target.pk)
 
 
@@ -110,7 +110,7 @@ def store_target_changes(
 
     Raises Refused if a round was opened with the target and this would make it another model.
     """
-    locked_target = _locked_target(target)
+    locked_target = _lock_target(target)
     check_same_model(locked_target, fields)
     # Addresses are logged in full, so that everybody who owns the task sees where texts went.
     moved = fields.get("url", locked_target.url) != locked_target.url

@@ -78,18 +78,18 @@ def ask_about(scene: Scene, chance: random.Random) -> Iterator[Question]:
 
 
 _Things = Sequence[Thing]
-_Asked = tuple[str, str, _Things] | tuple[str, str, _Things, _Things] | None
+_AskedQuestion = tuple[str, str, _Things] | tuple[str, str, _Things, _Things] | None
 """The rest of a Question; None: the scene has none of this kind."""
 
 
-def _ask_exists(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_exists(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     look = _choose_look(things, chance)
     text = chance.choice(("Is there {}?", "Do you see {}?", "Can you see {} in the picture?"))
     matching = look.among(things)
     return text.format(look.one), _format_yes_no(matching), matching
 
 
-def _ask_count(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_count(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     # All shapes, some shapes that are described wholly, or those with one feature.
     look = chance.choice((_Look(), _choose_look(things, chance), _choose_feature(things, chance)))
     text = chance.choice(("How many {}s are there?", "How many {}s do you see?"))
@@ -100,7 +100,7 @@ def _ask_count(things: Sequence[Thing], chance: random.Random) -> _Asked:
     return text.format(look), str(len(matching_things)), matching_things
 
 
-def _ask_colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_colour(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     thing = chance.choice(things)
     # Never by its colour, which would give the answer away.
     look = _Look(chance.choice((None, thing.size)), None, chance.choice((None, thing.shape)))
@@ -112,7 +112,7 @@ def _ask_colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
     return text.format(look), thing.colour, [thing]
 
 
-def _ask_shape(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_shape(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     thing = chance.choice(things)
     # By its colour, since the shape is what is asked.
     look = _Look(chance.choice((None, thing.size)), thing.colour)
@@ -122,7 +122,7 @@ def _ask_shape(things: Sequence[Thing], chance: random.Random) -> _Asked:
     return f"What is the {look}?" if look.size else text, thing.shape, [thing]
 
 
-def _ask_size(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_size(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     thing = chance.choice(things)
     # Without the size, which is what is asked.
     look = _Look(None, chance.choice((None, thing.colour)), thing.shape)
@@ -132,7 +132,7 @@ def _ask_size(things: Sequence[Thing], chance: random.Random) -> _Asked:
     return text.format(look), thing.size, [thing]
 
 
-def _ask_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_where(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     subject, landmark = chance.sample(things, 2)
     look = _Look(None, subject.colour, subject.shape)
     landmark_look = _Look(None, landmark.colour, landmark.shape)
@@ -144,7 +144,7 @@ def _ask_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
     return f"Is the {look} {name} the {landmark_look}?", answer, [subject], [landmark]
 
 
-def _ask_exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_exists_where(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     place_choice = _choose_place(things, chance)
     if not place_choice:
         return None
@@ -155,15 +155,17 @@ def _ask_exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
     return f"Is there {look.one} {place}?", _format_yes_no(matching_things), matching_things, [mark]
 
 
-def _ask_colour_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_colour_where(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     return _ask_unique_where(things, chance, "colour")
 
 
-def _ask_shape_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
+def _ask_shape_where(things: Sequence[Thing], chance: random.Random) -> _AskedQuestion:
     return _ask_unique_where(things, chance, "shape")
 
 
-def _ask_unique_where(things: Sequence[Thing], chance: random.Random, feature: str) -> _Asked:
+def _ask_unique_where(
+    things: Sequence[Thing], chance: random.Random, feature: str
+) -> _AskedQuestion:
     """Return a question about the only shape of its kind in a place, or None."""
     place_choice = _choose_place(things, chance)
     if not place_choice or not place_choice[1]:
@@ -228,7 +230,7 @@ def _format_yes_no(is_true: object) -> str:
     return NO
 
 
-_ASKERS: dict[str, Callable[[Sequence[Thing], random.Random], _Asked]] = {
+_ASKERS: dict[str, Callable[[Sequence[Thing], random.Random], _AskedQuestion]] = {
     "exists": _ask_exists,
     "count": _ask_count,
     "colour": _ask_colour,

@@ -49,12 +49,14 @@ def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
         # Rounding down may leave some places at the end, which then belong to the last share.
         end_places[-1] = PLACES
     return [
-        _spans(overlap * a % circle_places, min(overlap * (b - a), circle_places), circle_places)
+        _split_span(
+            overlap * a % circle_places, min(overlap * (b - a), circle_places), circle_places
+        )
         for a, b in pairwise(end_places)
     ]
 
 
-def _spans(start: int, length: int, circle_places: int) -> list[Span]:
+def _split_span(start: int, length: int, circle_places: int) -> list[Span]:
     """Return a span of the circle, split in two if it crosses the end."""
     # How far the stretch reaches beyond the seam.
     overflow = start + length - circle_places

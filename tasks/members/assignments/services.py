@@ -80,7 +80,7 @@ def change_assignment(
     """
     # Shares are added up below, so that the lock must be there first.
     _lock(assignment.task, actor)
-    assignment = _standing(assignment)
+    assignment = _get_standing(assignment)
     may_share = assignment.person is not None and assignment.kind == Duty.Kind.JUDGE
     if (amount is None) == (share is None) or (share is not None and not may_share):
         raise Invalid(_("Say a number, or a share for a person who is named."), field="amount")
@@ -130,7 +130,7 @@ def _not_theirs() -> Refused:
     return Refused(_("You do not set this task up any more."), code="members")
 
 
-def _standing(assignment: Duty) -> Duty:
+def _get_standing(assignment: Duty) -> Duty:
     rows = (
         Duty.objects.standing().filter(pk=assignment.pk).select_related("task", "round", "person")
     )
@@ -172,17 +172,17 @@ def _equal_share(
     if kind != Duty.Kind.JUDGE or not people:
         raise Invalid(_("Say how many."), field="amount")
     # Compared with a small number and not with 0, since shares are rounded.
-    free_share = 1 - sum(_sizes(_shares(task, round)))
+    free_share = 1 - sum(_list_sizes(_find_shares(task, round)))
     if free_share < 1e-6:
         raise Invalid(_("All is shared out. Lower or end a share first."), field="share")
     return free_share / len(people)
 
 
-def _sizes(shares: QuerySet[Duty]) -> list[float]:
+def _list_sizes(shares: QuerySet[Duty]) -> list[float]:
     return [assignment.share for assignment in shares if assignment.share]
 
 
-def _shares(task: Task, round: Round | None) -> QuerySet[Duty]:
+def _find_shares(task: Task, round: Round | None) -> QuerySet[Duty]:
     return standing_of(task).filter(kind=Duty.Kind.JUDGE, round=round, share__isnull=False)
 
 
@@ -190,10 +190,10 @@ def _settle_shares(task: Task, round: Round | None, overlap: int | None) -> None
     """Set the overlap of all shares of a round. Raises Invalid if the shares cannot be combined."""
     if overlap is None:
         return
-    shares = _shares(task, round)
+    shares = _find_shares(task, round)
     # All shares of a round go around the same circle, so they have one overlap.
     shares.update(overlap=overlap)
-    match too_much(_sizes(shares), overlap):
+    match too_much(_list_sizes(shares), overlap):
         case "sum":
             raise Invalid(_("All shares come to more than 100 %."), field="share")
         case "overlap":

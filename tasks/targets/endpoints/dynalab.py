@@ -45,25 +45,25 @@ class DynalabEndpoint(JsonEndpoint):
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         if self._version == 2 and len(inputs) > 1:
-            samples = [self._renamed(item) for item in inputs]
+            samples = [self._rename_fields(item) for item in inputs]
             rows = self.post(BATCH, {"dataset_samples": samples}, clock)
             answers = expect_list(rows, len(inputs), "The answer")
         else:
-            answers = [self._one(item, clock) for item in inputs]
+            answers = [self._ask_one(item, clock) for item in inputs]
         predictions = []
         for item, answer in zip(inputs, answers, strict=True):
             predictions.append(self._prediction(item, expect_object(answer, "A prediction")))
         return predictions
 
-    def _renamed(self, item: Mapping[str, Any]) -> dict[str, Any]:
+    def _rename_fields(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {self._fields.get(name, name): value for name, value in item.items()}
 
-    def _one(self, item: Mapping[str, Any], clock: Clock) -> Mapping[str, Any]:
+    def _ask_one(self, item: Mapping[str, Any], clock: Clock) -> Mapping[str, Any]:
         if self._version == 2:
-            return expect_object(self.post(SINGLE, self._renamed(item), clock), "The answer")
+            return expect_object(self.post(SINGLE, self._rename_fields(item), clock), "The answer")
         # Version 1 repeats the uid, which shows that the answer belongs to this example.
         uid = uuid4().hex
-        sent = {"uid": uid, **self._renamed(item)}
+        sent = {"uid": uid, **self._rename_fields(item)}
         answer = expect_object(self.post("", sent, clock), "The answer")
         if answer.get("id", uid) != uid:
             raise rubbish("The answer's id is not the uid of the example.")

@@ -75,7 +75,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
         tensors = [self._tensor(name, column) for name, column in self._columns(inputs).items()]
         reply = self.post(f"{self._path}/infer", {"inputs": tensors}, clock)
         answer = expect_object(reply, "The answer")
-        fingerprint = _known(answer, "model_name", "model_version")
+        fingerprint = _select_known(answer, "model_name", "model_version")
         probs = self._probs(answer, len(inputs))
         outputs = self._outputs(answer, inputs, probs)
         predictions = []
@@ -127,7 +127,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
         texts = expect_list(_read_data(answer, self._label_output, ("BYTES",)), len(inputs), name)
         outputs = [{self._config.output: self._label(text)} for text in texts]
         # A server may say where its answer stands. Otherwise the words are looked for.
-        if self._config.kind == QA_KIND and _has(answer, "start"):
+        if self._config.kind == QA_KIND and _has_output(answer, "start"):
             for key in ("start", "end"):
                 column = expect_list(
                     _read_data(answer, key, ("INT32", "INT64")), len(inputs), f"{key!r}"
@@ -158,11 +158,11 @@ class OpenInferenceEndpoint(JsonEndpoint):
                 f"The model has the inputs {sorted(map(str, offered_names))}, "
                 f"not {sorted(needed_columns)}; map them with the option 'inputs'."
             )
-        fingerprint = _known(answer, "platform", "versions")
+        fingerprint = _select_known(answer, "platform", "versions")
         return EndpointInfo(str(self._config.options["model"]), self._config.kind, fingerprint)
 
 
-def _known(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _select_known(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
     known_values = {}
     for name in names:
         if name in answer:
@@ -177,7 +177,7 @@ def _rows(answer: Mapping[str, Any], name: str) -> list[Any]:
     return rows
 
 
-def _has(answer: Mapping[str, Any], name: str) -> bool:
+def _has_output(answer: Mapping[str, Any], name: str) -> bool:
     return any(
         expect_object(row, "An output").get("name") == name for row in _rows(answer, "outputs")
     )

@@ -134,7 +134,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         self._structured: str = config.option("structured", str, "auto")
         if self._structured not in ("auto", "always", "never"):
             raise misconfigured("The option 'structured' is auto, always or never.")
-        if self._writes:
+        if self._writes_text:
             self._structured = "never"
         self._stop = _read_stops(config)
         self._tells_chances: bool = config.option("logprobs", bool, False)
@@ -203,12 +203,12 @@ class OpenAIChatEndpoint(JsonEndpoint):
         answer = expect_object(sent, "The answer")
         usage = read_usage(answer) or Usage(0, 0)
         try:
-            return replace(self._answered(item, answer), usage=usage)
+            return replace(self._build_prediction(item, answer), usage=usage)
         except EndpointError as error:  # it wrote, though nothing of use
             error.usage = usage
             raise
 
-    def _answered(self, item: Mapping[str, Any], answer: Mapping[str, Any]) -> Prediction:
+    def _build_prediction(self, item: Mapping[str, Any], answer: Mapping[str, Any]) -> Prediction:
         is_turn = self._converses or any(map(is_conversation, item.values()))
         completion = read_completion(answer)
         # A label that was cut may be the beginning of another one.
@@ -227,7 +227,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     def _fingerprint(self, reported: Mapping[str, str]) -> dict[str, str]:
         """Return the identity of what answers: the server's names, the prompt and the reader."""
-        habits = self._learnt
+        habits = self._server_habits
         has_temperature = "temperature" not in habits.dropped
         parts = {
             **reported,
@@ -253,7 +253,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return str(self._url), self._model
 
     @property
-    def _learnt(self) -> Habits:
+    def _server_habits(self) -> Habits:
         return _habits.get(self._server, USUAL_HABITS)
 
     def _complete(self, item: Mapping[str, Any], clock: Clock) -> Any:
@@ -270,7 +270,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         If a refusal names nothing, the schema may be the cause and is omitted once. Raises
         EndpointError.
         """
-        habits = self._learnt
+        habits = self._server_habits
         needed_options = ("response_format",) if self._structured == "always" else ()
         # Each refusal teaches one thing. The limit ends a server that refuses whatever it is sent.
         for _lesson in range(MAX_LESSONS):
@@ -360,7 +360,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 messages.insert(0, system)
             return messages
         name = next((name for name, value in item.items() if is_conversation(value)), None)
-        if name is not None and self._writes:
+        if name is not None and self._writes_text:
             if self._examples:
                 raise misconfigured("In a conversation there is no option 'examples'.")
             return self._conversation(item, name)
@@ -418,7 +418,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return spoken
 
     @property
-    def _writes(self) -> bool:
+    def _writes_text(self) -> bool:
         """Return whether the answer is free text."""
         config = self._config
         is_text = config.answer is not None and config.answer.kind.is_text
@@ -434,7 +434,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 f"Copy the shortest exact span of <{config.passage_field}> that answers, "
                 "character by character, and nothing else."
             )
-        if self._writes:
+        if self._writes_text:
             return "Answer with the text that is asked for, and with nothing else."
         if answer and answer.type == "candidates" and not answer.rank:
             return f"Answer with one text of the list <{answer.reference}>, unchanged."
@@ -465,7 +465,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     def _response_format(self, item: Mapping[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = {"type": "string"}
-        if choices := self._config.labels or self._offered(item):
+        if choices := self._config.labels or self._list_offered_choices(item):
             answer["enum"] = list(choices)
         name = self._config.output
         schema = {
@@ -479,7 +479,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
             "json_schema": {"name": "answer", "strict": True, "schema": schema},
         }
 
-    def _offered(self, item: Mapping[str, Any]) -> Sequence[str]:
+    def _list_offered_choices(self, item: Mapping[str, Any]) -> Sequence[str]:
         answer = self._config.answer
         if answer:
             return answer.kind.offered(answer, item)
@@ -488,14 +488,14 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def _read(self, item: Mapping[str, Any], text: str) -> Prediction:
         """Return the answer in a text without reasoning. Raises EndpointError(unmatched)."""
         is_named = False
-        if choices := self._config.labels or self._offered(item):
+        if choices := self._config.labels or self._list_offered_choices(item):
             reading = read_label(text, choices, self._config.output)
             if reading is None:
                 raise unmatched(f"{text!r:.80} gives none of the answers {list(choices)!r:.200}.")
             text, is_named = reading
-        elif not self._writes and self._config.kind == QA_KIND:
+        elif not self._writes_text and self._config.kind == QA_KIND:
             text = read_span(text, str(item[self._config.passage_field]), self._config.output)
-        elif not self._writes and not self._converses:
+        elif not self._writes_text and not self._converses:
             text = read_text(text, self._config.output)
         try:
             output = read_output(self._config, item, {self._config.output: text}, first_place=True)

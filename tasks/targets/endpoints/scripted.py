@@ -58,7 +58,7 @@ class ScriptedEndpoint:
         return [self._answer(self._config.select(item), clock) for item in batch]
 
     def _answer(self, item: Mapping[str, Any], clock: Clock) -> Prediction:
-        rule = next((rule for rule in self._rules if _matches(rule, item)), {})
+        rule = next((rule for rule in self._rules if _matches_rule(rule, item)), {})
         script = dict(self._config.options) | rule
         started_at = clock.used()
         # Never longer than the deadline, as a real target would be given up then.
@@ -92,7 +92,7 @@ def _check_types(rule: Any) -> None:
                 raise misconfigured(f"{name!r} must be {words}.")
 
 
-def _matches(rule: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+def _matches_rule(rule: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
     texts = [str(item.get(rule["field"], ""))] if "field" in rule else list(map(str, item.values()))
     if "equals" in rule:
         return rule["equals"] in texts

@@ -45,9 +45,9 @@ class Deltas:
             if data == b"[DONE]":
                 self._is_done = True
             else:
-                self._take(expect_object(strict_json(data), "An event"))
+                self._read_event(expect_object(strict_json(data), "An event"))
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _read_event(self, event: dict[str, Any]) -> None:
         self.has_begun = True
         if event.get("error"):
             raise build_reported_error(event["error"], 200)
@@ -70,9 +70,9 @@ class Deltas:
             self._refusal += delta["refusal"]
         if more := extract_text(delta.get("content")):
             self.text += more
-            self._tell()
+            self._report_text()
 
-    def _tell(self) -> None:
+    def _report_text(self) -> None:
         """Pass new text that is not reasoning to `heard`."""
         text = without_thoughts(self.text).text
         # While a model thinks the text stays the same, and nobody is told.
