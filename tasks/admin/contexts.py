@@ -92,10 +92,10 @@ class ContextAdmin(RoleAdmin):
     def hand_out_again(self, request: HttpRequest, queryset: Any) -> None:
         self._set_retired(request, queryset, False)
 
-    def _set_retired(self, request: HttpRequest, rows: Any, retired: bool) -> None:
+    def _set_retired(self, request: HttpRequest, rows: Any, is_retired: bool) -> None:
         chosen = self.permitted(request, rows, "change")
-        count = set_retired(contexts=chosen, is_retired=retired, actor=person(request))
-        messages.success(request, f"Contexts {'retired' if retired else 'returned'}: {count}.")
+        count = set_retired(contexts=chosen, is_retired=is_retired, actor=person(request))
+        messages.success(request, f"Contexts {'retired' if is_retired else 'returned'}: {count}.")
 
 
 @admin.register(ContextBatch)

@@ -305,15 +305,15 @@ class _Export:
                 if "display_name" in item:
                     self.notes.append(f"`{section}.{item['name']}.label` is not carried over.")
 
-    def _context_of_2(self, context: Fields, quoted: Fields) -> dict[str, Any]:
+    def _context_of_2(self, context: Fields, quoted_fields: Fields) -> dict[str, Any]:
         if len(context) > 1 or any(item["type"] != "string" for item in context):
             self.refused.append("`context` is more than one text")
         if not context:
             return {}
         names = {"context": context[0]["name"]}
-        if not quoted:
+        if not quoted_fields:
             return {"context": {"type": "plain-text", MODEL_NAMES: names}}
-        names["answer"] = quoted[0]["name"]
+        names["answer"] = quoted_fields[0]["name"]
         return {"context": {"type": "selectable-text", MODEL_NAMES: names}}
 
     def _input_of_2(self, item: Mapping[str, Any]) -> dict[str, Any] | None:

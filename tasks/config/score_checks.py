@@ -158,12 +158,12 @@ def find_unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
         ):
             message = f"{name} is of harmless questions, and there are none"
             yield Finding(at, message, "add harmless to the verdict")
-        fits = (
+        is_fitting = (
             name in own_metrics
             if answer.kind.rule(answer)
             else name in own_metrics or name not in special_metrics
         )
-        if not fits:
+        if not is_fitting:
             message = f"{name} cannot score {answer.name}, a field of type {answer.type}"
             yield Finding(at, message, f"use {alternatives}")
 

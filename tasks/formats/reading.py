@@ -189,11 +189,11 @@ def _join_records(parts: Iterator[tuple[str, str, bytes, int]], form: Format) ->
     """Return the line for all records of one item."""
     place, name, text, _ = next(parts)
     texts, size = [(name, text)], len(text)
-    for _, name, more, _ in parts:
-        size += len(more)
+    for _, name, record_bytes, _ in parts:
+        size += len(record_bytes)
         # Beyond the limit they are only counted, so that an item never takes all the memory.
         if size <= MAX_LINE_BYTES:
-            texts.append((name, more))
+            texts.append((name, record_bytes))
     if size > MAX_LINE_BYTES:
         wrong = f"its records have more than {MAX_LINE_BYTES >> 20} MiB together; leave some out"
         return RecordLine(place, text, None, wrong)

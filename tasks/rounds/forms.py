@@ -109,15 +109,15 @@ class RoundForm(EndsAhead):
         if "contexts_of" in choices:
             choices["contexts_of"].label_from_instance = _name
 
-    def _begin_as(self, last: Round) -> None:
+    def _begin_as(self, last_round: Round) -> None:
         """Use the settings of the previous round as initial values."""
         initial_values = {
-            name: getattr(last, name) for name in ("rule", "show_target_name", *PAY_FIELDS)
+            name: getattr(last_round, name) for name in ("rule", "show_target_name", *PAY_FIELDS)
         }
-        initial_values["targets"] = [target.name for target in last.targets.all()]
-        initial_values["parents"] = [last.number]
-        if last.contexts.filter(is_retired=False).exists():
-            initial_values["contexts_of"] = last.number
+        initial_values["targets"] = [target.name for target in last_round.targets.all()]
+        initial_values["parents"] = [last_round.number]
+        if last_round.contexts.filter(is_retired=False).exists():
+            initial_values["contexts_of"] = last_round.number
         self.initial.update(initial_values)
 
     def clean_contexts_of(self) -> Round | None:

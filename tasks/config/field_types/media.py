@@ -53,11 +53,11 @@ class _Media(FieldType):
             return [f"{subject} must be {self.noun}"]
         return self._check_words(subject, value.get("alt", ""))
 
-    def _check_words(self, named: str, words: Any) -> list[str]:
+    def _check_words(self, subject: str, words: Any) -> list[str]:
         if not isinstance(words, str) or len(words) > MAX_ALT_CHARS:
-            return [f"{named}: describe it in at most {MAX_ALT_CHARS} characters"]
+            return [f"{subject}: describe it in at most {MAX_ALT_CHARS} characters"]
         if self.needs_words and not words.strip():
-            return [f"{named}: say in words what it shows, for people who do not see it"]
+            return [f"{subject}: say in words what it shows, for people who do not see it"]
         return []
 
     def form_input(self, component: Component) -> FormInput:

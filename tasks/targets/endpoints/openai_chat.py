@@ -225,12 +225,12 @@ class OpenAIChatEndpoint(JsonEndpoint):
             prediction, fingerprint=self._fingerprint(reported_fields), logprob=read_logprob(answer)
         )
 
-    def _fingerprint(self, reported: Mapping[str, str]) -> dict[str, str]:
+    def _fingerprint(self, reported_fields: Mapping[str, str]) -> dict[str, str]:
         """Return the identity of what answers: the server's names, the prompt and the reader."""
         habits = self._server_habits
         has_temperature = "temperature" not in habits.dropped
         parts = {
-            **reported,
+            **reported_fields,
             "prompt_sha256": self._prompt,
             "temperature": str(self._temperature) if has_temperature else "the server's own",
             "reader": READER,
