@@ -222,7 +222,7 @@ def test_what_is_put_back_waits_and_its_attempt_does_not_count(task, version):
     EvaluationRun.objects.update(not_before=timezone.now() - timedelta(seconds=1))
     assert jobs.sweep_all() == 1
     assert claim_next().message == ""
-    leases.put_back(claim_again(run), timezone.now(), "Once more.", counts=True)
+    leases.put_back(claim_again(run), timezone.now(), "Once more.", is_counted=True)
     run.refresh_from_db()
     assert run.attempts == 1
 

@@ -41,14 +41,14 @@ def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
         yield from read_lines(path)
 
 
-def read_lines(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
+def read_lines(path: Path, max_bytes: int = LINE_BYTES) -> Iterator[bytes]:
     """Yield the lines of a text file as UTF-8 without a byte order mark, ending with LF.
 
-    Also reads UTF-16 and files with CRLF or CR. A line longer than `most` bytes is yielded in
+    Also reads UTF-16 and files with CRLF or CR. A line longer than `max_bytes` is yielded in
     parts, which the caller then refuses one by one. Raises InvalidOutput.
     """
     with path.open("rb") as file:
-        lines = iter_plain_lines(iter(lambda: file.read(CHUNK_BYTES), b""), most + 2)
+        lines = iter_plain_lines(iter(lambda: file.read(CHUNK_BYTES), b""), max_bytes + 2)
         try:
             yield next(lines, b"").removeprefix(BOM_UTF8)
             yield from lines
@@ -61,10 +61,10 @@ def is_harness_log(path: Path) -> bool:
     try:
         first_line = next(filter(bytes.strip, read_lines(path, HARNESS_BYTES)), b"")
         # Not orjson: the harness writes NaN where a model gave none, which strict JSON lacks.
-        first = json.loads(first_line)
+        first_sample = json.loads(first_line)
     except (ValueError, RecursionError, InvalidOutput):
         return False
-    return isinstance(first, dict) and {"doc", "filtered_resps"} <= first.keys()
+    return isinstance(first_sample, dict) and {"doc", "filtered_resps"} <= first_sample.keys()
 
 
 def _convert_harness_log(config: TaskConfig, path: Path) -> Iterator[bytes]:
@@ -72,25 +72,28 @@ def _convert_harness_log(config: TaskConfig, path: Path) -> Iterator[bytes]:
     for number, line in enumerate(read_lines(path, HARNESS_BYTES), 1):
         if not line.strip():
             continue
-        where = f"Line {number}"
-        row = _parse_object(line, where)
+        location = f"Line {number}"
+        row = _parse_object(line, location)
         doc, responses = row.get("doc"), row.get("filtered_resps")
         if not isinstance(doc, Mapping) or not isinstance(responses, list) or not responses:
-            raise InvalidOutput(f'{where}: a logged sample has "doc" and "filtered_resps".')
+            raise InvalidOutput(f'{location}: a logged sample has "doc" and "filtered_resps".')
         filters.add(str(row.get("filter", "none")))
         if len(filters) > 1:
             names = ", ".join(sorted(filters))
-            raise InvalidOutput(f"{where}: there are several filters ({names}). Keep one of them.")
+            raise InvalidOutput(
+                f"{location}: there are several filters ({names}). Keep one of them."
+            )
         uid = doc.get("uid")
         if not isinstance(uid, str):
             raise InvalidOutput(
-                f'{where}: "doc" has no "uid". Evaluate with the task that comes with the release.'
+                f'{location}: "doc" has no "uid". '
+                "Evaluate with the task that comes with the release."
             )
-        yield _make_line(config, uid, *_read_chosen_answer(config, doc, responses, where))
+        yield _make_line(config, uid, *_read_chosen_answer(config, doc, responses, location))
 
 
 def _read_chosen_answer(
-    config: TaskConfig, doc: Mapping[str, Any], responses: Sequence[Any], where: str
+    config: TaskConfig, doc: Mapping[str, Any], responses: Sequence[Any], location: str
 ) -> tuple[str | None, dict[str, float] | None, float | None]:
     """Return the answer that the harness scored, its probabilities and its log-likelihood.
 
@@ -99,35 +102,39 @@ def _read_chosen_answer(
     choices = doc.get("choices")
     if choices is None:
         if not isinstance(responses[0], str):
-            raise InvalidOutput(f'{where}: "filtered_resps" should hold the text that was written.')
+            raise InvalidOutput(
+                f'{location}: "filtered_resps" should hold the text that was written.'
+            )
         return _find_answer(config, responses[0]), None, None
     labels = labels_of(config) or ()
     names = None
     if isinstance(choices, list):
         names = spelled(choices, labels)
     if names is None:
-        raise InvalidOutput(f"{where}: the choices are not the task's labels: {', '.join(labels)}.")
+        raise InvalidOutput(
+            f"{location}: the choices are not the task's labels: {', '.join(labels)}."
+        )
     try:
         logs = [float(response[0]) for response in responses]
         if len(logs) != len(names) or not all(map(math.isfinite, logs)):
             raise ValueError
     except (TypeError, ValueError, IndexError, KeyError):
         raise InvalidOutput(
-            f'{where}: "filtered_resps" should hold the logarithm of how likely each choice is.'
+            f'{location}: "filtered_resps" should hold the logarithm of how likely each choice is.'
         ) from None
-    best = max(range(len(logs)), key=lambda place: logs[place])
+    best_position = max(range(len(logs)), key=lambda place: logs[place])
     # Divided by the largest before `exp`, which would make 0 of all of them otherwise.
-    shares = [math.exp(log - logs[best]) for log in logs]
+    shares = [math.exp(log - logs[best_position]) for log in logs]
     chances = {name: share / sum(shares) for name, share in zip(names, shares, strict=True)}
-    return names[best], chances, min(max(logs[best], LEAST_LOGPROB), 0.0)
+    return names[best_position], chances, min(max(logs[best_position], LEAST_LOGPROB), 0.0)
 
 
 def _find_answer(config: TaskConfig, text: str) -> str | None:
     """Return the answer in a generated text; None if it contains no label of the task."""
-    labels, written = labels_of(config), without_thoughts(text).text
+    labels, answer_text = labels_of(config), without_thoughts(text).text
     if labels is None:
-        return written or None
-    reading = read_label(written, labels, config.answer_field)
+        return answer_text or None
+    reading = read_label(answer_text, labels, config.answer_field)
     if reading is None:
         return None
     return reading.label
@@ -135,16 +142,18 @@ def _find_answer(config: TaskConfig, text: str) -> str | None:
 
 def _convert_inspect_log(config: TaskConfig, path: Path) -> Iterator[bytes]:
     for name, data in eval_logs.read_samples(path):
-        where = f"Sample {name}"
-        row = _parse_object(data, where)
+        location = f"Sample {name}"
+        row = _parse_object(data, location)
         if row.get("epoch", 1) != 1:  # a set has one answer to each example
-            raise InvalidOutput(f"{where}: it is of a further epoch. Run with --epochs 1.")
+            raise InvalidOutput(f"{location}: it is of a further epoch. Run with --epochs 1.")
         if row.get("error"):
-            raise InvalidOutput(f"{where}: it ended with an error. Retry it: inspect eval-retry.")
+            raise InvalidOutput(
+                f"{location}: it ended with an error. Retry it: inspect eval-retry."
+            )
         scores = row.get("scores")
         if not isinstance(scores, Mapping) or not scores:
             raise InvalidOutput(
-                f"{where}: it has no score. Evaluate with the task that comes with the release."
+                f"{location}: it has no score. Evaluate with the task that comes with the release."
             )
         score = next(iter(scores.values()))  # the release's own task has only one scorer
         answer = None
@@ -153,16 +162,16 @@ def _convert_inspect_log(config: TaskConfig, path: Path) -> Iterator[bytes]:
         yield _make_line(config, str(row.get("id")), answer)
 
 
-def _parse_object(data: bytes, where: str) -> dict[str, Any]:
+def _parse_object(data: bytes, location: str) -> dict[str, Any]:
     # A line that is too long comes in parts; samples of an archive have a limit of their own.
-    if len(data) > HARNESS_BYTES and where.startswith("Line"):
-        raise InvalidOutput(f"{where}: it is longer than {HARNESS_BYTES // MIB} MiB.")
+    if len(data) > HARNESS_BYTES and location.startswith("Line"):
+        raise InvalidOutput(f"{location}: it is longer than {HARNESS_BYTES // MIB} MiB.")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidOutput(f"{where}: it is not JSON: {damage_of(error)}.") from None
+        raise InvalidOutput(f"{location}: it is not JSON: {damage_of(error)}.") from None
     if not isinstance(value, dict):
-        raise InvalidOutput(f"{where}: it should be a JSON object.")
+        raise InvalidOutput(f"{location}: it should be a JSON object.")
     return value
 
 

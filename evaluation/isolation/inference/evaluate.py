@@ -114,14 +114,14 @@ def evaluate_set(question: Question, attempt: Attempt) -> Evaluated:
 
 def ask_model(question: Question, attempt: Attempt) -> tuple[CollectedAnswers, Ending]:
     """Return a model's answers to a set and how its run ended, without scoring them."""
-    sent = attempt.sent
-    if sent is None:
-        sent = SentExamples(attempt.folder / "inputs.jsonl")
+    sent_examples = attempt.sent
+    if sent_examples is None:
+        sent_examples = SentExamples(attempt.folder / "inputs.jsonl")
         # Only the inputs go on, so that no right answer and no uid can reach the model.
         inputs = (question.read(row.inputs) for row in question.rows())
-        sent.write(inputs, question.config.model_fields, attempt.tell)
-    answers = answers_for(question.config, sent.ids())
-    return answers, attempt.run(sent, answers)
+        sent_examples.write(inputs, question.config.model_fields, attempt.tell)
+    answers = answers_for(question.config, sent_examples.ids())
+    return answers, attempt.run(sent_examples, answers)
 
 
 def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: Path) -> Evaluated:
@@ -173,18 +173,18 @@ def _add_warning(ending: Ending, warning: str) -> Ending:
 
 
 def score_answers(
-    evaluated: Evaluated, question: Question, answers: CollectedAnswers, tell: Tell, folder: Path
+    evaluation: Evaluated, question: Question, answers: CollectedAnswers, tell: Tell, folder: Path
 ) -> Evaluated:
     """Return the evaluation with scores and a file of all predictions.
 
     An evaluation whose run did not end well is returned unchanged.
     """
-    if evaluated.ending.outcome != Outcome.OK:
-        return evaluated
+    if evaluation.ending.outcome != Outcome.OK:
+        return evaluation
     predictions = folder / "predictions.jsonl.gz"
     config = question.config
     groups, metrics = read_groups(config), config.metrics.computed
-    counts = LabelCounts(labels_of(config) or ())
+    label_counts = LabelCounts(labels_of(config) or ())
     rows = map(
         groups.add_mentions,
         report_while_iterating(question.rows(), tell, SCORING, PROGRESS_WHEN_ANSWERED),
@@ -192,7 +192,7 @@ def score_answers(
     slices = list(dict.fromkeys(config.slices + groups.fields))
     with gzip.open(predictions, "wb", compresslevel=6) as file:
         numbers = score(
-            _store_answers(zip(rows, answers.in_order(), strict=True), file, counts),
+            _store_answers(zip(rows, answers.in_order(), strict=True), file, label_counts),
             metrics=metrics,
             labels=labels_of(config),
             slices=slices,
@@ -201,52 +201,54 @@ def score_answers(
             language=config.language,
         )
     numbers += compute_group_numbers(numbers, groups, choose_group_metric(metrics))
-    exchanged = counts.exchanged()
-    return replace(evaluated, numbers=numbers, predictions=predictions, exchanged=exchanged)
+    exchanged = label_counts.exchanged()
+    return replace(evaluation, numbers=numbers, predictions=predictions, exchanged=exchanged)
 
 
 def _store_answers(
-    pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile, counts: LabelCounts
+    pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile, label_counts: LabelCounts
 ) -> Iterator[tuple[SetRow, Answer | None]]:
     """Yield the pairs unchanged, after writing each answer to the file and counting it."""
     for row, answer in pairs:
         file.write(prediction_line(row.uid, answer))
         if answer is not None and isinstance(answer.value, str):
-            counts.add(row.gold, answer.value)
+            label_counts.add(row.gold, answer.value)
         yield row, answer
 
 
 def evaluate_suite(
     question: Question,
     suite: str,
-    plain: Callable[[], Iterable[Answer | None]],
+    read_plain_answers: Callable[[], Iterable[Answer | None]],
     attempt: Attempt,
 ) -> Evaluated:
     """Ask a model about perturbed variants of a set, and compare with its answers to the set.
 
     From a set with more than MOST_BASES examples, takes at most MOST_BASES at equal distances.
-    Otherwise as `evaluate_set`. plain: returns the answers to the set, in order, the same at each
-    call.
+    Otherwise as `evaluate_set`. read_plain_answers: returns the answers to the set, in order, the
+    same at each call.
     """
     tell, folder = attempt.tell, attempt.folder
     message = gettext_noop("counting the examples")
     size = sum(1 for _ in report_while_iterating(question.rows(), tell, message))
     step = max(1, -(-size // MOST_BASES))  # rounded up
     question = replace(question, rows=partial(_take_every, question.rows, step))
-    sent, variants_file = SentExamples(folder / "inputs.jsonl"), folder / "variants.jsonl"
+    sent_examples, variants_file = SentExamples(folder / "inputs.jsonl"), folder / "variants.jsonl"
     with variants_file.open("wb") as file:
-        sent.write(_write_variants(question, suite, tell, file), question.config.model_fields, tell)
-    answers = answers_for(question.config, sent.ids())
-    ending = attempt.run(sent, answers)
+        sent_examples.write(
+            _write_variants(question, suite, tell, file), question.config.model_fields, tell
+        )
+    answers = answers_for(question.config, sent_examples.ids())
+    ending = attempt.run(sent_examples, answers)
     if step > 1:
         ending = _add_warning(ending, f"Of {size:,} examples one in {step} was perturbed.")
-    evaluated = Evaluated(ending, attempt.runner.name)
+    evaluation = Evaluated(ending, attempt.runner.name)
     if ending.outcome != Outcome.OK:
-        return evaluated
+        return evaluation
     predictions = folder / "predictions.jsonl.gz"
     with gzip.open(predictions, "wb", compresslevel=6) as file, variants_file.open("rb") as lines:
         rows = report_while_iterating(question.rows(), tell, SCORING, PROGRESS_WHEN_ANSWERED)
-        bases = zip(rows, _take_every(plain, step), lines, strict=True)
+        bases = zip(rows, _take_every(read_plain_answers, step), lines, strict=True)
         numbers = compute_delta_numbers(
             _pair_with_variants(bases, answers.in_order(), file),
             metric=question.config.metrics.main,
@@ -255,7 +257,7 @@ def evaluate_suite(
             sp_model=question.sp_model,
             language=question.config.language,
         )
-    return replace(evaluated, numbers=numbers, predictions=predictions)
+    return replace(evaluation, numbers=numbers, predictions=predictions)
 
 
 def _take_every(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:

@@ -194,26 +194,26 @@ class CollectedAnswers:
         A line without an output counts as a wrong answer. Raises InvalidOutput if the share of
         missing answers is MISSING_SHARE or more, or if no example has an answer.
         """
-        unanswered = self.unanswered.total()
-        missing, size = self.missing() - unanswered, len(self._position)
-        if unanswered and not self.answered:
+        unanswered_count = self.unanswered.total()
+        missing_count, size = self.missing() - unanswered_count, len(self._position)
+        if unanswered_count and not self.answered:
             raise InvalidOutput(
                 f"No example has an answer: {_describe_unanswered(self.unanswered)}."
             )
-        if unanswered and missing < MISSING_SHARE * size:
+        if unanswered_count and missing_count < MISSING_SHARE * size:
             return (
-                f"{unanswered} of {size} examples have no answer and count as wrong: "
+                f"{unanswered_count} of {size} examples have no answer and count as wrong: "
                 f"{_describe_unanswered(self.unanswered)}."
             )
-        if not missing:
+        if not missing_count:
             return ""
-        what = f"{missing} of {size} answers are missing"
-        if missing >= MISSING_SHARE * size:
+        message = f"{missing_count} of {size} answers are missing"
+        if missing_count >= MISSING_SHARE * size:
             raise InvalidOutput(
-                f"{what}. Write one line for each example; "
+                f"{message}. Write one line for each example; "
                 "a program does so before it ends with exit code 0."
             )
-        return f"{what}; they count as wrong."
+        return f"{message}; they count as wrong."
 
     def in_order(self) -> Iterator[Answer | None]:
         """Yield every example's answer in the order of the ids; None where it is missing."""
@@ -239,10 +239,10 @@ class CollectedAnswers:
             return position, None
         if reason is not None:
             self._refuse('"unanswered" goes with an output that is null. Leave it out.')
-        allowed = [self.output]
+        allowed_fields = [self.output]
         if not self.labels:  # a text may be a span with its place
-            allowed += ["start", "end"]
-        output = self._check_object(answer.get("output"), allowed, '"output"', {self.output})
+            allowed_fields += ["start", "end"]
+        output = self._check_object(answer.get("output"), allowed_fields, '"output"', {self.output})
         if self.output not in output:
             self._refuse(f'"output" lacks the field "{self.output}". {self._shape}')
         value = self._check_value(output[self.output])
@@ -283,21 +283,23 @@ class CollectedAnswers:
             self._refuse(f"{error}.")
 
     def _check_object(
-        self, value: Any, fields: Sequence[str], what: str, needed: AbstractSet[str]
+        self, value: Any, fields: Sequence[str], subject: str, required_fields: AbstractSet[str]
     ) -> dict[str, Any]:
         """Return the value if it is an object without unknown fields. Raises InvalidOutput.
 
-        needed: if the value has all these fields, the message asks to leave out the unknown one,
-        otherwise it shows the expected shape.
+        required_fields: if the value has all of them, the message asks to leave out the unknown
+        one, otherwise it shows the expected shape.
         """
         if not isinstance(value, dict):
-            self._refuse(f"{what} must be a JSON object, not {_json_type_of(value)}. {self._shape}")
+            self._refuse(
+                f"{subject} must be a JSON object, not {_json_type_of(value)}. {self._shape}"
+            )
         for key in value:
             if key not in fields:
                 cure = self._shape
-                if needed <= value.keys():
+                if required_fields <= value.keys():
                     cure = "Leave it out."
-                self._refuse(f"{what} has the unknown field {_quote(key)}. {cure}")
+                self._refuse(f"{subject} has the unknown field {_quote(key)}. {cure}")
         return value
 
     def _find_position(self, id: Any) -> int:
@@ -424,10 +426,10 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _describe_unanswered(unanswered: Counter[str]) -> str:
+def _describe_unanswered(reason_counts: Counter[str]) -> str:
     """Return a phrase that says how many examples have no answer, by reason."""
     words = {str(reason): phrase for reason, phrase in UNANSWERED_REASONS.items()}
-    return ", ".join(f"{count} {words[reason]}" for reason, count in sorted(unanswered.items()))
+    return ", ".join(f"{count} {words[reason]}" for reason, count in sorted(reason_counts.items()))
 
 
 def _json_type_of(value: Any) -> str:

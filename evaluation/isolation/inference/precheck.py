@@ -190,11 +190,11 @@ def answer_five(
     NotNow, ServerAway
         The check cannot be made at present.
     """
-    sent = SentExamples(folder / "five.jsonl")
-    sent.write(inputs, config.model_fields, lambda *_: beat())
-    answers, problems = answers_for(config, sent.ids()), Problems()
+    sent_examples = SentExamples(folder / "five.jsonl")
+    sent_examples.write(inputs, config.model_fields, lambda *_: beat())
+    answers, problems = answers_for(config, sent_examples.ids()), Problems()
     ending = runner.run(
-        model, sent.path, limits, take=lambda line: problems.take(answers, line), beat=beat
+        model, sent_examples.path, limits, take=lambda line: problems.take(answers, line), beat=beat
     )
     if ending.outcome == Outcome.INFRASTRUCTURE:
         raise NotNow(ending.sentence)
@@ -256,12 +256,12 @@ def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, target
     Raises SubmissionRefused.
     """
     digest = hashlib.sha256()
-    with gzip.open(target, "wb") as packed:
+    with gzip.open(target, "wb") as compressed_file:
 
         def lines() -> Iterator[bytes]:
             for line in answer_lines(config, path):
                 digest.update(line)
-                packed.write(line)
+                compressed_file.write(line)
                 yield line
 
         check_predictions(config, uids, lines())
@@ -358,12 +358,12 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--uids", type=Path, help='the set\'s inputs: lines of {"id": …}')
     options = parser.parse_args(arguments)
     if options.look and options.model:
-        needed = []
+        required_values = []
     elif options.predictions:
-        needed = [options.uids]
+        required_values = [options.uids]
     else:
-        needed = [options.model, options.inputs]
-    if not all(needed):
+        required_values = [options.model, options.inputs]
+    if not all(required_values):
         parser.error("give MODEL with --inputs, or --predictions with --uids")
     try:
         options.config = load_config(options.config.read_text())

@@ -52,13 +52,13 @@ def is_needed(key: str) -> bool:
     run, attempt = key.split("-")[1:3]  # shards and keys by hand have more parts
     if run == HAND_RUN:
         return time.time() - int(attempt) < MAX_RUN_TIME.total_seconds()
-    leased = {
+    lease_conditions = {
         "pk": uuid.UUID(run),
         "state": EvaluationRun.State.RUNNING,
         "lease_token": uuid.UUID(attempt),
         "lease_until__gte": timezone.now(),
     }
-    return any(kind._default_manager.filter(**leased).exists() for kind in JOB_MODELS)
+    return any(kind._default_manager.filter(**lease_conditions).exists() for kind in JOB_MODELS)
 
 
 def choose_tenth(lease_token: uuid.UUID, size: int) -> list[bool]:

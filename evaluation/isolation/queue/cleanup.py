@@ -55,10 +55,10 @@ def _remove_containers() -> int:
     """
     removed_count = 0
     try:
-        for ours in containers.list_ours(installation_key()):
-            if not is_needed(ours.key):
-                containers.remove_container(ours.name)
-                logger.warning("Removed the container %s: no worker has its run.", ours.name)
+        for container in containers.list_ours(installation_key()):
+            if not is_needed(container.key):
+                containers.remove_container(container.name)
+                logger.warning("Removed the container %s: no worker has its run.", container.name)
                 removed_count += 1
     except EngineError:
         pass  # no engine here, or it is down: nothing runs on it
@@ -71,21 +71,21 @@ def _remove_images() -> int:
     Takes no lock.
     """
     images = kind_names(lambda kind: kind.is_image)
-    submitted = Submission.objects.filter(kind__in=images).exclude(digest="")
+    submissions = Submission.objects.filter(kind__in=images).exclude(digest="")
     under_way = (
         Q(state__in=UNFINISHED)
         | Q(runs__state__in=UNFINISHED)
         | Q(practice_runs__state__in=UNFINISHED)
     )
-    needed = set(submitted.filter(under_way).values_list("digest", flat=True))
-    idle = set(submitted.values_list("digest", flat=True)) - needed
-    if not idle:  # called every half minute: the engine is not asked for nothing
+    needed_digests = set(submissions.filter(under_way).values_list("digest", flat=True))
+    idle_digests = set(submissions.values_list("digest", flat=True)) - needed_digests
+    if not idle_digests:  # called every half minute: the engine is not asked for nothing
         return 0
     try:
-        removed = remove_nameless(idle)
+        removed_ids = remove_nameless(idle_digests)
     except EngineError:
         return 0
-    return len(removed)
+    return len(removed_ids)
 
 
 def _remove_folders() -> int:
@@ -93,13 +93,13 @@ def _remove_folders() -> int:
 
     Folders of current runs are not old, because runs write into them.
     """
-    oldest_time, removed = time.time() - MAX_RUN_TIME.total_seconds(), 0
+    oldest_time, removed_count = time.time() - MAX_RUN_TIME.total_seconds(), 0
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY_PREFIX}*"):
         with suppress(FileNotFoundError):  # its run has just ended
             if folder.stat().st_mtime < oldest_time:  # a run that lives writes into its folder
                 shutil.rmtree(folder, ignore_errors=True)
-                removed += 1
-    return removed
+                removed_count += 1
+    return removed_count
 
 
 def _remove_set_files() -> int:
@@ -111,7 +111,7 @@ def _remove_set_files() -> int:
     for inputs, gold in EvaluationSetVersion.objects.values_list("inputs", "gold"):
         named_paths |= {inputs, gold}
     # Only old ones: a version that is being made has its files before its row.
-    oldest_time, removed = timezone.now() - MAX_RUN_TIME, 0
+    oldest_time, removed_count = timezone.now() - MAX_RUN_TIME, 0
     for folder in folders_in(SETS):
         for path in files_in(f"{SETS}/{folder}"):
             with suppress(FileNotFoundError):  # another worker was first
@@ -120,5 +120,5 @@ def _remove_set_files() -> int:
                     and default_storage.get_modified_time(path) < oldest_time
                 ):
                     default_storage.delete(path)
-                    removed += 1
-    return removed
+                    removed_count += 1
+    return removed_count

@@ -60,7 +60,7 @@ def claim_job(
     """
     now, token = timezone.now(), uuid.uuid4()
     # Condition and change are one statement: of many workers, the database lets one through.
-    won = kind._default_manager.filter(claimable(kind, by), pk=pk).update(
+    claimed_count = kind._default_manager.filter(claimable(kind, by), pk=pk).update(
         state=State.RUNNING,
         attempts=F("attempts") + 1,
         lease_token=token,
@@ -71,7 +71,7 @@ def claim_job(
         error="",
         **columns,
     )
-    if not won:
+    if not claimed_count:
         return None
     # By the token: a worker that stops here for longer than the lease must not read another's.
     return kind._default_manager.filter(pk=pk, lease_token=token).first()
@@ -85,17 +85,17 @@ def _change_own_job(job: Job, **changes: Any) -> None:
 
     Removes the server's folder names from texts that people read.
     """
-    cleaned = {
+    cleaned_texts = {
         name: without_places(changes[name])
         for name in changes.keys() & PUBLIC_TEXT_COLUMNS
         if changes[name]
     }
-    changes |= cleaned
-    leased = type(job)._default_manager.filter(
+    changes |= cleaned_texts
+    leased_rows = type(job)._default_manager.filter(
         pk=job.pk, state=State.RUNNING, lease_token=job.lease_token
     )
     # No row: the lease ran out and the sweep took the job back, or somebody cancelled it.
-    if not leased.update(**changes):
+    if not leased_rows.update(**changes):
         raise LeaseLost(f"{job} is not this worker's any more.")
     for name, value in changes.items():
         setattr(job, name, value)
@@ -182,17 +182,17 @@ def fail(job: Job, error: str, **results: Any) -> None:
 
 
 def put_back(
-    job: Job, not_before: datetime, message: str, *, counts: bool = False, **columns: Any
+    job: Job, not_before: datetime, message: str, *, is_counted: bool = False, **columns: Any
 ) -> None:
     """Return a job to the queue until `not_before`. Raises LeaseLost.
 
-    message: what it waits for. counts: whether this attempt counts towards MAX_ATTEMPTS. columns:
-    further columns to set.
+    message: what it waits for. is_counted: whether this attempt counts towards MAX_ATTEMPTS.
+    columns: further columns to set.
     """
     _change_own_job(
         job,
         state=State.QUEUED,
-        attempts=job.attempts - (not counts),
+        attempts=job.attempts - (not is_counted),
         lease_token=None,
         lease_until=None,
         not_before=not_before,
@@ -207,7 +207,7 @@ def store_part(job: Job, **columns: Any) -> None:
     _change_own_job(job, **columns)
 
 
-def wait(job: Job, why: str, seconds: float | None = None) -> None:
+def wait(job: Job, reason: str, seconds: float | None = None) -> None:
     """Return a job that cannot be done now to the queue for `seconds`, or for `RETRY_DELAY`.
 
     Raises LeaseLost.
@@ -215,21 +215,21 @@ def wait(job: Job, why: str, seconds: float | None = None) -> None:
     delay = RETRY_DELAY
     if seconds is not None:
         delay = timedelta(seconds=max(1.0, seconds))
-    put_back(job, timezone.now() + delay, why)
+    put_back(job, timezone.now() + delay, reason)
 
 
-def try_again(job: Job, why: str) -> None:
+def try_again(job: Job, reason: str) -> None:
     """Return a job to the queue after a failure of the platform. Raises LeaseLost.
 
     After MAX_ATTEMPTS the job fails, without counting against a quota.
     """
     if job.attempts < MAX_ATTEMPTS:
-        put_back(job, timezone.now() + job.attempts * RETRY_DELAY, why, counts=True)
+        put_back(job, timezone.now() + job.attempts * RETRY_DELAY, reason, is_counted=True)
     else:
-        fail(job, why, **_outcome_column(type(job), Outcome.INFRASTRUCTURE))
+        fail(job, reason, **_outcome_column(type(job), Outcome.INFRASTRUCTURE))
 
 
-def wait_for_others(job: Job, why: str, *, has_answered: bool = False) -> None:
+def wait_for_others(job: Job, reason: str, *, has_answered: bool = False) -> None:
     """Return a job to the queue because another server failed. Raises LeaseLost.
 
     The job waits one minute at first, then as long as the server has been away, but at most an
@@ -241,10 +241,10 @@ def wait_for_others(job: Job, why: str, *, has_answered: bool = False) -> None:
     since = job.away_since or now
     is_costly = has_answered and job.attempts >= MAX_ATTEMPTS
     if now - since >= MAX_AWAY_TIME or is_costly:
-        fail(job, why, **_outcome_column(type(job), Outcome.AWAY))
+        fail(job, reason, **_outcome_column(type(job), Outcome.AWAY))
     else:
         delay = min(max(now - since, RETRY_DELAY), LONGEST_DELAY)
-        put_back(job, now + delay, why, counts=has_answered, away_since=since)
+        put_back(job, now + delay, reason, is_counted=has_answered, away_since=since)
 
 
 def _outcome_column(kind: type[Job], outcome: Outcome) -> dict[str, Outcome]:
@@ -264,8 +264,8 @@ def queue_again(jobs: QuerySet[Any], **columns: Any) -> int:
     count = 0
     for pk in jobs.exclude(state__in=UNFINISHED).values_list("pk", flat=True):
         # The condition again, in the statement that changes the row: another request may be first.
-        over = jobs.filter(pk=pk).exclude(state__in=UNFINISHED)
-        queued = over.update(
+        ended_jobs = jobs.filter(pk=pk).exclude(state__in=UNFINISHED)
+        queued_count = ended_jobs.update(
             state=State.QUEUED,
             attempts=0,
             # Waiting times, and for how long servers may be away, count from this request.
@@ -277,9 +277,9 @@ def queue_again(jobs: QuerySet[Any], **columns: Any) -> int:
             error="",
             **columns,
         )
-        if queued:
+        if queued_count:
             enqueue(jobs.model.function, pk)
-            count += queued
+            count += queued_count
     return count
 
 
@@ -314,14 +314,14 @@ def sweep() -> int:
         rows = kind._default_manager.all()
         # Two conditional updates, no lock: a worker that renews its lease at this moment either
         # comes first, and its row is not among the expired, or finds that it has lost the lease.
-        expired = rows.filter(state=State.RUNNING, lease_until__lt=now)
+        expired_jobs = rows.filter(state=State.RUNNING, lease_until__lt=now)
         _end(
-            expired.filter(attempts__gte=MAX_ATTEMPTS),
+            expired_jobs.filter(attempts__gte=MAX_ATTEMPTS),
             State.LOST,
             error=f"The worker vanished {MAX_ATTEMPTS} times. Its log says why; then ask again.",
             **_outcome_column(kind, Outcome.INFRASTRUCTURE),
         )
-        expired.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
+        expired_jobs.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
         if not is_quiet:
             continue
         for pk in rows.filter(claimable(kind)).values_list("pk", flat=True):
@@ -330,13 +330,13 @@ def sweep() -> int:
     return messages_sent
 
 
-def find_stuck_jobs(after: timedelta) -> list[str]:
+def find_stuck_jobs(max_wait: timedelta) -> list[str]:
     """Return a sentence for each job that should be worked on but is not; empty if all is well.
 
-    A job may wait while other jobs run. It is stuck if it has waited longer than `after` while none
-    runs, or if its lease expired that long ago, because then nothing sweeps.
+    A job may wait while other jobs run. It is stuck if it has waited longer than `max_wait` while
+    none runs, or if its lease expired that long ago, because then nothing sweeps.
     """
-    long_ago, problems, is_busy = timezone.now() - after, [], False
+    long_ago, problems, is_busy = timezone.now() - max_wait, [], False
     for kind in job_models():
         running = kind._default_manager.filter(state=State.RUNNING)
         is_busy = is_busy or running.filter(lease_until__gte=long_ago).exists()

@@ -71,16 +71,16 @@ def _run(job: Job, heartbeat: Heartbeat, arguments: Iterable[str], show: Show | 
 
 
 def tell(
-    out: TextIOBase, work: Work, failures: type[Exception] | tuple[type[Exception], ...]
+    output: TextIOBase, work: Work, failures: type[Exception] | tuple[type[Exception], ...]
 ) -> None:
-    """Call `work` and write its progress, then its report or failure, to `out`.
+    """Call `work` and write its progress, then its report or failure, to `output`.
 
     Called in the separate process. failures: exceptions whose text is reported as the error.
     """
 
     def say(**words: Any) -> None:
-        out.write(json.dumps(words) + "\n")
-        out.flush()
+        output.write(json.dumps(words) + "\n")
+        output.flush()
 
     try:
         report = work(lambda share, words: say(progress=share, message=words))

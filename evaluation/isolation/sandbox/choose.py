@@ -29,20 +29,20 @@ def is_required() -> bool:
 
 
 def choose_runner(
-    model: Runnable, key: str, name: str | None = None, more: Callable[[], bytes] | None = None
+    model: Runnable, key: str, name: str | None = None, read_more: Callable[[], bytes] | None = None
 ) -> Runner:
     """Return the runner named `docker` or `process`; None chooses the sandbox if an engine answers.
 
     key: identifies this attempt in the sandbox. Folders of weights contain no code. Without an
     engine, or without the image in which they run, our own process reads them, unless the site
-    requires the sandbox. more: returns further examples, with the name `docker` only; see
+    requires the sandbox. read_more: returns further examples, with the name `docker` only; see
     `DockerRunner`. Raises NoEngine.
     """
     if name != "process" and has_engine():
         from evaluation.isolation.sandbox import containers, images
 
         if name or model.image or model.gpu or images.has_image(containers.RUNTIME_IMAGE):
-            return containers.DockerRunner(key, more)
+            return containers.DockerRunner(key, read_more)
     if model.image or model.gpu or name == "docker" or is_required():
         raise NoEngine(NO_ENGINE)
     return ProcessRunner()

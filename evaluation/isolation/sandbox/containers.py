@@ -84,13 +84,13 @@ def list_ours(prefix: str = "") -> list[OwnContainer]:
     """
     with closing(connect()) as client:
         rows = client.api.containers(all=True, filters={"label": LABEL})
-    ours = []
+    own_containers = []
     for row in rows:
         key, is_running = row["Labels"][LABEL], row["State"] == "running"
         names = [name.removeprefix("/") for name in row["Names"]]
         if PREFIX + key in names and key.startswith(prefix):
-            ours.append(OwnContainer(PREFIX + key, key, is_running))
-    return ours
+            own_containers.append(OwnContainer(PREFIX + key, key, is_running))
+    return own_containers
 
 
 def remove_container(name: str) -> None:
@@ -144,15 +144,15 @@ class DockerRunner:
     ) -> Ending:
         """Find the image, make the model's folders readable, and run the model."""
         if model.image:
-            name, missing = model.image, NO_IMAGE
+            name, error_sentence = model.image, NO_IMAGE
         elif model.gpu:
-            name, missing = CUDA_IMAGE, NO_CUDA
+            name, error_sentence = CUDA_IMAGE, NO_CUDA
         else:
-            name, missing = RUNTIME_IMAGE, NO_RUNTIME
+            name, error_sentence = RUNTIME_IMAGE, NO_RUNTIME
         try:
             image = client.images.get(name)
         except ImageNotFound:
-            return Ending(Outcome.INFRASTRUCTURE, sentence=missing)
+            return Ending(Outcome.INFRASTRUCTURE, sentence=error_sentence)
         with ExitStack() as stack:
 
             def open_folder(folder: Path | None) -> Path | None:
@@ -274,10 +274,10 @@ class _Monitor(Monitor):
                 cgroup = cgroup_of(container.attrs["State"]["Pid"], container.id)
                 if cgroup:
                     self.sample = cgroup.sample
-                exceeded = self._read(output)
+                limit_error = self._read(output)
             self.patiently(container.reload)  # fails when the engine, not the model, is silent
-            if exceeded:
-                raise exceeded
+            if limit_error:
+                raise limit_error
             self.patiently(lambda: news.over.wait(DEATH_EVENT_SECONDS))
             if "die" not in news.actions or "kill" in news.actions:
                 return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED_SENTENCE)

@@ -140,14 +140,14 @@ def remove_nameless(ids: Collection[str]) -> list[str]:
     A named image belongs to the operator, even if somebody submitted the same one. Raises
     EngineError.
     """
-    removed = []
+    removed_ids = []
     with closing(connect()) as client:
         for image in client.images.list():
             if image.id in ids and not image.tags:
                 with suppress(APIError):  # a container has it
                     client.images.remove(image.id)
-                    removed.append(str(image.id))
-    return removed
+                    removed_ids.append(str(image.id))
+    return removed_ids
 
 
 def load_image(archive: Path) -> str:
@@ -225,34 +225,34 @@ def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = l
     private_hosts: registries that may be at private addresses. Stops if the layers are too large,
     if the disk fills up, or if `beat` raises. Raises ImageRefused, RegistryAway and EngineError.
     """
-    pinned = PINNED.fullmatch(reference)
-    if not pinned:
+    reference_match = PINNED.fullmatch(reference)
+    if not reference_match:
         raise ImageRefused(
             f"{reference} names no digest. Write NAME@sha256:…, as `docker images --digests` "
             "shows it: a tag may stand for something else tomorrow."
         )
-    _check_registry(pinned["name"], tuple(private_hosts))
+    _check_registry(reference_match["name"], tuple(private_hosts))
     with closing(connect()) as client:
         root = client.info()["DockerRootDir"]
         sizes: dict[str, int] = {}
         try:
             messages = client.api.pull(
-                pinned["name"], tag=pinned["digest"], stream=True, decode=True
+                reference_match["name"], tag=reference_match["digest"], stream=True, decode=True
             )
             with closing(messages):
                 for message in messages:  # one for each piece, so the pull ends soon after `beat`
                     beat()
                     if "error" in message:
-                        raise pull_failure(pinned["name"], str(message["error"]))
+                        raise pull_failure(reference_match["name"], str(message["error"]))
                     detail = message.get("progressDetail") or {}
                     sizes[message.get("id", "")] = detail.get("total", 0)
                     _check_room(sum(sizes.values()), root)
         except APIError as error:
-            raise pull_failure(pinned["name"], str(error.explanation)) from None
+            raise pull_failure(reference_match["name"], str(error.explanation)) from None
         return str(_find_image(client, reference).id)
 
 
-def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
+def _check_registry(name: str, allowed_hosts: tuple[str, ...]) -> None:
     """Raise ImageRefused if an image's registry is at a private address that is not allowed."""
     first, slash, _ = name.partition("/")
     host = urlsplit(f"//{first}").hostname or ""
@@ -261,7 +261,7 @@ def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
     with suppress(socket.gaierror):  # perhaps the engine knows the host, by a proxy
         for found_address in socket.getaddrinfo(host, None):
             address = found_address[4][0]
-            if not is_permitted(host, ip_address(address), allowed):
+            if not is_permitted(host, ip_address(address), allowed_hosts):
                 raise ImageRefused(f"The registry {host} is at a private address.")
 
 

@@ -105,11 +105,11 @@ class Monitor:
             self._look_at = now + LOOK_SECONDS
         if now >= self._beat_at:
             self._beat()
-        used = 0
+        used_bytes = 0
         if self.watches_memory and self.pace.now:
-            used = self.pace.now.memory_bytes
+            used_bytes = self.pace.now.memory_bytes
         self.limits.check_use(
-            seconds=now - self.pace.start, memory_bytes=used, answers=self._lines.count
+            seconds=now - self.pace.start, memory_bytes=used_bytes, answers=self._lines.count
         )
 
     def patiently(self, call: Callable[[], T]) -> T:

@@ -30,10 +30,12 @@ class Latency(NamedTuple):
 
 def latency_of(seconds: Iterable[float]) -> Latency:
     """Return the median and the 95th percentile: the smallest values that cover 50 % and 95 %."""
-    ordered = sorted(seconds)
-    if not ordered:
+    sorted_seconds = sorted(seconds)
+    if not sorted_seconds:
         return Latency(None, None)
-    median, p95 = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
+    median, p95 = (
+        sorted_seconds[math.ceil(share * len(sorted_seconds)) - 1] for share in (0.5, 0.95)
+    )
     return Latency(median, p95)
 
 
@@ -57,16 +59,18 @@ class Cgroup:
         """Return the resources used so far; None if the cgroup is gone."""
         try:
             # Pages of files that were read: the kernel drops them when others need the memory.
-            cached = _field(self.memory / "memory.stat", ("total_inactive_file", "inactive_file"))
+            cached_bytes = _field(
+                self.memory / "memory.stat", ("total_inactive_file", "inactive_file")
+            )
             if self.version == 1:
                 seconds = int((self.cpu / "cpuacct.usage").read_text()) / 1e9
-                used = int((self.memory / "memory.usage_in_bytes").read_text())
+                used_bytes = int((self.memory / "memory.usage_in_bytes").read_text())
             else:
                 seconds = _field(self.cpu / "cpu.stat", ("usage_usec",)) / 1e6
-                used = int((self.memory / "memory.current").read_text())
+                used_bytes = int((self.memory / "memory.current").read_text())
         except OSError:
             return None
-        return Sample(seconds, max(0, used - cached))
+        return Sample(seconds, max(0, used_bytes - cached_bytes))
 
 
 def _field(path: Path, names: tuple[str, ...]) -> int:
@@ -90,12 +94,12 @@ def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | N
         _, controllers, path = line.split(":", 2)
         if container_id in path:
             paths.update({name: path.lstrip("/") for name in controllers.split(",")})
-    mounted = root / "sys/fs/cgroup"
+    cgroup_root = root / "sys/fs/cgroup"
     if "memory" in paths and "cpuacct" in paths:
-        cpu, memory = (mounted / name / paths[name] for name in ("cpuacct", "memory"))
+        cpu, memory = (cgroup_root / name / paths[name] for name in ("cpuacct", "memory"))
         return Cgroup(cpu, memory, version=1)
-    if "" in paths and (mounted / "cgroup.controllers").exists():
-        return Cgroup(mounted / paths[""], mounted / paths[""], version=2)
+    if "" in paths and (cgroup_root / "cgroup.controllers").exists():
+        return Cgroup(cgroup_root / paths[""], cgroup_root / paths[""], version=2)
     return None
 
 
@@ -154,21 +158,21 @@ class Pace:
         rate = None
         if self.last > self.warm and self.answers > self.warm_answers:
             rate = (self.answers - self.warm_answers) / (self.last - self.warm)
-        warning, before, cpu = "", 0.0, None
+        warning, early_cpu_seconds, cpu = "", 0.0, None
         if self.before:
-            before = self.before.cpu_seconds
+            early_cpu_seconds = self.before.cpu_seconds
         if self.now:
             cpu = self.now.cpu_seconds
-        if not trusted and cpu and before > max(STARTING_SECONDS, AHEAD_SHARE * cpu):
+        if not trusted and cpu and early_cpu_seconds > max(STARTING_SECONDS, AHEAD_SHARE * cpu):
             rate = self.answers / (self.last - self.start)
-            warning = AHEAD_WARNING.format(before=before, cpu=cpu)
+            warning = AHEAD_WARNING.format(before=early_cpu_seconds, cpu=cpu)
         start_seconds = answer_seconds = peak_bytes = mean_bytes = None
         if self.first is not None:
             start_seconds, answer_seconds = self.first - self.start, self.last - self.first
         if self.samples >= LEAST_SAMPLES:
             sampled_seconds = (self._sampled or 0.0) - self._since
             peak_bytes, mean_bytes = self.peak_bytes, round(self._byte_seconds / sampled_seconds)
-        alone = latency_of(self.alone)
+        latency = latency_of(self.alone)
         usage = Usage(
             seconds=end - self.start,
             start_seconds=start_seconds,
@@ -178,7 +182,7 @@ class Pace:
             peak_bytes=peak_bytes,
             mean_bytes=mean_bytes,
             answers=self.answers,
-            latency_seconds=alone.median,
-            latency_p95_seconds=alone.p95,
+            latency_seconds=latency.median,
+            latency_p95_seconds=latency.p95,
         )
         return usage, warning

@@ -74,13 +74,13 @@ class _Reading:
 
         Raises InvalidOutput if none of the first MAX_USELESS_ANSWERS texts contains an answer.
         """
-        written = json.loads(line)
+        generation = json.loads(line)
         # Read again from the file of examples: a million of them would fill the memory.
-        self._lines.seek(self._places[written["id"]])
+        self._lines.seek(self._places[generation["id"]])
         item = json.loads(self._lines.readline())["inputs"]
         answer: Prediction | Reason
         try:
-            answer = self._reads.read(item, _make_reply(written))
+            answer = self._reads.read(item, _make_reply(generation))
             self.meter.note(answer.usage)
             self.named += answer.is_named
             self._usable += 1
@@ -93,26 +93,26 @@ class _Reading:
             raise InvalidOutput(
                 f"None of the first {MAX_USELESS_ANSWERS} texts holds an answer. {self.notes[-1]}"
             )
-        self._pass_on(answer_line(written["id"], answer).rstrip())
+        self._pass_on(answer_line(generation["id"], answer).rstrip())
 
 
-def parse_answer_line(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
+def parse_answer_line(reader: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
     """Return the answer line for a written text. Its output is null if the text has no answer."""
-    written = json.loads(line)
+    generation = json.loads(line)
     answer: Prediction | Reason
     try:
-        answer = reads.read(item, _make_reply(written))
+        answer = reader.read(item, _make_reply(generation))
     except EndpointError as error:
         answer = error.reason
-    return answer_line(written["id"], answer).rstrip()
+    return answer_line(generation["id"], answer).rstrip()
 
 
-def _make_reply(written: Mapping[str, Any]) -> dict[str, Any]:
+def _make_reply(generation: Mapping[str, Any]) -> dict[str, Any]:
     """Return a text in the format of a chat server's reply."""
-    tokens_in, tokens_out = written["tokens"]
-    message = {"role": "assistant", "content": written["text"]}
-    logprobs = {"content": [{"logprob": written["logprob"]}]}
-    choice = {"message": message, "finish_reason": written["finish"], "logprobs": logprobs}
+    tokens_in, tokens_out = generation["tokens"]
+    message = {"role": "assistant", "content": generation["text"]}
+    logprobs = {"content": [{"logprob": generation["logprob"]}]}
+    choice = {"message": message, "finish_reason": generation["finish"], "logprobs": logprobs}
     return {
         "choices": [choice],
         "usage": {"prompt_tokens": tokens_in, "completion_tokens": tokens_out},

@@ -99,10 +99,10 @@ def _check_config(about: Mapping[str, Any]) -> None:
 
     Raises MisconfiguredError.
     """
-    for key, required in REQUIRED_VALUES.items():
-        if about.get(key) != required:
+    for key, required_value in REQUIRED_VALUES.items():
+        if about.get(key) != required_value:
             raise MisconfiguredError(
-                f"{CONFIG}: `{key}` is {about.get(key)!r:.80}, not {required}."
+                f"{CONFIG}: `{key}` is {about.get(key)!r:.80}, not {required_value}."
             )
     unsupported_keys = [key for key, value in about.items() if value and key not in SUPPORTED_KEYS]
     if about.get("bias", "none") != "none":

@@ -8,21 +8,21 @@ from evaluation.models import Allowance, Team
 from tasks.models import Task
 
 
-def max_models_a_day(task: Task, whose: User | Team) -> int:
+def max_models_a_day(task: Task, submitter: User | Team) -> int:
     """Return the maximum number of accepted models from a person or team to a task in 24 hours.
 
     One query.
     """
-    own = Q(user=whose)
-    if isinstance(whose, Team):
-        own = Q(team=whose)
-    allowances = Allowance.objects.filter(own | Q(task=task), models_a_day__isnull=False)
+    own_allowance = Q(user=submitter)
+    if isinstance(submitter, Team):
+        own_allowance = Q(team=submitter)
+    allowances = Allowance.objects.filter(own_allowance | Q(task=task), models_a_day__isnull=False)
     # An own allowance has no task, and so comes first.
     ordered = allowances.order_by(F("task").desc(nulls_first=True))
-    most = ordered.values_list("models_a_day", flat=True).first()
-    if most is None:
+    max_models = ordered.values_list("models_a_day", flat=True).first()
+    if max_models is None:
         return settings.SUBMISSIONS_PER_DAY
-    return most
+    return max_models
 
 
 def gib_of(owner: User) -> int | None:

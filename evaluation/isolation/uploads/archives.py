@@ -134,10 +134,10 @@ def _write_member(target: Path, member: Member, blocks: Blocks) -> None:
 
 def make_refusal(name: str, rule: str) -> ArchiveRefused:
     """Return an exception for a member that breaks a rule. Escapes and shortens its name."""
-    escaped = ascii(name)[1:-1]
-    if len(escaped) > 120:
-        escaped = f"{escaped[:119]}…"
-    return ArchiveRefused(f"{escaped}: {rule}.")
+    escaped_name = ascii(name)[1:-1]
+    if len(escaped_name) > 120:
+        escaped_name = f"{escaped_name[:119]}…"
+    return ArchiveRefused(f"{escaped_name}: {rule}.")
 
 
 def clean_member_name(name: str) -> str:
@@ -200,10 +200,10 @@ def _check_members(path: Path, limits: ArchiveLimits) -> Iterator[tuple[Member, 
             continue
         # Two names may be one file on another system: macOS composes letters, Windows ignores case.
         key = unicodedata.normalize("NFC", name).casefold()
-        above = {key[: match.start()] for match in re.finditer("/", key)}
-        if key in files or (not is_folder and key in folders) or above & files:
+        parent_keys = {key[: match.start()] for match in re.finditer("/", key)}
+        if key in files or (not is_folder and key in folders) or parent_keys & files:
             raise make_refusal(raw_name, "the same name is there twice (case does not count)")
-        folders |= above
+        folders |= parent_keys
         if is_folder:
             folders.add(key)
         else:
@@ -259,13 +259,13 @@ class BoundedZip(io.FileIO):
 
 
 def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[RawMember]:
-    packed = path.stat().st_size
-    unpacked = 0
+    packed_bytes = path.stat().st_size
+    unpacked_bytes = 0
     try:
         with BoundedZip(path) as file, zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
             for info in archive.infolist():
-                unpacked += info.file_size
-                if rule := _zip_rule(info, unpacked, packed, limits):
+                unpacked_bytes += info.file_size
+                if rule := _zip_rule(info, unpacked_bytes, packed_bytes, limits):
                     raise make_refusal(info.orig_filename, rule)
                 blocks = _zip_blocks(archive, info)
                 name = info.orig_filename
@@ -275,7 +275,7 @@ def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[RawMember]:
 
 
 def _zip_rule(
-    info: zipfile.ZipInfo, unpacked: int, packed: int, limits: ArchiveLimits
+    info: zipfile.ZipInfo, unpacked_bytes: int, packed_bytes: int, limits: ArchiveLimits
 ) -> str | None:
     """Return the rule that a member of a zip archive violates, or None."""
     kind = stat.S_IFMT(info.external_attr >> 16)  # 0 from systems without such bits
@@ -288,12 +288,12 @@ def _zip_rule(
         return "it is encrypted; pack without a password"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "its compression is not read here; pack with ordinary zip compression"
-    if not 0 <= info.header_offset < packed:
+    if not 0 <= info.header_offset < packed_bytes:
         return "it lies outside the archive; pack it again"
     if info.file_size > MIN_RATIO_BYTES and info.file_size > limits.ratio * info.compress_size:
         return f"it unfolds to more than {limits.ratio} times its size"
     if (
-        unpacked > MIN_RATIO_BYTES and unpacked > limits.ratio * packed
+        unpacked_bytes > MIN_RATIO_BYTES and unpacked_bytes > limits.ratio * packed_bytes
     ):  # members may share their bytes
         return f"with it the archive unfolds to more than {limits.ratio} times its size"
     return None
@@ -337,14 +337,16 @@ class Stream:
 
     def take(self, size: int) -> bytes:
         """Read `size` bytes, or fewer at the end."""
-        parts, remaining = [], size
+        parts, remaining_bytes = [], size
         try:
-            while remaining and (part := self._source.read(min(remaining, BLOCK_BYTES))):
+            while remaining_bytes and (
+                part := self._source.read(min(remaining_bytes, BLOCK_BYTES))
+            ):
                 parts.append(part)
-                remaining -= len(part)
+                remaining_bytes -= len(part)
         except DAMAGE_ERRORS as error:
             raise _make_damage_refusal(error) from None
-        self._position += size - remaining
+        self._position += size - remaining_bytes
         # Counted while it unfolds: what an archive says of its own size is not to be trusted.
         if self._most and self._position > self._most:
             raise make_refusal(self.member, "at it the archive unfolds to far more than its size")
@@ -369,13 +371,13 @@ class _Xz:
         """Return up to `size` decompressed bytes. Raises ArchiveRefused."""
         data = b""
         while not data and not self._xz.eof:
-            packed = b""
+            packed_data = b""
             if self._xz.needs_input:
-                packed = self._file.read(BLOCK_BYTES)
-                if not packed:
+                packed_data = self._file.read(BLOCK_BYTES)
+                if not packed_data:
                     raise EOFError
             try:
-                data = self._xz.decompress(packed, size)
+                data = self._xz.decompress(packed_data, size)
             except lzma.LZMAError as error:
                 if "emory" not in str(error):  # nothing else tells them apart
                     raise
@@ -385,10 +387,12 @@ class _Xz:
         return data
 
 
-def open_decompressed(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) -> Stream:
+def open_decompressed(
+    file: "BufferedReader[Any]", packed_bytes: int, limits: ArchiveLimits
+) -> Stream:
     """Return a stream of the decompressed bytes of a file. Raises ArchiveRefused.
 
-    packed: the size of the file in bytes.
+    packed_bytes: the size of the compressed file.
     """
     openers: Mapping[str, Callable[[BufferedReader[Any]], ByteSource]] = {
         "gzip": lambda file: gzip.GzipFile(fileobj=file),
@@ -396,7 +400,9 @@ def open_decompressed(file: "BufferedReader[Any]", packed: int, limits: ArchiveL
     }
     archive_format = format_of(file)
     if archive_format in openers:
-        return Stream(openers[archive_format](file), max(MIN_RATIO_BYTES, limits.ratio * packed))
+        return Stream(
+            openers[archive_format](file), max(MIN_RATIO_BYTES, limits.ratio * packed_bytes)
+        )
     return Stream(file, None)
 
 

@@ -65,17 +65,17 @@ def begin_upload(
     if the disk or the site's budget has no room.
     """
     if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
-        most = settings.LARGEST_UPLOAD_BYTES / GIB
+        max_gib = settings.LARGEST_UPLOAD_BYTES / GIB
         raise UploadRefused(
             _("A file has from 1 byte to %(most)g GiB; this one has %(size)d bytes.")
-            % {"most": most, "size": size}
+            % {"most": max_gib, "size": size}
         )
     check_room(size)
     check_budget(size)
     # From here on one tab after another: each would see that there is room for its own file.
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    if size > (left := remaining_bytes(owner)):
-        raise UploadRefused(_describe_full_quota(owner, left))
+    if size > (left_bytes := remaining_bytes(owner)):
+        raise UploadRefused(_describe_full_quota(owner, left_bytes))
     if open_uploads(owner).count() >= most_open:
         raise UploadRefused(
             _(
@@ -143,11 +143,11 @@ def check_stored(upload: Upload | None, owner: User, size: int) -> None:
     Raises UploadRefused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    left = remaining_bytes(owner)
+    left_bytes = remaining_bytes(owner)
     if upload:  # it goes as soon as its files are stored
-        left += upload.size
-    if size > left:
-        raise UploadRefused(_describe_full_quota(owner, left))
+        left_bytes += upload.size
+    if size > left_bytes:
+        raise UploadRefused(_describe_full_quota(owner, left_bytes))
 
 
 def _quota_bytes(owner: User) -> int:
@@ -158,12 +158,12 @@ def _quota_bytes(owner: User) -> int:
     return settings.UNCONFIRMED_QUOTA_BYTES
 
 
-def _describe_full_quota(owner: User, left: int) -> str:
+def _describe_full_quota(owner: User, left_bytes: int) -> str:
     words = _(
         "Your files here may have %(most)g GiB in all, and %(left)d bytes are left of that. "
         "Discard an upload, or withdraw a model."
     )
-    message = words % {"most": _quota_bytes(owner) / GIB, "left": left}
+    message = words % {"most": _quota_bytes(owner) / GIB, "left": left_bytes}
     if has_confirmed_address(owner):
         return message
     return f"{message} {_('Confirm your address for more.')}"
@@ -189,17 +189,17 @@ def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None 
     fewer mean that the connection broke. Raises WrongOffset, UploadRefused, and Unavailable or
     OSError if the storage fails.
     """
-    here = received_bytes(upload)
-    if offset != here:
+    next_offset = received_bytes(upload)
+    if offset != next_offset:
         # The answer to this piece was lost, so the client sends it once more.
         if upload.pieces.filter(offset=offset).exists():
-            return here
-        raise WrongOffset(here)
-    most = min(PIECE_BYTES, upload.size - offset)
-    check_room(most)
+            return next_offset
+        raise WrongOffset(next_offset)
+    max_bytes = min(PIECE_BYTES, upload.size - offset)
+    check_room(max_bytes)
     # Counted on this disk before it goes to the storage, which would keep half a piece.
     with NamedTemporaryFile(dir=settings.SPOOL) as spool:
-        count = _copy(stream, spool, most)
+        count = _copy(stream, spool, max_bytes)
         if size not in (None, count) or not count:
             raise UploadRefused(
                 _("%(count)d bytes of %(size)d came. Send the piece again.")
@@ -219,17 +219,17 @@ def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None 
     return received_bytes(upload)
 
 
-def _copy(stream: ByteSource, target: IO[bytes], most: int) -> int:
+def _copy(stream: ByteSource, target: IO[bytes], max_bytes: int) -> int:
     count = 0
     while block := _read(stream):
         count += len(block)
-        if count > most:
+        if count > max_bytes:
             raise UploadRefused(
                 _(
                     "The piece is too large: %(most)d bytes at most fit here. A piece has at most "
                     "%(size)d MiB, and all of them as many bytes as were announced."
                 )
-                % {"most": most, "size": PIECE_BYTES // MIB}
+                % {"most": max_bytes, "size": PIECE_BYTES // MIB}
             )
         target.write(block)
     return count
@@ -249,10 +249,10 @@ def _store_piece(piece: UploadPiece) -> bool:
     Locks the upload.
     """
     try:
-        locked = Upload.objects.select_for_update(of=("self",)).get(pk=piece.upload_id)
+        locked_upload = Upload.objects.select_for_update(of=("self",)).get(pk=piece.upload_id)
     except Upload.DoesNotExist:
         raise UploadRefused(_("The upload was discarded meanwhile. Begin a new one.")) from None
-    if received_bytes(locked) != piece.offset:
+    if received_bytes(locked_upload) != piece.offset:
         return False
     piece.save(force_insert=True)
     return True
@@ -301,11 +301,11 @@ def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
 def discard(upload: Upload) -> None:
     """Delete an upload and its pieces. Locks the upload, so that later pieces find none."""
     with transaction.atomic():
-        locked = Upload.objects.select_for_update(of=("self",)).filter(pk=upload.pk)
+        locked_uploads = Upload.objects.select_for_update(of=("self",)).filter(pk=upload.pk)
         pieces: list[UploadPiece] = []
-        for locked_upload in locked:
+        for locked_upload in locked_uploads:
             pieces += locked_upload.pieces.all()
-        locked.delete()
+        locked_uploads.delete()
     # Files after their rows: if the process dies in between, `purge_old_uploads` finds them.
     for piece in pieces:
         piece.file.delete(save=False)
@@ -317,11 +317,11 @@ def purge_old_uploads() -> int:
     Also deletes stored pieces without an upload, which remain after a process was killed or an
     account was deleted.
     """
-    old = Upload.objects.filter(
+    old_rows = Upload.objects.filter(
         begun_at__lt=timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)
     )
-    over = Q(submission__isnull=True) | ~Q(submission__state__in=UNFINISHED)
-    old_uploads = list(old.filter(over))
+    without_check = Q(submission__isnull=True) | ~Q(submission__state__in=UNFINISHED)
+    old_uploads = list(old_rows.filter(without_check))
     for upload in old_uploads:
         discard(upload)
     folders = folders_in(FOLDER)

@@ -190,11 +190,11 @@ def _find_root(folder: Path) -> Path:
 
 def _find_own_paths(root: Path, pattern: str) -> list[Path]:
     """Return the paths at any depth that match `pattern`, except files that macOS adds."""
-    own = []
+    own_paths = []
     for path in sorted(root.rglob(pattern)):
         if not set(path.relative_to(root).parts) & set(MACOS_NAMES):
-            own.append(path)
-    return own
+            own_paths.append(path)
+    return own_paths
 
 
 def check_files(root: Path) -> None:
@@ -303,20 +303,20 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
     spec = ModelSpec("The model", str(root), fields=shape.fields, output=shape.answer)
     check_setting_keys("The model", root)
     try:
-        opened = open_folder(spec)
+        model = open_folder(spec)
     except (TypeError, ValueError, AttributeError):
         raise MisconfiguredError(
             "config.json or dynabench.json: a value of the wrong kind. Save the model again."
         ) from None
-    if (opened.labels is None) != (shape.labels is None):
+    if (model.labels is None) != (shape.labels is None):
         raise MisconfiguredError(
-            f"dynabench.json: the kind {opened.kind} does not fit the task; write {shape.kind}."
+            f"dynabench.json: the kind {model.kind} does not fit the task; write {shape.kind}."
         )
-    if shape.labels is None or opened.labels is None:
+    if shape.labels is None or model.labels is None:
         return
-    if spelled(opened.labels, shape.labels) is None:
+    if spelled(model.labels, shape.labels) is None:
         raise MisconfiguredError(
-            f"The model answers {', '.join(map(str, opened.labels))[:300]}; the task's labels are "
+            f"The model answers {', '.join(map(str, model.labels))[:300]}; the task's labels are "
             f"{', '.join(shape.labels)}. Name them in the order of the model's logits: `id2label` "
             'in config.json, or a file dynabench.json with {"labels": ['
             + _quote_labels(shape)

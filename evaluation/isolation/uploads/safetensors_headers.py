@@ -49,13 +49,13 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         header = _parse_header(file.read(length))
     size = path.stat().st_size - 8 - length
     end = 0
-    for name, (first, last, _) in sorted(header.items(), key=lambda tensor: tensor[1]):
-        if first != end:
-            what = "leaves a hole before it"
-            if first < end:
-                what = "overlaps the one before it"
-            raise BadTensors(f"the tensor {name[:100]!r} {what}")
-        end = last
+    for name, (tensor_start, tensor_end, _) in sorted(header.items(), key=lambda tensor: tensor[1]):
+        if tensor_start != end:
+            problem = "leaves a hole before it"
+            if tensor_start < end:
+                problem = "overlaps the one before it"
+            raise BadTensors(f"the tensor {name[:100]!r} {problem}")
+        end = tensor_end
     if end != size:
         raise BadTensors(f"its tensors take {end} bytes, but {size} follow the header")
     return {name: tensor.shape for name, tensor in header.items()}

@@ -32,12 +32,12 @@ def main() -> int:
         source = 0
     # Answers go to a copy of standard output, which then becomes standard error: what a library
     # prints must not get between the answers.
-    with os.fdopen(os.dup(1), "wb") as out, open(source, "rb") as lines:
+    with os.fdopen(os.dup(1), "wb") as output_file, open(source, "rb") as lines:
         os.dup2(2, 1)
         try:
             for answer in _answered(options, lines):
-                out.write(answer)
-                out.flush()  # who watches sees progress, and measures the pace
+                output_file.write(answer)
+                output_file.flush()  # who watches sees progress, and measures the pace
         except ServingError as error:
             print(" ".join(str(error).split()), file=sys.stderr)  # the last line is shown
             return 1

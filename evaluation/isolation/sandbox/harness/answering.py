@@ -71,21 +71,22 @@ def _answered(batch: Sequence[Example], codec: Codec, backend: Backend) -> bytes
     """Return the answers to a batch as lines. Raises ServingError."""
     rows = [_row(codec, example.texts) for example in batch]
     encodings_of_rows = [codec.encode(row) for row in rows]
-    flat = list(chain.from_iterable(encodings_of_rows))
+    flat_encodings = list(chain.from_iterable(encodings_of_rows))
     step = pieces_at_once(batch[0].size)  # a long example alone may have more pieces than that
     logits: list[Logits] = []
     try:
-        for start in range(0, len(flat), step):
-            logits += backend.run(flat[start : start + step])
+        for start in range(0, len(flat_encodings), step):
+            logits += backend.run(flat_encodings[start : start + step])
     except Exception as error:  # whatever a model's configuration may lead to
         size = f"{len(batch)} examples of up to {batch[0].size} tokens"
         raise ServingError(
             f"The model failed on {size}: {type(error).__name__}: {error}"
         ) from error
-    each = iter(logits)  # flat, as the encodings: each example takes as many as it has pieces
+    # Flat, as the encodings: each example takes as many as it has pieces.
+    remaining_logits = iter(logits)
     lines = []
     for example, row, encodings in zip(batch, rows, encodings_of_rows, strict=True):
-        answer = codec.decode(row, encodings, [next(each) for _ in encodings])
+        answer = codec.decode(row, encodings, [next(remaining_logits) for _ in encodings])
         lines.append(
             json.dumps({"id": example.id, "output": answer.output, "prob": answer.prob}) + "\n"
         )

@@ -44,12 +44,12 @@ def shim_command(
     image: its `Config` as the engine reports it, with its own entrypoint, command and ports.
     """
     ports = [int(name.split("/")[0]) for name in image.get("ExposedPorts") or ()]
-    usual = PORTS[model.adapter]
-    port = usual
-    if usual not in ports:
-        port = min(ports, default=usual)
-    own = list(image.get("Entrypoint") or ()) + list(image.get("Cmd") or ())
-    return ["python3", shim, model.adapter, str(port), inputs, model.output], own
+    default_port = PORTS[model.adapter]
+    port = default_port
+    if default_port not in ports:
+        port = min(ports, default=default_port)
+    own_command = list(image.get("Entrypoint") or ()) + list(image.get("Cmd") or ())
+    return ["python3", shim, model.adapter, str(port), inputs, model.output], own_command
 
 
 def read_command_line(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -25,7 +25,7 @@ def merge(model: Any, folder: Path) -> None:
     scale = alpha / rank
     if about.get("use_rslora"):
         scale = alpha / rank**0.5
-    tied = model.get_input_embeddings().weight
+    embeddings = model.get_input_embeddings().weight
     with torch.no_grad():
         for name in [name for name in tensors if name.endswith(".lora_A.weight")]:
             place = name.removesuffix(".lora_A.weight").removeprefix(PREFIX)
@@ -34,7 +34,7 @@ def merge(model: Any, folder: Path) -> None:
             update = scale * up @ down
             if about.get("fan_in_fan_out"):
                 update = update.T
-            if weight is tied:  # the update would change the embeddings as well
+            if weight is embeddings:  # the update would change the embeddings as well
                 raise MisconfiguredError(f"{place} shares its weights with the embeddings.")
             if weight.shape != update.shape:
                 raise MisconfiguredError(

@@ -80,35 +80,35 @@ class Writer:
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
-        encoded = self._tokenizer(
+        encoding = self._tokenizer(
             list(prompts), add_special_tokens=False, padding=True, return_tensors="pt"
         )
-        size = encoded["input_ids"].shape[1]
+        size = encoding["input_ids"].shape[1]
         generation, chances = copy(self._generation), _Chances()
         if self._room:
             generation.max_new_tokens = min(generation.max_new_tokens, self._room - size)
         with torch.inference_mode():
-            generated = self._model.generate(
-                input_ids=encoded["input_ids"],
-                attention_mask=encoded["attention_mask"],
+            sequences = self._model.generate(
+                input_ids=encoding["input_ids"],
+                attention_mask=encoding["attention_mask"],
                 generation_config=generation,
                 logits_processor=LogitsProcessorList([chances]),
                 stopping_criteria=StoppingCriteriaList([partial(self._stops, size)]),
             )
-        sizes = encoded["attention_mask"].sum(1).tolist()
-        new_tokens, logs_of_each = generated[:, size:].tolist(), zip(*chances.steps, strict=True)
+        sizes = encoding["attention_mask"].sum(1).tolist()
+        new_tokens, logs_of_each = sequences[:, size:].tolist(), zip(*chances.steps, strict=True)
         rows = zip(new_tokens, logs_of_each, sizes, strict=True)
         return [self._text_of(tokens, logs, size) for tokens, logs, size in rows]
 
     def _stops(self, size: int, tokens: Any, scores: Any, **more: Any) -> Any:
         """Return which rows contain a stop text after the prompt, whose length is `size` tokens."""
         # Only the end is decoded, at each step: a text to stop at lies in the newest tokens.
-        late = tokens[:, max(size, tokens.shape[1] - STOP_TOKENS) :]
+        last_tokens = tokens[:, max(size, tokens.shape[1] - STOP_TOKENS) :]
         has_stop = []
-        for row in late.tolist():
+        for row in last_tokens.tolist():
             end = self._text(row)
             has_stop.append(any(stop in end for stop in self._stop))
-        return late.new_tensor(has_stop).bool()
+        return last_tokens.new_tensor(has_stop).bool()
 
     def _text(self, tokens: list[int]) -> str:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
@@ -154,13 +154,13 @@ class _Chances:
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:
     """Return the end tokens, from the folder's settings and its tokenizer."""
-    configured = getattr(model.generation_config, "eos_token_id", None)
-    if isinstance(configured, int):
-        configured = [configured]
-    ends = set(configured or ())
+    configured_ids = getattr(model.generation_config, "eos_token_id", None)
+    if isinstance(configured_ids, int):
+        configured_ids = [configured_ids]
+    end_ids = set(configured_ids or ())
     if tokenizer.eos_token_id is not None:
-        ends.add(tokenizer.eos_token_id)
-    return ends
+        end_ids.add(tokenizer.eos_token_id)
+    return end_ids
 
 
 def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
