@@ -102,11 +102,11 @@ class DatasetFileView(APIView):
         Its SHA-256 is in the ETag and in `X-Content-SHA256`.
         """
         file = find_dataset_file(request, code, number, version, name)
-        stored = open_checked(file)
+        stored_file = open_checked(file)
         # HEAD takes nothing. Before the first byte: the release may have been undone.
         if request.method == "GET" and not note_download(file.dataset):
             raise Http404
-        return file_part(request, stored, file.size, name, file.sha256)
+        return file_part(request, stored_file, file.size, name, file.sha256)
 
 
 class RoundExport(APIView):

@@ -248,11 +248,11 @@ def _inputs(run: EvaluationRun) -> Iterator[bytes]:
     assert run.lease_token
     is_chosen = choose_asked_examples(run) or repeat(True)
     with scratch() as folder:
-        sent = sent_examples_of(run.lease_token, folder / "examples.jsonl")
+        sent_examples = sent_examples_of(run.lease_token, folder / "examples.jsonl")
         chosen_rows = compress(read_input_rows(run.version), is_chosen)
         rows = (prepare_for_models(config, task, row["inputs"]) for row in chosen_rows)
-        sent.write(rows, config.model_fields, lambda progress, message: None)
-        with sent.path.open("rb") as file:
+        sent_examples.write(rows, config.model_fields, lambda progress, message: None)
+        with sent_examples.path.open("rb") as file:
             yield from file
 
 
@@ -291,13 +291,13 @@ class EndingSerializer(serializers.Serializer[Any]):
 
         Raises ValidationError.
         """
-        wrong = []
+        wrong_names = []
         for name, value in usage.items():
             if value is not None and not 0 <= value <= MAX_USAGE:
-                wrong.append(name)
-        if wrong:
+                wrong_names.append(name)
+        if wrong_names:
             messages = [f"Give a number from 0 to {MAX_USAGE:.0e}."]
-            raise serializers.ValidationError(dict.fromkeys(wrong, messages))
+            raise serializers.ValidationError(dict.fromkeys(wrong_names, messages))
         return usage
 
 

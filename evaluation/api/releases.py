@@ -175,16 +175,16 @@ class ReleasePreview(APIView):
             raise ReleaseRefused("The round was released. Later versions keep its splits.")
         census = take_census(round)
         form = _first_form(census.counts, {**sizes, "license": Options.license})
-        planned = check_sizes(census, form.options(""))
+        plan = check_sizes(census, form.options(""))
         choices = []
-        for proposed in propose_sizes(census.counts):
-            choice = forecast(census, proposed, seed=0)
-            splits = {"dev": proposed.dev, "test": proposed.test, "rows": choice.rows}
+        for proposal in propose_sizes(census.counts):
+            choice = forecast(census, proposal, seed=0)
+            splits = {"dev": proposal.dev, "test": proposal.test, "rows": choice.rows}
             choices.append({**splits, "lost": sum(choice.lost.values())})
         body = {
-            "rows": planned.rows,
-            "left_out": planned.left_out,
-            "reasons": {name: REASONS[name] for name in planned.left_out},
+            "rows": plan.rows,
+            "left_out": plan.left_out,
+            "reasons": {name: REASONS[name] for name in plan.left_out},
             "proposals": choices,
         }
         return Response(ReleasePreviewSerializer(body).data)

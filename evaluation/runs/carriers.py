@@ -46,14 +46,14 @@ def choose_sandbox(
 
 
 def choose_practice_sandbox(
-    model: Runnable, run: PracticeRun, more: Callable[[], bytes] | None = None
+    model: Runnable, run: PracticeRun, read_more: Callable[[], bytes] | None = None
 ) -> Runner:
     """Return the runner of a model for practice: a container on this machine. Raises NoEngine.
 
     The cluster is not used, because people wait for each answer.
-    more: returns further questions as whole lines, or empty bytes.
+    read_more: returns further questions as whole lines, or empty bytes.
     """
-    return choose_runner(model, container_key(run), "docker", more)
+    return choose_runner(model, container_key(run), "docker", read_more)
 
 
 @contextmanager

@@ -62,15 +62,15 @@ def read_writing(submission: Submission) -> Writing | None:
     return Writing(chat.max_tokens, chat.stop)
 
 
-def compute_identity(submission: Submission, where: str) -> str:
+def compute_identity(submission: Submission, origin: str) -> str:
     """Return the digest that identifies a model.
 
     A model with a prompt is identified by its files or address and all its settings.
-    where: the digest of its files, or the address of a chat model.
+    origin: the digest of its files, or the address of a chat model.
     Raises CannotFetch.
     """
     if not KINDS[submission.kind].has_prompt:
-        return where
+        return origin
     if submission.base:  # the same adapter is another model on another base
-        where = f"{where} on {submission.base}"
-    return ChatSettings.of(submission.chat).digest(where, _read_shots(submission))
+        origin = f"{origin} on {submission.base}"
+    return ChatSettings.of(submission.chat).digest(origin, _read_shots(submission))

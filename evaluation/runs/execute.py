@@ -133,17 +133,17 @@ def _ask_model(run: EvaluationRun, question: Question, folder: Path, tell: Tell)
         note_exposed(run.version)
     with _open_attempt(run, folder, tell) as attempt:
         if plain_run is None:
-            evaluated = evaluate_set(question, attempt)
+            evaluation = evaluate_set(question, attempt)
         else:
             plain_answers = partial(_read_answers, plain_run)
-            evaluated = evaluate_suite(question, run.suite, plain_answers, attempt)
-    _check_engine(evaluated, attempt.runner)
-    return evaluated
+            evaluation = evaluate_suite(question, run.suite, plain_answers, attempt)
+    _check_engine(evaluation, attempt.runner)
+    return evaluation
 
 
-def _check_engine(evaluated: Evaluated, runner: Runner) -> None:
+def _check_engine(evaluation: Evaluated, runner: Runner) -> None:
     """Raise NoEngine if the container engine stopped responding, so that the run waits for it."""
-    has_failed = evaluated.ending.outcome == Outcome.INFRASTRUCTURE
+    has_failed = evaluation.ending.outcome == Outcome.INFRASTRUCTURE
     if has_failed and runner.name.startswith("docker") and not has_engine():
         raise NoEngine(NO_ENGINE)
 
@@ -174,18 +174,18 @@ def _find_plain_run(run: EvaluationRun) -> EvaluationRun:
 
     Raises ImpossibleJob if there is none or it failed; its outcome is then the perturbed run's too.
     """
-    same = EvaluationRun.objects.filter(
+    plain_runs = EvaluationRun.objects.filter(
         submission=run.submission, version=run.version, suite=Suite.PLAIN
     )
-    counting_run = filter_counting_runs(same).first()
+    counting_run = filter_counting_runs(plain_runs).first()
     if counting_run is not None:
         return counting_run
-    last = same.order_by("-number").first()
-    if last is None:
+    last_run = plain_runs.order_by("-number").first()
+    if last_run is None:
         raise ImpossibleJob(NO_RESULT_YET, outcome=Outcome.INFRASTRUCTURE)
-    if last.may_repeat:
-        raise ImpossibleJob(NO_RESULT_YET, outcome=last.outcome)
-    raise ImpossibleJob(NO_RESULT, outcome=last.outcome)
+    if last_run.may_repeat:
+        raise ImpossibleJob(NO_RESULT_YET, outcome=last_run.outcome)
+    raise ImpossibleJob(NO_RESULT, outcome=last_run.outcome)
 
 
 def _read_answers(run: EvaluationRun) -> Iterator[Answer | None]:
@@ -194,7 +194,7 @@ def _read_answers(run: EvaluationRun) -> Iterator[Answer | None]:
         yield from read_predictions(lines)
 
 
-def store_outcome(run: EvaluationRun, evaluated: Evaluated) -> None:
+def store_outcome(run: EvaluationRun, evaluation: Evaluated) -> None:
     """Store the outcome of a run and its scores in one transaction, if the lease is still held.
 
     A failure of the model ends the run. A success stores the predictions, then the scores and the
@@ -203,26 +203,26 @@ def store_outcome(run: EvaluationRun, evaluated: Evaluated) -> None:
     Takes the lock of `decide_if_shown`. Raises LeaseLost, AttemptFailed and ServerAway; then
     nothing was stored.
     """
-    ending = evaluated.ending
+    ending = evaluation.ending
     if ending.outcome == Outcome.INFRASTRUCTURE:
         raise AttemptFailed(ending.sentence)
     if ending.outcome == Outcome.AWAY:
         raise ServerAway(ending.sentence, has_answered=ending.usage.answers > 0)
-    if evaluated.predictions is None:
-        leases.fail(run, ending.sentence, **_make_columns(evaluated))
-        store_agreement(run, evaluated)
+    if evaluation.predictions is None:
+        leases.fail(run, ending.sentence, **_make_columns(evaluation))
+        store_agreement(run, evaluation)
     else:
-        _store_scores(run, evaluated, evaluated.predictions)
+        _store_scores(run, evaluation, evaluation.predictions)
 
 
-def _make_columns(evaluated: Evaluated) -> dict[str, Any]:
+def _make_columns(evaluation: Evaluated) -> dict[str, Any]:
     """Return the run's columns that are known whether or not the model succeeded."""
-    ending = evaluated.ending
-    notes = [f"{number.metric}: {number.note}" for number in evaluated.numbers if number.note]
+    ending = evaluation.ending
+    notes = [f"{number.metric}: {number.note}" for number in evaluation.numbers if number.note]
     distinct_notes = list(dict.fromkeys(notes))
     return {
         "outcome": ending.outcome,
-        "runner": evaluated.runner,
+        "runner": evaluation.runner,
         "limit": ending.limit[:100],
         "measured": ending.measured[:100],
         "warnings": list(ending.warnings) + distinct_notes,
@@ -231,27 +231,29 @@ def _make_columns(evaluated: Evaluated) -> dict[str, Any]:
     }
 
 
-def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -> None:
+def _store_scores(run: EvaluationRun, evaluation: Evaluated, predictions: Path) -> None:
     """Store predictions and scores, and end the run. Raises LeaseLost."""
     # Both take long on a large set, so they come before the transaction.
-    seen = count_seen(run)
+    seen_count = count_seen(run)
     stored_name = predictions_path(run, "")
     if not default_storage.exists(stored_name):  # `patiently` calls again after a broken database
         with predictions.open("rb") as file:
             stored_name = default_storage.save(stored_name, File(file))
-    columns = _make_columns(evaluated)
+    columns = _make_columns(evaluation)
     try:
         with transaction.atomic():
             # Under its lock, which the end of the transaction frees: of two runs that end at once
             # the second counts the first.
             is_shown = decide_if_shown(run)
-            columns["warnings"] += make_seen_warnings(run, seen, is_shown=is_shown)
+            columns["warnings"] += make_seen_warnings(run, seen_count, is_shown=is_shown)
             if _may_tell_exchanged(run):
-                columns["warnings"] += make_exchanged_warnings(evaluated.exchanged)
-            leases.finish_job(run, predictions=stored_name, is_shown=is_shown, seen=seen, **columns)
-            scores = [_make_score(run, number) for number in evaluated.numbers]
+                columns["warnings"] += make_exchanged_warnings(evaluation.exchanged)
+            leases.finish_job(
+                run, predictions=stored_name, is_shown=is_shown, seen=seen_count, **columns
+            )
+            scores = [_make_score(run, number) for number in evaluation.numbers]
             Score.objects.bulk_create(scores, batch_size=500)  # slices can make thousands of them
-            store_agreement(run, evaluated)
+            store_agreement(run, evaluation)
     except leases.LeaseLost:
         # The lease is also lost when an earlier call had stored everything before its connection
         # broke: then a row names the file, and it has to stay.

@@ -70,7 +70,7 @@ class OwnWorkerRunner:
 
 
 def score_handed(
-    handed: Sequence[HandedAnswers],
+    handed_answers: Sequence[HandedAnswers],
     question: Question,
     tell: Tell,
     folder: Path,
@@ -82,27 +82,29 @@ def score_handed(
     It is not called if a second machine has already answered the tenth of the examples.
     Raises UploadRefused and the exceptions of `tell` and `second`.
     """
-    first, runners = handed[0], [OwnWorkerRunner(each) for each in handed]
+    first_answers, runners = handed_answers[0], [OwnWorkerRunner(each) for each in handed_answers]
     size = sum(1 for _ in question.rows())
     answers, ending = ask_model(question, runners[0].attempt(size, tell, folder))
-    evaluated = Evaluated(ending, runners[0].name)
+    evaluation = Evaluated(ending, runners[0].name)
     # Somebody's own machine can make up answers, so a second one repeats a tenth of them.
-    if ending.outcome == Outcome.OK and first.second != Second.NOBODY:
-        chosen = choose_tenth(first.lease_token, size)
-        tenth = replace(question, rows=lambda: compress(question.rows(), chosen))
+    if ending.outcome == Outcome.OK and first_answers.second != Second.NOBODY:
+        is_chosen = choose_tenth(first_answers.lease_token, size)
+        tenth = replace(question, rows=lambda: compress(question.rows(), is_chosen))
         if len(runners) > 1:
-            opened: AbstractContextManager[Attempt]
-            opened = nullcontext(runners[1].attempt(sum(chosen), tell, folder))
+            second_attempt: AbstractContextManager[Attempt]
+            second_attempt = nullcontext(runners[1].attempt(sum(is_chosen), tell, folder))
         else:
-            opened = second()
-        with opened as attempt:
-            again, ended = ask_model(tenth, attempt)
-        evaluated = _compare_answers(evaluated, compress(answers.in_order(), chosen), again, ended)
-    return score_answers(evaluated, question, answers, tell, folder)
+            second_attempt = second()
+        with second_attempt as attempt:
+            second_answers, second_ending = ask_model(tenth, attempt)
+        evaluation = _compare_answers(
+            evaluation, compress(answers.in_order(), is_chosen), second_answers, second_ending
+        )
+    return score_answers(evaluation, question, answers, tell, folder)
 
 
 def _compare_answers(
-    evaluated: Evaluated,
+    evaluation: Evaluated,
     first_answers: Iterable[Answer | None],
     second_answers: CollectedAnswers,
     second_ending: Ending,
@@ -112,20 +114,20 @@ def _compare_answers(
     Too many differing answers end the run as INVALID_OUTPUT.
     """
     if second_ending.outcome != Outcome.OK:
-        return replace(evaluated, ending=second_ending)
+        return replace(evaluation, ending=second_ending)
     pairs = list(zip(first_answers, second_answers.in_order(), strict=True))
-    differ = sum((a and a.value) != (b and b.value) for a, b in pairs)
-    ending = evaluated.ending
-    if differ > (1 - LEAST_AGREEMENT) * len(pairs):
-        sentence = DISAGREEMENT.format(differ, len(pairs))
+    differing_count = sum((a and a.value) != (b and b.value) for a, b in pairs)
+    ending = evaluation.ending
+    if differing_count > (1 - LEAST_AGREEMENT) * len(pairs):
+        sentence = DISAGREEMENT.format(differing_count, len(pairs))
         ending = replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=sentence)
-    return replace(evaluated, ending=ending, compared=(len(pairs), differ))
+    return replace(evaluation, ending=ending, compared=(len(pairs), differing_count))
 
 
-def store_agreement(run: EvaluationRun, evaluated: Evaluated) -> None:
+def store_agreement(run: EvaluationRun, evaluation: Evaluated) -> None:
     """Store how far a second machine agreed, in the row of the first machine's answers."""
-    if evaluated.compared:
-        compared, differed = evaluated.compared
+    if evaluation.compared:
+        compared, differed = evaluation.compared
         run.handed.filter(is_second=False).update(compared=compared, differed=differed)
 
 
@@ -134,8 +136,8 @@ def discard_handed(run: EvaluationRun) -> None:
     # `execute` may have queued the run again, for which the answers are still needed.
     run.refresh_from_db(fields=["state"])
     if run.is_over:
-        for handed in find_handed_answers(run):
-            if upload := handed.upload:
+        for handed_answers in find_handed_answers(run):
+            if upload := handed_answers.upload:
                 # The row lets go of the file first, or deleting the upload would take it along.
-                run.handed.filter(pk=handed.pk).update(upload=None)
+                run.handed.filter(pk=handed_answers.pk).update(upload=None)
                 discard(upload)

@@ -29,9 +29,9 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
     from huggingface_hub import HfApi, snapshot_download
 
     bound_waiting()  # the hub's client would wait without end
-    where: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
+    repo: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
     try:
-        files = HfApi().model_info(**where, files_metadata=True, timeout=SECONDS).siblings or []
+        files = HfApi().model_info(**repo, files_metadata=True, timeout=SECONDS).siblings or []
         size = sum(file.size or 0 for file in files if _is_wanted(file.rfilename))
         if size > most_bytes:
             raise MisconfiguredError(
@@ -39,7 +39,7 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
                 f"{most_bytes / GIB:.2f} GiB are taken."
             )
         check_room(size)  # before the first byte, not when the disk is full
-        snapshot_download(**where, allow_patterns=HUB_FILES, local_dir=into)
+        snapshot_download(**repo, allow_patterns=HUB_FILES, local_dir=into)
     except (MisconfiguredError, Unavailable):
         raise
     except Exception as error:  # the hub's client raises many kinds

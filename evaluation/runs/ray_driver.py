@@ -99,32 +99,32 @@ Tell = Callable[[str, Any], None]
 
 def main() -> None:
     """Do the job read from standard input, and write its messages to standard output."""
-    with os.fdopen(os.dup(1), "wb") as out:
+    with os.fdopen(os.dup(1), "wb") as output_file:
         os.dup2(2, 1)  # what libraries print is no message, and goes to the log
-        incoming: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=_listen, args=[incoming], daemon=True).start()
+        requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=[requests], daemon=True).start()
 
         def tell(word: str, value: Any) -> None:
-            pickle.dump((word, value), out)
-            out.flush()
+            pickle.dump((word, value), output_file)
+            output_file.flush()
 
         try:
-            match incoming.get():
+            match requests.get():
                 case Job() as job:
                     with RunConnection(job) as cluster:
                         signal.signal(signal.SIGTERM, _stop)  # after Ray has set its own
                         tell(ENDED, (cluster.run(partial(tell, ANSWERS)), cluster.runner))
                 case ProcessRequest() as place:
-                    with NodeConnection(place) as there:
+                    with NodeConnection(place) as connection:
                         signal.signal(signal.SIGTERM, _stop)
                         while True:  # until `_listen` sees that the worker has closed the pipe
-                            there.do(_wait_for_request(incoming), tell)
+                            connection.do(_wait_for_request(requests), tell)
         except NotNow as why:
             tell(NOT_NOW, str(why))
     os._exit(0)  # at once, whatever threads of Ray are still alive
 
 
-def _listen(incoming: "queue.SimpleQueue[Any]") -> None:
+def _listen(requests: "queue.SimpleQueue[Any]") -> None:
     """Queue the requests of the worker, and end this process when the input ends.
 
     A worker may be killed while it writes a request, so unreadable input counts as the end.
@@ -132,18 +132,18 @@ def _listen(incoming: "queue.SimpleQueue[Any]") -> None:
     lines = os.fdopen(os.dup(0), "rb")  # Python closes its own at the end, while this one reads
     try:
         while True:
-            incoming.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
+            requests.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
     except (EOFError, pickle.UnpicklingError):
         pass
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _wait_for_request(incoming: "queue.SimpleQueue[Any]") -> ErrandRequest:
+def _wait_for_request(requests: "queue.SimpleQueue[Any]") -> ErrandRequest:
     """Wait for the next request."""
     while True:
         try:
-            ask: ErrandRequest = incoming.get(timeout=POLL_SECONDS)
+            ask: ErrandRequest = requests.get(timeout=POLL_SECONDS)
             return ask
         except queue.Empty:  # Python handles signals in between
             pass
@@ -190,19 +190,19 @@ class Cluster:
         needs: the resources that each one requires.
         Raises NotNow if the last node that offers them died, because Ray would wait forever.
         """
-        while not (ready := self.ray.wait(references, timeout=POLL_SECONDS)[0]):
+        while not (ready_references := self.ray.wait(references, timeout=POLL_SECONDS)[0]):
             with suppress(Exception):  # of many kinds, while Ray's own store starts again
                 self._nodes = self._alive()
             for each in needs:
                 self._check(each)
-        return ready[0]
+        return ready_references[0]
 
     def _check(self, needs: Mapping[str, float]) -> None:
         """Raise NotNow unless a node offers all of `needs`."""
         for node in self._nodes:
             if all(node.get(name, 0) >= needs[name] for name in needs):
                 return
-        words = ", ".join(_describe_resource(name, most) for name, most in needs.items())
+        words = ", ".join(_describe_resource(name, amount) for name, amount in needs.items())
         raise NotNow(NO_NODE.format(words))
 
     def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
@@ -213,11 +213,11 @@ class Cluster:
         self._check(needs)
         options: dict[str, Any] = {}
         our_resources = {}
-        for name, most in needs.items():
+        for name, amount in needs.items():
             if name in RAY_OPTIONS:
-                options[RAY_OPTIONS[name]] = most
+                options[RAY_OPTIONS[name]] = amount
             else:
-                our_resources[name] = most
+                our_resources[name] = amount
         return {**options, "resources": our_resources, "scheduling_strategy": "SPREAD"}
 
     def packed(self, folder: Path | None) -> Parcel | None:
@@ -232,10 +232,10 @@ class Cluster:
         return Parcel(digest_folder(folder, no_beat), pieces.done())
 
 
-def _describe_resource(name: str, most: float) -> str:
+def _describe_resource(name: str, amount: float) -> str:
     if name == "memory":
-        return f"{most / GIB:.4g} GiB"
-    return f"{most:g} {name}"
+        return f"{amount / GIB:.4g} GiB"
+    return f"{amount:g} {name}"
 
 
 class NodeConnection(Cluster):
@@ -318,20 +318,20 @@ class RunConnection(Cluster):
 
         tell: called with the answers of each shard when it ends.
         """
-        together = MergedEnding(self.job.limits)
+        merged_ending = MergedEnding(self.job.limits)
         try:
-            for number, done in self.shards():
-                if done.ending.outcome != Outcome.OK:
-                    return done.ending
-                together.add(number, done.ending, done.answers)
-                tell(done.answers)
+            for number, result in self.shards():
+                if result.ending.outcome != Outcome.OK:
+                    return result.ending
+                merged_ending.add(number, result.ending, result.answers)
+                tell(result.answers)
         except LimitExceeded as over:
             return over.ending
         except self.ray.exceptions.RayError as error:
             print(error, file=sys.stderr)
             sentence = CLUSTER_FAILED.format(type(error).__name__)
             return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
-        return together.ending()
+        return merged_ending.ending()
 
     def shards(self) -> Iterator[tuple[int, ShardResult]]:
         """Yield the number and the result of each shard as it ends."""
@@ -344,10 +344,10 @@ class RunConnection(Cluster):
 
     def _next(self) -> tuple[int, ShardResult]:
         pending = list(self._pending)
-        ready = self.first(pending, [self._needs[task] for task in pending])
-        done: ShardResult = self.ray.get(ready)
-        self.runner = f"ray-{done.runner}"
-        return self._pending.pop(ready), done
+        reference = self.first(pending, [self._needs[task] for task in pending])
+        result: ShardResult = self.ray.get(reference)
+        self.runner = f"ray-{result.runner}"
+        return self._pending.pop(reference), result
 
     def _carried(self) -> ShardWork:
         """Return the whole set as work whose model is in the object store."""
@@ -367,37 +367,39 @@ class RunConnection(Cluster):
             image=self._saved(model.image),
         )
 
-    def _works(self, whole: ShardWork) -> Iterator[ShardWork]:
+    def _works(self, whole_work: ShardWork) -> Iterator[ShardWork]:
         """Yield the work of each shard. Speed is measured on the first one."""
-        lines, most = LineFile(self.job.inputs), self.job.shard
-        if len(lines) <= most:
-            yield replace(whole, inputs=self.job.inputs.read_bytes())
-        elif whole.folder is None:  # an image, which answers as it likes
-            for number, shard_lines in enumerate(cut_lines(len(lines), most)):
-                yield replace(whole, key=f"{whole.key}-{number}", inputs=lines.plain(shard_lines))
+        lines, shard_size = LineFile(self.job.inputs), self.job.shard
+        if len(lines) <= shard_size:
+            yield replace(whole_work, inputs=self.job.inputs.read_bytes())
+        elif whole_work.folder is None:  # an image, which answers as it likes
+            for number, shard_lines in enumerate(cut_lines(len(lines), shard_size)):
+                yield replace(
+                    whole_work, key=f"{whole_work.key}-{number}", inputs=lines.plain(shard_lines)
+                )
         else:
             # Padding changes the last digits of answers, so batches stay those of the whole set.
-            shards = cut_batches(lines.batches(self._plan(whole)), most)
+            shards = cut_batches(lines.batches(self._plan(whole_work)), shard_size)
             for number, shard in enumerate(shards):
-                model = whole.model
+                model = whole_work.model
                 if number > 0:  # only the first times examples that are asked alone
                     model = replace(model, part=REST)
-                key, inputs = f"{whole.key}-{number}", lines.text(shard)
-                yield replace(whole, key=key, model=model, inputs=inputs)
+                key, inputs = f"{whole_work.key}-{number}", lines.text(shard)
+                yield replace(whole_work, key=key, model=model, inputs=inputs)
 
-    def _plan(self, whole: ShardWork) -> Sequence[bytes]:
+    def _plan(self, whole_work: ShardWork) -> Sequence[bytes]:
         """Return the batches of the whole set, as the harness divides it. Raises LimitExceeded."""
         work = replace(
-            whole,
-            key=f"{whole.key}-plan",
-            model=replace(whole.model, part=PLAN),
+            whole_work,
+            key=f"{whole_work.key}-plan",
+            model=replace(whole_work.model, part=PLAN),
             inputs=self.job.inputs.read_bytes(),
         )
         self._pending[self._begin(work)] = -1
-        done = self._next()[1]
-        if done.ending.outcome != Outcome.OK:
-            raise LimitExceeded(done.ending)
-        return done.answers
+        result = self._next()[1]
+        if result.ending.outcome != Outcome.OK:
+            raise LimitExceeded(result.ending)
+        return result.answers
 
     def _begin(self, work: ShardWork, *, measures: bool = False) -> Any:
         """Submit a shard and return its reference. Ray submits it again if its node dies.
@@ -415,9 +417,9 @@ class RunConnection(Cluster):
         if work.model.gpu:
             needs["GPU"] = 1
         task = self.ray.remote(**self.placed(needs), max_retries=MOST_TRIES - 1)(run_shard)
-        begun = task.remote(work, self.job.make_runner)
-        self._needs[begun] = needs
-        return begun
+        reference = task.remote(work, self.job.make_runner)
+        self._needs[reference] = needs
+        return reference
 
     def _saved(self, image: str | None) -> Parcel | None:
         if image in (None, BASE_IMAGE):  # nodes have the image in which metrics run

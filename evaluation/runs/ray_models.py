@@ -116,19 +116,19 @@ async def _call_application(
     application: Application, method: str, path: str, body: bytes, seconds: float
 ) -> Reply:
     """Call the application as an ASGI server does, and return its reply."""
-    sent: list[Any] = []
-    waiting = [{"type": "http.request", "body": body}]
+    messages: list[Any] = []
+    pending_messages = [{"type": "http.request", "body": body}]
 
     async def receive() -> Any:
-        if waiting:
-            return waiting.pop()
+        if pending_messages:
+            return pending_messages.pop()
         return await asyncio.Event().wait()  # nothing more comes, as of a client that stays
 
     async def send(message: Any) -> None:
-        sent.append(message)
+        messages.append(message)
 
     headers = [(b"x-deadline-seconds", str(seconds).encode())]
     await application({"method": method, "path": path, "headers": headers}, receive, send)
-    start, bodies = sent[0], sent[1:]
+    start, bodies = messages[0], messages[1:]
     reply_headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
     return Reply(start["status"], reply_headers, b"".join(message["body"] for message in bodies))

@@ -64,10 +64,10 @@ class _Driver:
         with suppress(BrokenPipeError), self._process:
             pass  # closes what it did not read
 
-    def ask(self, what: Any) -> None:
+    def ask(self, message: Any) -> None:
         """Send a job or a request. If the process has ended, `news` reports it."""
         with suppress(BrokenPipeError):
-            pickle.dump(what, self._requests)
+            pickle.dump(message, self._requests)
             self._requests.flush()
 
     def news(self, beat: Beat) -> Iterator[tuple[str, Any]]:

@@ -132,16 +132,16 @@ def _run_work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
     """
     news: queue.SimpleQueue[tuple[int, int, str]] = queue.SimpleQueue()
     with TemporaryDirectory() as place, ThreadPoolExecutor(1) as pool:
-        folder, packed = Path(place, "model"), Path(place, "model.tar")
-        working = pool.submit(work, folder, lambda *progress: news.put(progress))
-        while not wait([working], TELL_SECONDS).done:
+        folder, archive = Path(place, "model"), Path(place, "model.tar")
+        future = pool.submit(work, folder, lambda *progress: news.put(progress))
+        while not wait([future], TELL_SECONDS).done:
             for progress in _take_newest(news):
                 yield PROGRESS, progress
-        result = working.result()
+        result = future.result()
         # In pieces, which `NodeClient` writes to one file: a model is too large for one message.
-        with packed.open("wb") as file:
+        with archive.open("wb") as file:
             pack_folder(folder, file, no_beat)
-        with packed.open("rb") as file:
+        with archive.open("rb") as file:
             while piece := file.read(CHUNK_BYTES):
                 yield piece
         yield RETURNED, result

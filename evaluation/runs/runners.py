@@ -102,13 +102,13 @@ def fetch_model(
             yield model
     elif submission.target:
         model = make_runnable(config, folder=_target_folder(submission.target))
-        with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
-            yield whole
+        with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as equipped_model:
+            yield equipped_model
     else:
         with open_model_folder(submission, beat) as folder:
             model = make_runnable(config, folder=folder, writing=read_writing(submission))
-            with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
-                yield whole
+            with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as equipped_model:
+                yield equipped_model
 
 
 def _target_folder(target: TargetModel) -> Path:

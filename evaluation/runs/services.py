@@ -98,7 +98,7 @@ def _request(
     )
     existing = EvaluationRun.objects.filter(submission__in=submissions, version__in=versions)
     existing_keys = set(existing.values_list("submission", "version", "suite"))
-    missing = []
+    missing_runs = []
     for version, submission in product(versions, submissions):
         is_in_the_loop = (submission.target_id, rounds[version.pk]) in loops
         for suite in choose_suites(submission, version):
@@ -111,11 +111,11 @@ def _request(
                 requested_by=actor,
                 in_the_loop=is_in_the_loop,
             )
-            missing.append(run)
+            missing_runs.append(run)
     # Another sweep may request the same at this moment: `run_once` drops the second, and only the
     # runs that are really ours are read back and queued.
-    EvaluationRun.objects.bulk_create(missing, ignore_conflicts=True)
-    new_runs = list(EvaluationRun.objects.filter(pk__in=[run.pk for run in missing]))
+    EvaluationRun.objects.bulk_create(missing_runs, ignore_conflicts=True)
+    new_runs = list(EvaluationRun.objects.filter(pk__in=[run.pk for run in missing_runs]))
     for run in new_runs:
         enqueue(run.function, run.pk)
     return new_runs
@@ -156,21 +156,21 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     labels. Repeating a plain run also repeats the perturbed runs that ended because it failed.
     Takes no lock: `run_once` prevents duplicates. Raises Refused.
     """
-    last = _find_last_runs(run).select_related("submission").get(suite=run.suite)
-    if not last.is_over:
+    last_run = _find_last_runs(run).select_related("submission").get(suite=run.suite)
+    if not last_run.is_over:
         raise Refused(_("This evaluation is under way. Wait for its end, or cancel it."))
-    if last.submission.withdrawn_at:
+    if last_run.submission.withdrawn_at:
         raise Refused(_("This model was withdrawn."))
-    if last.submission.emptied_at:
+    if last_run.submission.emptied_at:
         raise Refused(_("The model's files are gone."))
-    if not last.may_repeat:
+    if not last_run.may_repeat:
         raise Refused(
             _(
                 "Only an evaluation that failed through our fault or that of another server, or "
                 "for which too little money was left, is repeated. This result stands."
             )
         )
-    next_run = _make_next_run(last, actor)
+    next_run = _make_next_run(last_run, actor)
     try:
         with transaction.atomic():  # of its own, so that the outer one survives the error
             next_run.save(force_insert=True)
@@ -178,10 +178,13 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
         raise Refused(_("Somebody else has just asked for it.")) from None
     log(actor, "run.again", next_run)
     enqueue(next_run.function, next_run.pk)
-    if last.suite == Suite.PLAIN:
-        lacking = _find_last_runs(last).filter(outcome__in=REPEATABLE_OUTCOMES)
-        again = [_make_next_run(other, actor) for other in lacking.exclude(suite=Suite.PLAIN)]
-        EvaluationRun.objects.bulk_create(again, ignore_conflicts=True)  # the plain one's end rings
+    if last_run.suite == Suite.PLAIN:
+        repeatable_runs = _find_last_runs(last_run).filter(outcome__in=REPEATABLE_OUTCOMES)
+        next_runs = [
+            _make_next_run(other, actor) for other in repeatable_runs.exclude(suite=Suite.PLAIN)
+        ]
+        # The end of the plain one wakes their workers.
+        EvaluationRun.objects.bulk_create(next_runs, ignore_conflicts=True)
     return next_run
 
 
@@ -227,22 +230,22 @@ class OwnerShare:
 
 
 def order_by_turn(
-    waiting: Iterable[WaitingRun], served: Mapping[int | None, OwnerShare]
+    waiting_runs: Iterable[WaitingRun], owner_shares: Mapping[int | None, OwnerShare]
 ) -> list[WaitingRun]:
     """Sort waiting runs into the order in which free workers take them.
 
     By priority; then by owner: the fewest active runs first, then the earliest last start; then
     by the age of the run.
     """
-    keyed: list[tuple[tuple[int, int, datetime, datetime], WaitingRun]] = []
+    keyed_runs: list[tuple[tuple[int, int, datetime, datetime], WaitingRun]] = []
     ahead: Counter[int | None] = Counter()
-    for run in sorted(waiting, key=lambda run: (-run.priority, run.queued_at)):
-        had = served.get(run.owner, OwnerShare())
+    for run in sorted(waiting_runs, key=lambda run: (-run.priority, run.queued_at)):
+        share = owner_shares.get(run.owner, OwnerShare())
         # An owner's second run stands where it would if the first were under way already.
-        place = had.running + ahead[run.owner]
+        place = share.running + ahead[run.owner]
         ahead[run.owner] += 1
-        keyed.append(((-run.priority, place, had.last, run.queued_at), run))
-    return [run for _, run in sorted(keyed, key=lambda pair: pair[0])]
+        keyed_runs.append(((-run.priority, place, share.last, run.queued_at), run))
+    return [run for _, run in sorted(keyed_runs, key=lambda pair: pair[0])]
 
 
 def claim_next() -> EvaluationRun | None:
@@ -268,7 +271,7 @@ def _order_runs(runs: QuerySet[EvaluationRun]) -> list[WaitingRun]:
     rows = runs.values_list("pk", "submission__owner", "priority", "queued_at")
     # Older runs do not matter any more: `order_by_turn` looks at what each owner has had of late.
     recent = Q(state=State.RUNNING) | Q(started_at__gt=timezone.now() - SHARE_PERIOD)
-    served = (
+    owner_rows = (
         EvaluationRun.objects.filter(recent, started_at__isnull=False)
         .order_by()  # the model's own order would be grouped by, too
         .values("submission__owner")
@@ -277,7 +280,7 @@ def _order_runs(runs: QuerySet[EvaluationRun]) -> list[WaitingRun]:
     )
     return order_by_turn(
         [WaitingRun(*row) for row in rows],
-        {owner: OwnerShare(running, last) for owner, running, last in served},
+        {owner: OwnerShare(running, last) for owner, running, last in owner_rows},
     )
 
 
@@ -306,10 +309,10 @@ def estimate_wait_seconds(position: int | None) -> float | None:
 def wake_suite_runs(run: EvaluationRun) -> None:
     """Wake workers for the perturbed runs that waited for this plain run."""
     if run.suite == Suite.PLAIN:
-        waiting = EvaluationRun.objects.filter(
+        waiting_runs = EvaluationRun.objects.filter(
             submission=run.submission_id, version=run.version_id, state=State.QUEUED
         )
-        for pk in waiting.values_list("pk", flat=True):
+        for pk in waiting_runs.values_list("pk", flat=True):
             enqueue(EvaluationRun.function, pk)
 
 

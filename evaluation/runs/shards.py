@@ -15,31 +15,32 @@ Shard = Sequence[Sequence[int]]
 """Batches of line numbers."""
 
 
-def cut_batches(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[int]]]:
-    """Yield shards of whole batches; each ends with the batch that brings it to `most` examples.
+def cut_batches(batches: Sequence[Sequence[int]], shard_size: int) -> Iterator[list[Sequence[int]]]:
+    """Yield shards of whole batches, each with at least `shard_size` examples.
 
     Batches are sorted by length. They are taken in the order of the fractional parts of multiples
     of the golden ratio, which spreads any first few evenly over the lengths, so that each shard
-    resembles the whole set. The last shard may be smaller.
+    resembles the whole set. A shard ends with the batch that reaches its size. The last
+    shard may be smaller.
     """
     shard: list[Sequence[int]] = []
     size = 0
     for place in sorted(range(len(batches)), key=lambda place: place * GOLDEN_FRACTION % 1):
         shard.append(batches[place])
         size += len(batches[place])
-        if size >= most:
+        if size >= shard_size:
             yield shard
             shard, size = [], 0
     if shard:
         yield shard
 
 
-def cut_lines(size: int, most: int) -> list[Sequence[int]]:
-    """Return ranges of line numbers that divide `size` lines into parts of at most `most` lines.
+def cut_lines(size: int, shard_size: int) -> list[Sequence[int]]:
+    """Return ranges of line numbers that divide `size` lines into shards.
 
-    Used for images, which choose their own batches.
+    Each range has at most `shard_size` lines. Used for images, which choose their own batches.
     """
-    return [range(start, min(size, start + most)) for start in range(0, size, most)]
+    return [range(start, min(size, start + shard_size)) for start in range(0, size, shard_size)]
 
 
 class LineFile:
@@ -119,21 +120,21 @@ class MergedEnding:
 
         Pace, memory and latency are those of the measured shard; the other figures are sums.
         """
-        ends = [self._endings[shard] for shard in sorted(self._endings)]
+        endings = [self._endings[shard] for shard in sorted(self._endings)]
         warnings: dict[str, None] = {}  # each once, in order
-        for end in ends:
+        for end in endings:
             warnings.update(dict.fromkeys(end.warnings))
-        log = "\n".join(filter(None, (end.log for end in ends)))[-self.limits.log_bytes :]
+        log = "\n".join(filter(None, (end.log for end in endings)))[-self.limits.log_bytes :]
         cpu_seconds: float | None = 0.0
-        for end in ends:
+        for end in endings:
             if end.usage.cpu_seconds is None or cpu_seconds is None:
                 cpu_seconds = None  # a sum without one of them would be wrong
             else:
                 cpu_seconds += end.usage.cpu_seconds
         usage = replace(
             self._endings[self.measured].usage,
-            seconds=sum(end.usage.seconds for end in ends),
+            seconds=sum(end.usage.seconds for end in endings),
             cpu_seconds=cpu_seconds,
-            answers=sum(end.usage.answers for end in ends),
+            answers=sum(end.usage.answers for end in endings),
         )
         return Ending(Outcome.OK, usage, log=log, warnings=tuple(warnings))

@@ -47,12 +47,13 @@ def estimate_cost(task: Task, chat: ChatSettings | None) -> Estimate:
     endpoint = make_chat_endpoint(task.config, UNUSED_URL, "", chat, read_shots(task, chat))
     requests, tokens_in = 0, 0.0
     for version in select_newest_versions(task).filter(evaluation_set__may_leave=True):
-        first = list(islice(read_set_rows(version), SAMPLE_ROWS))
+        sample_rows = list(islice(read_set_rows(version), SAMPLE_ROWS))
         calls: float = version.size
         if chat.perturbed:
-            calls += version.size * _count_variants(task, first) + version.paraphrases.count()
+            calls += version.size * _count_variants(task, sample_rows) + version.paraphrases.count()
         prompts = [
-            endpoint.messages(prepare_for_models(task.config, task, row.inputs)) for row in first
+            endpoint.messages(prepare_for_models(task.config, task, row.inputs))
+            for row in sample_rows
         ]
         requests += round(calls)
         tokens_in += calls * fmean(map(_count_tokens, prompts))
@@ -80,8 +81,8 @@ def _count_variants(task: Task, rows: Sequence[SetRow]) -> float:
     """Return the average number of perturbed variants of an example, over all suites together."""
     reading = perturbation_scope_of(task.config)
     families = task.config.metrics.deltas
-    counts = []
+    variant_counts = []
     for row in rows:
         in_all_suites = [len(make_variants(row, reading, family=name, seed=0)) for name in families]
-        counts.append(sum(in_all_suites))
-    return fmean(counts)
+        variant_counts.append(sum(in_all_suites))
+    return fmean(variant_counts)

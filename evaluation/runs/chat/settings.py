@@ -170,16 +170,16 @@ def _find_server_problems(chat: ChatSettings) -> Iterator[Problem]:
 
 
 def _find_common_problems(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
-    read = config.model_fields
-    named = PLACEHOLDER_PATTERN.findall(chat.template)
-    for name in read:
-        if name not in named:
+    model_fields = config.model_fields
+    template_fields = PLACEHOLDER_PATTERN.findall(chat.template)
+    for name in model_fields:
+        if name not in template_fields:
             sentence = gettext_noop("The template lacks {%(field)s}. Models read: %(fields)s.")
-            yield "template", sentence, {"field": name, "fields": _join_placeholders(read)}
-    for name in named:
-        if name not in read:
+            yield "template", sentence, {"field": name, "fields": _join_placeholders(model_fields)}
+    for name in template_fields:
+        if name not in model_fields:
             sentence = gettext_noop("Models do not read {%(field)s}. They read: %(fields)s.")
-            yield "template", sentence, {"field": name, "fields": _join_placeholders(read)}
+            yield "template", sentence, {"field": name, "fields": _join_placeholders(model_fields)}
     for name, (low, high) in RANGES.items():
         value = getattr(chat, name)
         if value is not None and not low <= value <= high:

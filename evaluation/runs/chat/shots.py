@@ -32,20 +32,20 @@ def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:
     except Untrainable:
         message = _("Examples are shown for tasks with labels or spans of texts. Choose 0.")
         raise Invalid(message, field="shots") from None
-    chance, drawn = random.Random(chat.shots_seed), list[int]()
-    seen = 0
-    for seen, item in enumerate(
+    chance, drawn_ids = random.Random(chat.shots_seed), list[int]()
+    row_count = 0
+    for row_count, item in enumerate(
         _iterate_train_rows(task, shape), 1
     ):  # a reservoir: any size fits into memory
-        if len(drawn) < chat.shots:
-            drawn.append(item)
-        elif (place := chance.randrange(seen)) < chat.shots:
-            drawn[place] = item
-    if len(drawn) < chat.shots:
-        message = _("The train splits of this task have %(n)d examples.") % {"n": seen}
+        if len(drawn_ids) < chat.shots:
+            drawn_ids.append(item)
+        elif (place := chance.randrange(row_count)) < chat.shots:
+            drawn_ids[place] = item
+    if len(drawn_ids) < chat.shots:
+        message = _("The train splits of this task have %(n)d examples.") % {"n": row_count}
         raise Invalid(message, field="shots")
-    chance.shuffle(drawn)  # a reservoir leaves early rows in front
-    return tuple(drawn)
+    chance.shuffle(drawn_ids)  # a reservoir leaves early rows in front
+    return tuple(drawn_ids)
 
 
 def _iterate_train_rows(task: Task, shape: Shape) -> Iterator[int]:
@@ -85,8 +85,8 @@ def _make_shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
     return {**shape.inputs(row), shape.answer: row[answer_key]}
 
 
-def find_shot_uids(chat: ChatSettings, most: int) -> list[str]:
-    """Return the uids that the drawn examples have in their releases, in order; at most `most`."""
+def find_shot_uids(chat: ChatSettings, max_count: int) -> list[str]:
+    """Return the first `max_count` uids of the drawn examples in their releases, in order."""
     names = dict(DatasetItem.objects.filter(pk__in=chat.shot_items).values_list("pk", "uid"))
-    ordered = [names[pk] for pk in chat.shot_items if pk in names]
-    return ordered[:most]
+    uids = [names[pk] for pk in chat.shot_items if pk in names]
+    return uids[:max_count]
