@@ -41,8 +41,9 @@ class OwnWorkerRunner:
     `evaluation.isolation.inference.leased` gave them to a runner there.
     """
 
-    def __init__(self, handed: HandedAnswers) -> None:
-        self._handed, self.name = handed, f"own-{handed.runner}"[:20]
+    def __init__(self, handed_answers: HandedAnswers) -> None:
+        self._handed = handed_answers
+        self.name = f"own-{handed_answers.runner}"[:20]
 
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat

@@ -29,9 +29,9 @@ def tell_ends() -> int:
     email, so no lock is needed. While the mail server is away nothing is marked as sent, and the
     next sweep tries again.
     """
-    sent = 0
-    over = filter_ended(_find_unnotified()).exclude(state=State.CANCELLED)
-    for submission in over.select_related("owner", "task"):
+    sent_count = 0
+    ended_submissions = filter_ended(_find_unnotified()).exclude(state=State.CANCELLED)
+    for submission in ended_submissions.select_related("owner", "task"):
         row = Submission.objects.filter(pk=submission.pk)
         # Of several sweeps only one finds `told_at` empty, and only that one sends the email.
         if not (_find_unnotified() & row).update(told_at=timezone.now()):
@@ -42,8 +42,8 @@ def tell_ends() -> int:
             logger.error("The mail server is away; mails to owners of models wait: %s", error)
             row.update(told_at=None)
             break
-        sent += 1
-    return sent
+        sent_count += 1
+    return sent_count
 
 
 def _find_unnotified() -> QuerySet[Submission]:

@@ -82,12 +82,12 @@ def _check(submission: Submission, heartbeat: Heartbeat) -> None:
     try:
         with scratch() as folder:
             heartbeat.begin(0.1, gettext_noop("reading the submission"))
-            received = _receive(submission, folder, heartbeat)
-            if received.model:
-                warnings = _try_out(submission, received.model, folder, heartbeat)
-                received = replace(received, warnings=warnings)
+            received_model = _receive(submission, folder, heartbeat)
+            if received_model.model:
+                warnings = _try_out(submission, received_model.model, folder, heartbeat)
+                received_model = replace(received_model, warnings=warnings)
             heartbeat.begin(0.9, gettext_noop("storing it"))
-            _accept(submission, received, heartbeat)
+            _accept(submission, received_model, heartbeat)
     except REFUSAL_ERRORS as refusal:
         _refuse(submission, refusal)
     except EndpointError as error:
@@ -128,24 +128,28 @@ def _refuse(submission: Submission, refusal: Exception) -> None:
         discard(submission.upload)
 
 
-def _accept(submission: Submission, received: ReceivedModel, heartbeat: Heartbeat) -> None:
+def _accept(submission: Submission, received_model: ReceivedModel, heartbeat: Heartbeat) -> None:
     """Store the checked files, end the check and request the evaluations."""
     # The file goes to the storage before the transaction, which would otherwise last as long.
-    if received.file:
-        with received.file.open("rb") as file:
+    if received_model.file:
+        with received_model.file.open("rb") as file:
             content: Any = BeatingFile(file, heartbeat.beat)
-            submission.file.save(received.file.name, File(content), save=False)
-    results = {"digest": received.digest, "size": received.size, "file": submission.file.name}
-    results["log"] = "\n".join(received.warnings)
+            submission.file.save(received_model.file.name, File(content), save=False)
+    results = {
+        "digest": received_model.digest,
+        "size": received_model.size,
+        "file": submission.file.name,
+    }
+    results["log"] = "\n".join(received_model.warnings)
     try:
         with transaction.atomic():
-            if received.file and submission.owner:
-                check_stored(submission.upload, submission.owner, received.size or 0)
+            if received_model.file and submission.owner:
+                check_stored(submission.upload, submission.owner, received_model.size or 0)
             leases.finish_job(submission, outcome=Outcome.OK, **results)
             request_runs(submission=submission, actor=submission.owner)
     except BaseException:
         # Whatever kept the row from being stored, a lost lease too: nothing may name the file.
-        if received.file:
+        if received_model.file:
             submission.file.delete(save=False)
         raise
     if submission.upload:

@@ -16,10 +16,10 @@ def check_looks(submission: Submission) -> None:
     """
     # The names first, then the read: of two models that look alike, the second sees the first.
     lock_names(f"models of task {submission.task_id}")
-    own = Q(owner__isnull=False, owner=submission.owner_id)
+    is_own = Q(owner__isnull=False, owner=submission.owner_id)
     if submission.team_id:
-        own |= Q(team=submission.team_id)
+        is_own |= Q(team=submission.team_id)
     # An anonymous model's name is a secret, which a refusal would tell.
     is_named = Q(anonymous_until=None) | Q(anonymous_until__lte=today())
     others = Submission.objects.filter(are_visible_to_all(), is_named, task=submission.task_id)
-    check_free(submission.name, others.exclude(own).order_by().values_list("name", flat=True))
+    check_free(submission.name, others.exclude(is_own).order_by().values_list("name", flat=True))

@@ -101,19 +101,24 @@ def _make_result_values(
     if submission.withdrawn_at:
         return {"results": []}
     visible_runs = [hide_model_output(run, viewer) for run in runs if may_see_scores(run, viewer)]
-    main, exact = submission.task.config.metrics.main, viewer.is_task_owner
-    wrong = {run.pk for run in visible_runs if may_see_wrong(run, viewer)}
+    main_metric, exact = submission.task.config.metrics.main, viewer.is_task_owner
+    inspectable_ids = {run.pk for run in visible_runs if may_see_wrong(run, viewer)}
     all_versions = {run.version_id for run in runs}
     visible_versions = {run.version_id for run in visible_runs}
     return {
         "results": group_results_by_set(
-            visible_runs, main, exact=exact, learned=find_training_sources(submission)
+            visible_runs,
+            main_metric,
+            exact=exact,
+            training_sources=find_training_sources(submission),
         ),
         "hidden": len(all_versions - visible_versions),
-        "wrong": wrong,
+        "wrong": inspectable_ids,
         "near_copies": find_near_copies_of(visible_runs, viewer),
         "llm_scores": _find_llm_scores(submission, visible_runs, exact),
-        "failures": partial(_make_failure_values, [run for run in visible_runs if run.pk in wrong]),
+        "failures": partial(
+            _make_failure_values, [run for run in visible_runs if run.pk in inspectable_ids]
+        ),
         "can_publish": any(run.outcome == "ok" for run in runs),
     }
 

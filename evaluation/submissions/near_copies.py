@@ -31,8 +31,8 @@ def find_near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[S
     """
     if not viewer.is_inside:
         return []
-    visible = [run.pk for run in runs if viewer.is_task_owner or not run.version.is_sealed]
-    return _add_names(NearCopy.objects.filter(run__in=visible), viewer.is_task_owner)
+    visible_ids = [run.pk for run in runs if viewer.is_task_owner or not run.version.is_sealed]
+    return _add_names(NearCopy.objects.filter(run__in=visible_ids), viewer.is_task_owner)
 
 
 def find_near_copies_in(task: Task) -> list[ShownNearCopy]:

@@ -35,8 +35,8 @@ def store_near_copies(run: EvaluationRun) -> int:
     """
     # `execute` has stored these by an update, so the row in memory does not have them.
     run.refresh_from_db(fields=["outcome", "predictions"])
-    good = run.suite == EvaluationRun.Suite.PLAIN and run.outcome == Outcome.OK
-    if not good or run.version.size > MOST_EXAMPLES:
+    is_comparable = run.suite == EvaluationRun.Suite.PLAIN and run.outcome == Outcome.OK
+    if not is_comparable or run.version.size > MOST_EXAMPLES:
         return 0
     try:
         reader = _AnswerReader(run)
@@ -50,14 +50,14 @@ def store_near_copies(run: EvaluationRun) -> int:
         return 0
     most_models = max(1, MOST_ANSWERS // max(1, run.version.size))
     near_copies = []
-    for other in _find_other_runs(run)[:most_models]:
-        other_answers = reader.answers(other)
+    for other_run in _find_other_runs(run)[:most_models]:
+        other_answers = reader.answers(other_run)
         if other_answers is None:
             continue
-        like = measure_likeness(reader.gold, own_answers, other_answers)
-        if like.is_near_copy:
-            counts = {name: getattr(like, name) for name in COLUMNS}
-            near_copies.append(NearCopy(run=run, other=other, **counts))
+        likeness = measure_likeness(reader.gold, own_answers, other_answers)
+        if likeness.is_near_copy:
+            counts = {name: getattr(likeness, name) for name in COLUMNS}
+            near_copies.append(NearCopy(run=run, other=other_run, **counts))
     # A unique pair: a worker that does this a second time adds nothing.
     NearCopy.objects.bulk_create(near_copies, ignore_conflicts=True)
     return len(near_copies)
@@ -69,14 +69,14 @@ def _find_other_runs(run: EvaluationRun) -> QuerySet[EvaluationRun]:
     Newest first.
     """
     submission = run.submission
-    same = Q(pk=submission.pk)
+    is_own = Q(pk=submission.pk)
     if submission.owner_id:
-        same |= Q(owner=submission.owner_id)
+        is_own |= Q(owner=submission.owner_id)
     if submission.team_id:
-        same |= Q(team=submission.team_id)
-    others = Submission.objects.filter(task=submission.task_id, withdrawn_at=None).exclude(same)
-    plain = run.version.runs.filter(suite=EvaluationRun.Suite.PLAIN)
-    runs = filter_counting_runs(plain.filter(submission__in=others.values("pk"))).exclude(
+        is_own |= Q(team=submission.team_id)
+    others = Submission.objects.filter(task=submission.task_id, withdrawn_at=None).exclude(is_own)
+    plain_runs = run.version.runs.filter(suite=EvaluationRun.Suite.PLAIN)
+    runs = filter_counting_runs(plain_runs.filter(submission__in=others.values("pk"))).exclude(
         predictions=""
     )
     # A log may have 64 KiB, and nothing of it is compared.
@@ -101,11 +101,11 @@ class _AnswerReader:
         self._rows = list(read_set_rows(run.version))
         self._codes: dict[bytes, int] = {}  # of the first model's answers
         # Of texts every right answer is another, so rates are counted over all of them together.
-        right = [b""] * len(self._rows)
+        right_answers = [b""] * len(self._rows)
         if not self._is_text:
-            right = [orjson.dumps(row.gold) for row in self._rows]
-        places = {text: place for place, text in enumerate(dict.fromkeys(right))}
-        self.gold = np.array([places[text] for text in right], dtype=np.int64)
+            right_answers = [orjson.dumps(row.gold) for row in self._rows]
+        places = {text: place for place, text in enumerate(dict.fromkeys(right_answers))}
+        self.gold = np.array([places[text] for text in right_answers], dtype=np.int64)
 
     def answers(self, run: EvaluationRun, *, is_first: bool = False) -> Answers | None:
         """Return the answers of a run's model; None if its file is gone or damaged."""
@@ -113,15 +113,15 @@ class _AnswerReader:
             with run.predictions.open("rb") as file, gzip.open(file) as lines:
                 answers = list(read_predictions(lines))
             pairs = zip(answers, self._rows, strict=True)  # a file that is too short is damaged
-            right = [self._is_right(answer, row) for answer, row in pairs]
+            is_right = [self._is_right(answer, row) for answer, row in pairs]
         except (OSError, EOFError, ValueError, KeyError):
             logger.exception("The answers of %s cannot be compared", run)
             return None
-        keys = list(map(self._key, answers, right))
+        keys = list(map(self._key, answers, is_right))
         if is_first:
             self._codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         codes = [self._codes.get(key, len(self._codes)) for key in keys]
-        return Answers(np.array(codes, dtype=np.int64), np.array(right, dtype=bool))
+        return Answers(np.array(codes, dtype=np.int64), np.array(is_right, dtype=bool))
 
     def _is_right(self, answer: Answer | None, row: Any) -> bool:
         value = answer and answer.value

@@ -89,17 +89,19 @@ CHECK_ENDS: Mapping[str, str] = {
 
 def _describe_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     """Return the progress of an accepted submission's runs."""
-    over = [run for run in runs if run.is_over]
-    if len(over) == len(runs):
+    ended_runs = [run for run in runs if run.is_over]
+    if len(ended_runs) == len(runs):
         return _describe_ended_runs(submission, runs)
-    running = [run for run in runs if run.state == State.RUNNING]
-    if running:
-        share = (len(over) + sum(run.progress for run in running)) / len(runs)
-        place = {"number": len(over) + 1, "total": len(runs)}
+    active_runs = [run for run in runs if run.state == State.RUNNING]
+    if active_runs:
+        share = (len(ended_runs) + sum(run.progress for run in active_runs)) / len(runs)
+        place = {"number": len(ended_runs) + 1, "total": len(runs)}
         sentence = _("Running evaluation %(number)d of %(total)d.") % place
-        return Progress("running", sentence, False, share, running[0].message)
-    first = next(run for run in runs if run.state == State.QUEUED)
-    return Progress("queued", _("In the queue."), False, len(over) / len(runs), first.message)
+        return Progress("running", sentence, False, share, active_runs[0].message)
+    first_run = next(run for run in runs if run.state == State.QUEUED)
+    return Progress(
+        "queued", _("In the queue."), False, len(ended_runs) / len(runs), first_run.message
+    )
 
 
 def add_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
@@ -108,8 +110,8 @@ def add_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
         return _add_busy_workers(progress)
     if progress.phase != "queued":
         return progress
-    first = next(run for run in keep_latest_runs(runs) if run.state == State.QUEUED)
-    position = find_queue_positions().get(first.pk)  # only here: the order is two queries
+    first_run = next(run for run in keep_latest_runs(runs) if run.state == State.QUEUED)
+    position = find_queue_positions().get(first_run.pk)  # only here: the order is two queries
     seconds = estimate_wait_seconds(position)
     if position is None:  # taken meanwhile
         return progress
@@ -123,26 +125,26 @@ def add_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
 
 def _add_busy_workers(progress: Progress) -> Progress:
     """Add how many evaluations are running, because a check waits until a worker is free."""
-    running = EvaluationRun.objects.filter(state=State.RUNNING).count()
-    if not running:
+    running_count = EvaluationRun.objects.filter(state=State.RUNNING).count()
+    if not running_count:
         return progress
     sentence = ngettext(
         "Received. Its check begins when a worker is free: %(number)d evaluation is running.",
         "Received. Its check begins when a worker is free: %(number)d evaluations are running.",
-        running,
+        running_count,
     )
-    return replace(progress, sentence=sentence % {"number": running})
+    return replace(progress, sentence=sentence % {"number": running_count})
 
 
 def _describe_ended_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     """Return the progress of a submission all of whose runs are over."""
-    good = sum(run.outcome == Outcome.OK for run in runs)
+    scored_count = sum(run.outcome == Outcome.OK for run in runs)
     if not runs:
         return Progress("accepted", _("Accepted. This task has no set to run it on yet."), True)
-    if good == len(runs):
+    if scored_count == len(runs):
         sentence = _("Scored on every set.")
-    elif good:
-        values = {"good": good, "total": len(runs)}
+    elif scored_count:
+        values = {"good": scored_count, "total": len(runs)}
         sentence = _("%(good)d of %(total)d evaluations gave scores.") % values
     else:
         return Progress("failed", _explain_missing_score(runs), is_over=True)
@@ -196,13 +198,13 @@ def list_progress_steps(progress: Progress) -> list[tuple[str, str]]:
     names = list(STEPS)
     if progress.phase not in STEPS:
         return [(_(STEPS["received"]), "done"), (_(OTHER_STEPS[progress.phase]), "now")]
-    here = names.index(progress.phase)
+    current_place = names.index(progress.phase)
     steps = []
     for place, name in enumerate(names):
         state = ""
-        if place < here:
+        if place < current_place:
             state = "done"
-        elif place == here:
+        elif place == current_place:
             state = "now"
         steps.append((_(STEPS[name]), state))
     return steps

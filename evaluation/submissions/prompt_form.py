@@ -105,10 +105,10 @@ class PromptForm(SubmitForm):
 
     def clean(self) -> dict[str, Any]:
         """Require the prompt's text if the custom prompt was chosen."""
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if cleaned.get("prompt") == "own" and not cleaned.get("instructions"):
+        cleaned_data: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned_data.get("prompt") == "own" and not cleaned_data.get("instructions"):
             self.add_error("instructions", _("Write the prompt, or choose another one above."))
-        return cleaned
+        return cleaned_data
 
     @property
     def chat(self) -> ChatSettings:

@@ -82,19 +82,19 @@ def compute_quota(entries: Iterable[QuotaEntry], caps: Caps, now: datetime) -> Q
 
     Pending submissions count towards both caps, so that neither can be exceeded.
     """
-    costly = [entry for entry in entries if entry.charge != Charge.FREE]
-    left = _count_left(costly, caps, now)
-    if left:
-        return Quota(left)
+    costly_entries = [entry for entry in entries if entry.charge != Charge.FREE]
+    left_count = _count_left(costly_entries, caps, now)
+    if left_count:
+        return Quota(left_count)
     # Room can only come when an entry leaves the window, so only these moments are tried.
-    ends = sorted(entry.at + WINDOW for entry in costly if entry.at + WINDOW > now)
-    return Quota(0, next((end for end in ends if _count_left(costly, caps, end)), None))
+    ends = sorted(entry.at + WINDOW for entry in costly_entries if entry.at + WINDOW > now)
+    return Quota(0, next((end for end in ends if _count_left(costly_entries, caps, end)), None))
 
 
 def _count_left(entries: Iterable[QuotaEntry], caps: Caps, now: datetime) -> int:
     """Return how many more models may be submitted at the time `now`."""
     charges = [entry.charge for entry in entries if now - WINDOW < entry.at]
     pending = charges.count(Charge.PENDING)
-    free = caps.accepted - charges.count(Charge.ACCEPTED) - pending
+    free_count = caps.accepted - charges.count(Charge.ACCEPTED) - pending
     may_fail = caps.refused - charges.count(Charge.REFUSED) - pending
-    return max(0, min(free, may_fail))
+    return max(0, min(free_count, may_fail))

@@ -74,16 +74,16 @@ def list_with_scores(submissions: Iterable[Submission], task: Task, user: Person
 
     Contains only sets that the user may see.
     """
-    viewer_of, main = make_viewer_function(user, task), task.config.metrics.main
+    viewer_of, main_metric = make_viewer_function(user, task), task.config.metrics.main
     models = [(submission, viewer_of(submission)) for submission in submissions]
-    newest: dict[Any, dict[EvaluationSet, EvaluationRun]] = {}
+    newest_runs: dict[Any, dict[EvaluationSet, EvaluationRun]] = {}
     for submission, viewer in models:
-        newest[submission.pk] = {}
+        newest_runs[submission.pk] = {}
         for run in submission.runs.all():  # ordered by version, so the newest one stays
             if may_see_scores(run, viewer):
-                newest[submission.pk][run.version.evaluation_set] = run
+                newest_runs[submission.pk][run.version.evaluation_set] = run
     runs: list[EvaluationRun] = []
-    for run_of_set in newest.values():
+    for run_of_set in newest_runs.values():
         runs += run_of_set.values()
     versions = [run.version for run in runs]
     versions.sort(key=lambda version: version.version)
@@ -92,14 +92,14 @@ def list_with_scores(submissions: Iterable[Submission], task: Task, user: Person
     exact = any(viewer.is_task_owner for _, viewer in models)
     main_scores = {}
     for score in list_scores(runs, exact=exact):
-        if score.metric == main and not score.slice and not score.kind:
+        if score.metric == main_metric and not score.slice and not score.kind:
             main_scores[score.run_id] = score
     rows = []
     for submission, viewer in models:
         scores: list[tuple[EvaluationSet, Score | None]] = []
         for evaluation_set in sets:
             main_score = None
-            if own_run := newest[submission.pk].get(evaluation_set):
+            if own_run := newest_runs[submission.pk].get(evaluation_set):
                 main_score = main_scores.get(own_run.pk)
             scores.append((evaluation_set, main_score))
         row = ListedSubmission(
@@ -111,7 +111,7 @@ def list_with_scores(submissions: Iterable[Submission], task: Task, user: Person
         )
         rows.append(row)
     titles = [(evaluation_set, newest_version[evaluation_set]) for evaluation_set in sets]
-    return {"metric": main, "sets": titles, "rows": rows}
+    return {"metric": main_metric, "sets": titles, "rows": rows}
 
 
 @dataclass(frozen=True)
@@ -165,21 +165,21 @@ def group_results_by_set(
     main_metric: str,
     *,
     exact: bool,
-    learned: Collection[str] | None = None,
+    training_sources: Collection[str] | None = None,
 ) -> list[SetResults]:
     """Return the results by set version. Of repeated runs, the first good one counts. One query.
 
     runs: those that the viewer may see. exact: whether the scores are shown as to the task's
-    editors. learned: the names of the model's training sources; None if unknown.
+    editors. training_sources: what the model learned from, by name; None if unknown.
     """
     runs = list(runs)
     # Backwards, so that the first good run of each suite is the one that stays.
-    counting = {}
+    counting_runs = {}
     for run in reversed(runs):
         if run.outcome == Outcome.OK:
-            counting[run.version_id, run.suite] = run
+            counting_runs[run.version_id, run.suite] = run
     scores: dict[Any, list[Score]] = defaultdict(list)
-    for score in list_scores(counting.values(), exact=exact):
+    for score in list_scores(counting_runs.values(), exact=exact):
         scores[score.run_id].append(score)
     by_version: dict[int, list[EvaluationRun]] = defaultdict(list)
     for run in sorted(keep_latest_runs(runs), key=lambda run: SUITES.index(run.suite)):
@@ -187,17 +187,17 @@ def group_results_by_set(
     results = []
     for runs_of_version in sorted(by_version.values(), key=lambda runs: _sort_key(runs[0])):
         version = runs_of_version[0].version
-        plain = counting.get((version.pk, EvaluationRun.Suite.PLAIN))
+        plain_run = counting_runs.get((version.pk, EvaluationRun.Suite.PLAIN))
         numbers: list[Score] = []
-        if plain:
-            numbers = scores[plain.pk]
+        if plain_run:
+            numbers = scores[plain_run.pk]
         suites = []
         for suite in SUITES[1:]:
-            if suite_run := counting.get((version.pk, suite)):
+            if suite_run := counting_runs.get((version.pk, suite)):
                 suites.append(_make_suite_results(suite_run, scores[suite_run.pk]))
-        sealed = None
+        disclosure = None
         if version.is_sealed:
-            sealed = describe_disclosure(version)
+            disclosure = describe_disclosure(version)
         set_results = SetResults(
             title=f"{version.evaluation_set.name} v{version.version}",
             version=version,
@@ -206,10 +206,10 @@ def group_results_by_set(
             scores=[each for each in numbers if not each.slice],
             slices=[each for each in numbers if each.slice and each.metric == main_metric],
             suites=suites,
-            plain=plain,
-            sealed=sealed,
+            plain=plain_run,
+            sealed=disclosure,
             overlap=version.overlap_with(),
-            seen=compute_seen_share(plain, version, learned),
+            seen=compute_seen_share(plain_run, version, training_sources),
         )
         results.append(set_results)
     return results

@@ -25,23 +25,23 @@ def empty_old_models(most: int) -> int:
     """
     if not settings.KEEP_MODELS_DAYS:
         return 0
-    old = timezone.now() - timedelta(days=settings.KEEP_MODELS_DAYS)
-    recent = Q(finished_at=None) | Q(finished_at__gte=old)
+    oldest_time = timezone.now() - timedelta(days=settings.KEEP_MODELS_DAYS)
+    recent = Q(finished_at=None) | Q(finished_at__gte=oldest_time)
     recently_used = Q(submission=OuterRef("pk")) & recent
     bases = Submission.objects.exclude(base="").filter(withdrawn_at=None).values_list("base")
     base_ids = {base for (base,) in bases.distinct()}
     of_answers = kind_names(lambda kind: kind.is_file_of_answers)
-    idle = Submission.objects.filter(
+    idle_models = Submission.objects.filter(
         ~Exists(EvaluationRun.objects.filter(recently_used)),
         ~Exists(PracticeRun.objects.filter(recently_used)),
         state=State.DONE,
-        finished_at__lt=old,
+        finished_at__lt=oldest_time,
     ).exclude(Q(file="") | Q(kind__in=of_answers))
-    emptied = 0
-    for submission in idle.order_by("finished_at")[:most]:
+    emptied_count = 0
+    for submission in idle_models.order_by("finished_at")[:most]:
         if str(submission.pk) not in base_ids:
-            emptied += _delete_file(submission)
-    return emptied
+            emptied_count += _delete_file(submission)
+    return emptied_count
 
 
 def _delete_file(submission: Submission) -> int:
@@ -49,8 +49,8 @@ def _delete_file(submission: Submission) -> int:
     name = str(submission.file.name)
     with transaction.atomic():
         # On condition of the file's name: somebody may withdraw the model at this moment.
-        same = Submission.objects.filter(pk=submission.pk, file=name)
-        emptied = same.update(file="", emptied_at=timezone.now())
-        if emptied:
+        unchanged_row = Submission.objects.filter(pk=submission.pk, file=name)
+        emptied_count = unchanged_row.update(file="", emptied_at=timezone.now())
+        if emptied_count:
             transaction.on_commit(lambda: default_storage.delete(name))
-    return emptied
+    return emptied_count

@@ -28,13 +28,13 @@ def are_visible_to_all() -> Q:
     submission when it is registered, so that its owners see its results before that.
     """
     # Subqueries, so that the condition can stand in any query of submissions.
-    met = RoundTarget.objects.filter(target=OuterRef("target")).exclude(
+    met_rounds = RoundTarget.objects.filter(target=OuterRef("target")).exclude(
         round__state__in=PLANNED_STATES
     )
-    scored = EvaluationRun.objects.filter(
+    scored_runs = EvaluationRun.objects.filter(
         submission=OuterRef("pk"), suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK
     )
-    in_use = ~Q(kind=TARGET) | (Q(Exists(met)) & Q(Exists(scored)))
+    in_use = ~Q(kind=TARGET) | (Q(Exists(met_rounds)) & Q(Exists(scored_runs)))
     return Q(is_published=True, withdrawn_at=None) & in_use
 
 
@@ -98,11 +98,11 @@ def filter_ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
     Later runs change `ended_at`. An accepted submission that waits for its first run has not ended.
     """
     under_way = EvaluationRun.objects.filter(submission=OuterRef("pk"), state__in=UNFINISHED)
-    over = Q(state=State.DONE, runs__isnull=False)
-    over |= Q(state__in=[State.FAILED, State.LOST, State.CANCELLED])
+    has_ended = Q(state=State.DONE, runs__isnull=False)
+    has_ended |= Q(state__in=[State.FAILED, State.LOST, State.CANCELLED])
     check, runs = Coalesce("finished_at", "queued_at"), Max("runs__finished_at")
-    ended_ones = submissions.filter(over, ~Exists(under_way), withdrawn_at=None)
-    return ended_ones.annotate(ended_at=Greatest(check, Coalesce(runs, check)))
+    ended_submissions = submissions.filter(has_ended, ~Exists(under_way), withdrawn_at=None)
+    return ended_submissions.annotate(ended_at=Greatest(check, Coalesce(runs, check)))
 
 
 def list_public_inputs(task: Task) -> list[Mapping[str, Any]]:

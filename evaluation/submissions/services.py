@@ -87,18 +87,18 @@ def submit_model(
     Locks the owner, their person, then the team, for the quotas. Raises Refused.
     """
     name = checked_name(name)
-    settled = make_stored_chat(task, kind, source, secret, chat)
+    stored_chat = make_stored_chat(task, kind, source, secret, chat)
     # Locked before anything is counted: of two tabs, the second one counts the first's model.
     person = _lock(owner, team)
     if task.config.kind == "arena":
         raise Refused(_("Nobody submits a model to an arena."), code="arena")
     # A form that is sent twice, or a client that did not get the answer, gets its model again.
-    if upload and (earlier := _find_earlier_submission(upload, task, owner)):
-        return earlier
+    if upload and (earlier_submission := _find_earlier_submission(upload, task, owner)):
+        return earlier_submission
     submission = Submission(
         task=task, owner=owner, person=person, team=team, requested_by=owner, kind=kind, name=name,
         upload=upload, source=source, revision=revision, adapter=adapter, base=base, gpus=gpus,
-        chat=settled, evaluation_set=evaluation_set, secret=encrypt(secret), **vars(card),
+        chat=stored_chat, evaluation_set=evaluation_set, secret=encrypt(secret), **vars(card),
     )  # fmt: skip
     _check(submission, owner)
     files = find_files(submission)  # of the same model
@@ -179,30 +179,30 @@ def find_files(submission: Submission) -> QuerySet[Submission]:
 
     For predictions: the files with the model's name, one for each set. Otherwise the submission.
     """
-    standing = Submission.objects.filter(withdrawn_at=None)
+    active_models = Submission.objects.filter(withdrawn_at=None)
     if not KINDS[submission.kind].is_file_of_answers or submission.owner_id is None:
-        return standing.filter(pk=submission.pk)
-    same = standing.filter(
+        return active_models.filter(pk=submission.pk)
+    model_files = active_models.filter(
         task=submission.task_id,
         owner=submission.owner_id,
         team=submission.team_id,
         name=submission.name,
     )
-    return same.filter(kind=submission.kind).order_by("queued_at", "pk")
+    return model_files.filter(kind=submission.kind).order_by("queued_at", "pk")
 
 
 def _check_name(submission: Submission) -> None:
     """Raise Invalid if the owner, their team or a published model already uses this name."""
-    whose = Q(owner=submission.owner)
+    is_own = Q(owner=submission.owner)
     if submission.team:
-        whose |= Q(team=submission.team)
-    own = Submission.objects.filter(whose, task=submission.task)
-    alive = own.filter(name=submission.name, withdrawn_at=None)
+        is_own |= Q(team=submission.team)
+    own_models = Submission.objects.filter(is_own, task=submission.task)
+    namesakes = own_models.filter(name=submission.name, withdrawn_at=None)
     if version := submission.evaluation_set:  # for another set it is a file of the same model
         of_answers = kind_names(lambda kind: kind.is_file_of_answers)
-        same = Q(kind__in=of_answers, owner=submission.owner, team=submission.team)
-        alive = alive.exclude(~Q(evaluation_set=version), same)
-    if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
+        is_same_model = Q(kind__in=of_answers, owner=submission.owner, team=submission.team)
+        namesakes = namesakes.exclude(~Q(evaluation_set=version), is_same_model)
+    if namesakes.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
         message = _(
             "You or your team submitted a model of this name. Choose another, such as one with a "
             "version."
@@ -213,19 +213,19 @@ def _check_name(submission: Submission) -> None:
 
 def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
     """Raise Refused if the person, or their team, may not submit a model to the task now."""
-    refused = settings.REFUSED_SUBMISSIONS_PER_DAY
+    max_refused = settings.REFUSED_SUBMISSIONS_PER_DAY
     sentence = _(
         "You have reached today's %(most)d models for this task, or %(refused)d that were refused."
     )
-    most = {"most": max_models_a_day(task, owner), "refused": refused}
-    quotas = [(find_remaining_quota(owner, task), sentence % most)]
+    limits = {"most": max_models_a_day(task, owner), "refused": max_refused}
+    quotas = [(find_remaining_quota(owner, task), sentence % limits)]
     if team:
         sentence = _(
             "Your team has reached today's %(most)d models for this task, or %(refused)d that were "
             "refused."
         )
-        most = {"most": max_models_a_day(task, team), "refused": refused}
-        quotas.append((_find_quota(team, task), sentence % most))
+        limits = {"most": max_models_a_day(task, team), "refused": max_refused}
+        quotas.append((_find_quota(team, task), sentence % limits))
     for quota, message in quotas:
         if quota.left:
             continue
@@ -253,15 +253,15 @@ def _quota_sort_key(quota: Quota) -> tuple[int, float]:
     return quota.left, -quota.free_at.timestamp()
 
 
-def _find_quota(whose: User | Team, task: Task) -> Quota:
+def _find_quota(submitter: User | Team, task: Task) -> Quota:
     """Return the remaining quota of a team, or of a person with all their accounts."""
     now = timezone.now()
-    if isinstance(whose, Team):
-        submitters = Q(team=whose)
+    if isinstance(submitter, Team):
+        submitters = Q(team=submitter)
     else:
-        submitters = build_person_filter(whose)
+        submitters = build_person_filter(submitter)
     rows = Submission.objects.filter(submitters, task=task, queued_at__gt=now - WINDOW)
-    caps = Caps(max_models_a_day(task, whose), settings.REFUSED_SUBMISSIONS_PER_DAY)
+    caps = Caps(max_models_a_day(task, submitter), settings.REFUSED_SUBMISSIONS_PER_DAY)
     return compute_quota(_iterate_quota_entries(rows.prefetch_related("runs")), caps, now)
 
 
@@ -290,14 +290,14 @@ def publish_model(*, submission: Submission, actor: User, is_due: bool = False) 
     name is not checked again if the model is due on a chosen day.
     is_due: whether that day has come. Raises Refused.
     """
-    good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
-    scored = find_files(submission).filter(Exists(good), state=State.DONE)
-    if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
+    good_runs = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
+    scored_files = find_files(submission).filter(Exists(good_runs), state=State.DONE)
+    if submission.withdrawn_at is None and not scored_files.filter(pk=submission.pk).exists():
         raise Refused(_("A model can be published once it has a score."))
     # What was promised a day had its name checked then, and cannot choose another one now.
     if not (submission.is_published or is_due):
         check_looks(submission)
-    _change(submission, actor, "published", scored, is_published=True, publish_on=None)
+    _change(submission, actor, "published", scored_files, is_published=True, publish_on=None)
 
 
 @transaction.atomic
@@ -330,14 +330,16 @@ def publish_due() -> int:
     Called by the sweep, which tries models without a score again later. Takes no lock:
     `publish_model` only changes models that are not withdrawn.
     """
-    due = Submission.objects.filter(publish_on__lte=today(), is_published=False, withdrawn_at=None)
-    published = 0
-    for submission in due.exclude(owner=None).select_related("owner"):
+    due_models = Submission.objects.filter(
+        publish_on__lte=today(), is_published=False, withdrawn_at=None
+    )
+    published_count = 0
+    for submission in due_models.exclude(owner=None).select_related("owner"):
         assert submission.owner
         with suppress(Refused):  # it has no score yet, or was withdrawn at this moment
             publish_model(submission=submission, actor=submission.owner, is_due=True)
-            published += 1
-    return published
+            published_count += 1
+    return published_count
 
 
 @transaction.atomic
@@ -397,10 +399,10 @@ def cancel_evaluations(*, submission: Submission, actor: User) -> int:
 
 def _cancel(submission: Submission) -> int:
     # The check first: until it is over it may still request runs.
-    ended = leases.cancel(submission, outcome=Outcome.CANCELLED)
+    ended_count = leases.cancel(submission, outcome=Outcome.CANCELLED)
     runs = submission.runs.filter(state__in=UNFINISHED)
     # A run that begins between the two queries is cancelled while it runs.
-    return ended + sum(leases.cancel(run, outcome=Outcome.CANCELLED) for run in runs)
+    return ended_count + sum(leases.cancel(run, outcome=Outcome.CANCELLED) for run in runs)
 
 
 @transaction.atomic
@@ -411,25 +413,25 @@ def withdraw_model(*, submission: Submission, actor: User | None) -> None:
     Raises Refused if it was already withdrawn.
     """
     # Of two tabs the second finds no row any more, and is refused.
-    standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
-    if not standing.update(withdrawn_at=timezone.now()):
+    active_rows = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
+    if not active_rows.update(withdrawn_at=timezone.now()):
         raise Refused(_("This model was withdrawn already."))
     _cancel(submission)
     practice.stop_run(submission)
-    gone = Submission.objects.select_related("upload").get(pk=submission.pk)
-    files = [gone.file]
-    files += [run.predictions for run in gone.runs.exclude(predictions="")]
+    withdrawn_model = Submission.objects.select_related("upload").get(pk=submission.pk)
+    files = [withdrawn_model.file]
+    files += [run.predictions for run in withdrawn_model.runs.exclude(predictions="")]
     names = [str(file.name) for file in files if file]
     Submission.objects.filter(pk=submission.pk).update(
         name=WITHDRAWN_NAME, file="", source="", revision="", secret="", chat={}, error="", log="",
         upload=None, anonymous_until=None, publish_on=None, **vars(ModelCard()),
     )  # fmt: skip
-    gone.runs.update(predictions="", log="")
-    TrainedRows.objects.filter(submission=gone).delete()
+    withdrawn_model.runs.update(predictions="", log="")
+    TrainedRows.objects.filter(submission=withdrawn_model).delete()
     note_erasure(Erasure.Kind.SUBMISSION, submission.pk)  # done again if a backup is restored
     log(actor, "submission.withdrawn", f"submission {submission.pk}")
     # A file cannot be brought back, so it goes only once the rows that named it have.
-    transaction.on_commit(lambda: _delete(names, gone.upload))
+    transaction.on_commit(lambda: _delete(names, withdrawn_model.upload))
 
 
 def _delete(names: Iterable[str], upload: Upload | None) -> None:
@@ -446,20 +448,22 @@ def transfer_team_models(*, owner: User | None) -> int:
     keys are deleted. owner: None for all deleted accounts. Takes no lock: a model withdrawn at the
     same moment is transferred as a withdrawn one.
     """
-    accepted = Submission.objects.filter(owner=owner, state=State.DONE, withdrawn_at=None)
-    passed = 0
-    for submission in accepted.filter(team__isnull=False):  # one transaction each
-        others = TeamMember.objects.filter(team=submission.team_id).exclude(user=None)
-        others = others.exclude(user=owner)
+    accepted_models = Submission.objects.filter(owner=owner, state=State.DONE, withdrawn_at=None)
+    transferred_count = 0
+    for submission in accepted_models.filter(team__isnull=False):  # one transaction each
+        other_members = TeamMember.objects.filter(team=submission.team_id).exclude(user=None)
+        other_members = other_members.exclude(user=owner)
         # An owner first; among equals the one who has been there longest.
-        heir = others.order_by("-is_owner", "joined_at").select_related("user").first()
+        heir = other_members.order_by("-is_owner", "joined_at").select_related("user").first()
         if heir is None:
             continue
         with transaction.atomic():
             row = Submission.objects.filter(pk=submission.pk)
-            passed += row.update(owner=heir.user, requested_by=heir.user, secret="", upload=None)
+            transferred_count += row.update(
+                owner=heir.user, requested_by=heir.user, secret="", upload=None
+            )
             log(None, "submission.passed_on", submission)
-    return passed
+    return transferred_count
 
 
 def withdraw_all_models(*, owner: User | None) -> int:
@@ -468,11 +472,11 @@ def withdraw_all_models(*, owner: User | None) -> int:
     owner: None for the models of accounts that are already deleted. One transaction per model.
     Call `transfer_team_models` first, which transfers team models.
     """
-    standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=TARGET)
-    left = list(standing)
-    for submission in left:
+    active_models = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=TARGET)
+    remaining_models = list(active_models)
+    for submission in remaining_models:
         withdraw_model(submission=submission, actor=owner)
     if owner:  # an account that is gone took its uploads along
         for upload in Upload.objects.filter(owner=owner):
             discard(upload)
-    return len(left)
+    return len(remaining_models)

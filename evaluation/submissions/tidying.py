@@ -18,14 +18,19 @@ def tidy_submitters(most: int) -> int:
     result on a sealed set was shown. Takes no lock: a second worker finds no rows.
     """
     note_submitters()  # rows of older releases have none yet
-    left = Submission.objects.exclude(person=None).exclude(person__accounts__user=F("owner"))
-    over = left.filter(queued_at__lt=timezone.now() - WINDOW)
+    orphans = Submission.objects.exclude(person=None).exclude(person__accounts__user=F("owner"))
+    old_orphans = orphans.filter(queued_at__lt=timezone.now() - WINDOW)
     shown_runs = EvaluationRun.objects.filter(
-        submission__in=over, suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK, is_shown=True
+        submission__in=old_orphans,
+        suite=EvaluationRun.Suite.PLAIN,
+        outcome=Outcome.OK,
+        is_shown=True,
     )
     versions = EvaluationSetVersion.objects.filter(pk__in=shown_runs.values("version"))
     versions = versions.select_related("evaluation_set", "dataset")
-    sealed = [version.pk for version in versions if version.is_sealed]
-    counting = shown_runs.filter(version__in=sealed).values("submission")
-    idle = list(over.exclude(pk__in=counting).values_list("pk", flat=True)[:most])
-    return Submission.objects.filter(pk__in=idle).update(person=None)
+    sealed_ids = [version.pk for version in versions if version.is_sealed]
+    counting_submissions = shown_runs.filter(version__in=sealed_ids).values("submission")
+    idle_ids = list(
+        old_orphans.exclude(pk__in=counting_submissions).values_list("pk", flat=True)[:most]
+    )
+    return Submission.objects.filter(pk__in=idle_ids).update(person=None)

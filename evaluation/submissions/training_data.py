@@ -25,19 +25,21 @@ from tasks.models import Media, Task
 SHOWN_PROBLEMS = 10  # wrong lines that a refusal names
 
 
-def read_training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
+def read_training_rows(task: Task, numbered_rows: NumberedRows) -> list[TrainingRow]:
     """Return the rows of a submission: its own rows, and released rows that it names by uid.
 
     Picture rows contain the stored file. At least two labels are needed.
     Raises SubmissionRefused, which names the first ten wrong lines.
     """
     shape = runnable_shape_of(task.config)
-    uids = [str(row["uid"]) for _, row in numbered if not isinstance(row, str) and "uid" in row]
-    released = _find_released_rows(task, shape, uids)
+    uids = [
+        str(row["uid"]) for _, row in numbered_rows if not isinstance(row, str) and "uid" in row
+    ]
+    released_rows = _find_released_rows(task, shape, uids)
     rows: list[TrainingRow] = []
     problems: list[str] = []
-    for line, row in numbered:
-        learned_row, problem = _read_line(shape, row, released)
+    for line, row in numbered_rows:
+        learned_row, problem = _read_line(shape, row, released_rows)
         if learned_row is None:
             problems.append(f"Line {line}: {problem}.")
         else:
@@ -52,23 +54,23 @@ def read_training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
 
 
 def _read_line(
-    shape: Shape, row: Mapping[str, Any] | str, released: dict[str, TrainingRow]
+    shape: Shape, row: Mapping[str, Any] | str, released_rows: dict[str, TrainingRow]
 ) -> tuple[TrainingRow | None, str]:
     """Return the training row of a line, or None and the problem with the line.
 
-    A released row is removed from `released`, so that it can be used only once.
+    A released row is removed from `released_rows`, so that it can be used only once.
     """
     if isinstance(row, str):
         return None, row
     if "uid" in row:
         # Popped: a row that is chosen twice would count double.
-        return _read_released_row(shape, row, released.pop(str(row["uid"]), None))
+        return _read_released_row(shape, row, released_rows.pop(str(row["uid"]), None))
     return _read_own_row(shape, row)
 
 
-def count_rows(numbered: NumberedRows, rows: Sequence[TrainingRow]) -> dict[str, Any]:
+def count_rows(numbered_rows: NumberedRows, rows: Sequence[TrainingRow]) -> dict[str, Any]:
     """Return the facts for data boards: the number of rows in all, by uid, and for each label."""
-    chosen = sum(not isinstance(row, str) and "uid" in row for _, row in numbered)
+    chosen = sum(not isinstance(row, str) and "uid" in row for _, row in numbered_rows)
     return {"rows": len(rows), "chosen": chosen, "labels": Counter(row["label"] for row in rows)}
 
 

@@ -199,14 +199,14 @@ def find_run(
     request: HttpRequest | Request,
     pk: UUID,
     run_id: UUID,
-    may: Callable[[EvaluationRun, Viewer], bool] = lambda run, viewer: viewer.is_inside,
+    may_see: Callable[[EvaluationRun, Viewer], bool] = lambda run, viewer: viewer.is_inside,
 ) -> tuple[EvaluationRun, Viewer]:
-    """Return a run with what the user may see of it. Raises Http404 unless `may` allows it.
+    """Return a run with what the user may see of it. Raises Http404 unless `may_see` allows it.
 
-    may: by default, allows everybody inside (see `Viewer.is_inside`).
+    may_see: by default, allows everybody inside (see `Viewer.is_inside`).
     """
     runs, viewer = find_seen_runs(request, pk)
     run = get_object_or_404(runs, pk=run_id)
-    if not may(run, viewer):
+    if not may_see(run, viewer):
         raise Http404
     return hide_model_output(run, viewer), viewer

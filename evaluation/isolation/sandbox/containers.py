@@ -103,13 +103,13 @@ class DockerRunner:
     """A runner that runs one attempt of a model in a sandboxed container.
 
     key: identifies the attempt on this engine, in letters, digits and dashes. Begin it with the
-    installation's key (see `list_ours`). more: for a folder, or an image with our shim, returns
-    further examples as whole lines, or nothing. It is called five times a second, and the model
-    reads these lines instead of a file.
+    installation's key (see `list_ours`).
+    read_more: for a folder, or an image with our shim, returns further examples as whole lines, or
+    nothing. It is called five times a second, and the model reads these lines instead of a file.
     """
 
-    def __init__(self, key: str, more: Callable[[], bytes] | None = None) -> None:
-        self.key, self._more = key, more
+    def __init__(self, key: str, read_more: Callable[[], bytes] | None = None) -> None:
+        self.key, self._more = key, read_more
         self._engine = find_engine()
         self.name = "docker"
         if self._engine and self._engine.has_runsc:

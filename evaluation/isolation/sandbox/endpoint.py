@@ -111,10 +111,10 @@ class _CallResult:
 class _OpenCalls:
     """The calls to an endpoint that have not ended yet."""
 
-    def __init__(self, endpoint: Endpoint, how: CallLimits, meter: Meter) -> None:
+    def __init__(self, endpoint: Endpoint, limits: CallLimits, meter: Meter) -> None:
         self._open: set[Future[_CallResult]] = set()
-        self._endpoint, self._how, self._meter = endpoint, how, meter
-        self._pool = ThreadPoolExecutor(how.at_once)
+        self._endpoint, self._limits, self._meter = endpoint, limits, meter
+        self._pool = ThreadPoolExecutor(limits.at_once)
         self._stopped = threading.Event()
         self.answered = 0  # examples
         self.must_wait = False  # the server's last word was to come later
@@ -128,8 +128,8 @@ class _OpenCalls:
         """
         unanswered_count = named_count = 0
         while True:
-            while len(self._open) < self._how.at_once and (
-                batch := list(islice(lines, self._how.examples))
+            while len(self._open) < self._limits.at_once and (
+                batch := list(islice(lines, self._limits.examples))
             ):
                 self._open.add(self._pool.submit(self._answer_batch, batch))
             if not self._open:
@@ -170,7 +170,7 @@ class _OpenCalls:
 
     def finish(self) -> None:
         """Wait for calls that have started, because they are paid for."""
-        wait([call for call in self._open if not call.cancelled()], self._how.seconds)
+        wait([call for call in self._open if not call.cancelled()], self._limits.seconds)
 
     def _answer_batch(self, lines: Sequence[bytes]) -> _CallResult:
         """Return the result of asking about a batch of lines. Runs in a thread of the pool."""
@@ -215,12 +215,16 @@ class _OpenCalls:
                     for example in inputs:
                         answers += self._predict([example], notes)
                     return answers
-                tries = min(tries + 1, self._how.doublings)
+                tries = min(tries + 1, self._limits.doublings)
                 # "Come later" costs no attempt, or a busy hour would end a long run.
                 failures += error.reason != "busy"
-                if error.permanent or error.reason == "rubbish" or failures == self._how.attempts:
+                if (
+                    error.permanent
+                    or error.reason == "rubbish"
+                    or failures == self._limits.attempts
+                ):
                     raise
-                seconds = min(error.retry_after or 2.0**tries, self._how.longest_wait_seconds)
+                seconds = min(error.retry_after or 2.0**tries, self._limits.longest_wait_seconds)
                 if error.retry_after:  # the server means all calls with this key
                     self._resume_at = max(self._resume_at, time.monotonic() + seconds)
                 if self._stopped.wait(seconds):
@@ -234,7 +238,7 @@ class _OpenCalls:
         while (seconds := self._resume_at - time.monotonic()) > 0:
             if self._stopped.wait(seconds):
                 raise EndpointError("The run was ended.", reason="busy", permanent=True)
-        predictions = self._endpoint.predict(inputs, deadline_seconds=self._how.seconds)
+        predictions = self._endpoint.predict(inputs, deadline_seconds=self._limits.seconds)
         for prediction in predictions:
             if len(inputs) == 1:
                 self._meter.note(prediction.usage, prediction.seconds)

@@ -25,9 +25,9 @@ class Reads(Protocol):
 class WritingRunner:
     """A runner that has a model write texts through another runner and extracts their answers."""
 
-    def __init__(self, runner: Runner, reads: Reads) -> None:
+    def __init__(self, runner: Runner, reader: Reads) -> None:
         self.name = runner.name
-        self._runner, self._reads = runner, reads
+        self._runner, self._reads = runner, reader
 
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
@@ -53,9 +53,9 @@ class _Reading:
     notes: messages for the log.
     """
 
-    def __init__(self, reads: Reads, lines: BinaryIO, take: Take) -> None:
+    def __init__(self, reader: Reads, lines: BinaryIO, take: Take) -> None:
         self.meter, self.notes = Meter(), list[str]()
-        self._reads, self._lines, self._pass_on = reads, lines, take
+        self._reads, self._lines, self._pass_on = reader, lines, take
         self._places: dict[str, int] = {}
         self._usable = self.named = 0
 

@@ -35,7 +35,7 @@ class Command(BaseCommand):
         if not options["clear"]:  # otherwise what is not named goes back to the site's settings
             changes = {name: number for name, number in values.items() if number is not None}
         if whose and (changes or options["clear"]):
-            set_allowance(whose=whose, **changes)
+            set_allowance(holder=whose, **changes)
         for row in Allowance.objects.select_related("user", "task", "team").order_by("pk"):
             self.stdout.write(f"{row}: models a day {row.models_a_day}, GiB {row.gib}")
 

@@ -78,12 +78,12 @@ class Predictions(SubmissionKind, name="predictions"):
         version = submission.evaluation_set
         assert version is not None  # `problem` refuses predictions without a set
         uids = [row["uid"] for row in read_input_rows(version)]
-        packed = folder / "predictions.jsonl.gz"
+        packed_path = folder / "predictions.jsonl.gz"
         with assemble(find_uploaded_file(submission), heartbeat.beat) as path:
-            keep = partial(keep_predictions, submission.task.config, uids, path, packed)
+            keep = partial(keep_predictions, submission.task.config, uids, path, packed_path)
             try:
                 digest = bounded(keep, ANSWERS_BOUNDS, heartbeat.beat)
             except ForeignIds as refusal:
                 guess = describe_set_of_ids(submission.task, refusal.ids)
                 raise SubmissionRefused(f"{refusal} {guess}", refusal.outcome) from None
-        return ReceivedModel(digest, packed.stat().st_size, packed)
+        return ReceivedModel(digest, packed_path.stat().st_size, packed_path)

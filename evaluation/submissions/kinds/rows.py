@@ -73,11 +73,11 @@ class Rows(SubmissionKind, name="rows"):
         task = submission.task
         with assemble(find_uploaded_file(submission), heartbeat.beat) as path:
             read = partial(read_rows, path, task.config.training_rows or 0)
-            numbered = bounded(read, READING_BOUNDS, heartbeat.beat)
-            rows = read_training_rows(task, numbered)
+            numbered_rows = bounded(read, READING_BOUNDS, heartbeat.beat)
+            rows = read_training_rows(task, numbered_rows)
         # Not with the rest of the check, because no other kind has them. A check that begins again
         # writes the same.
-        facts = count_rows(numbered, rows)
+        facts = count_rows(numbered_rows, rows)
         Submission.objects.filter(pk=submission.pk).update(data=facts)
         if digests := compute_digests(task, rows):
             TrainedRows.objects.update_or_create(

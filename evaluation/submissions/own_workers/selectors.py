@@ -78,18 +78,20 @@ def _find_covered_runs(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
     versions = EvaluationSetVersion.objects.filter(evaluation_set__in=find_own_sets(task))
     listed = versions.select_related("evaluation_set", "dataset").defer("dataset__numbers")
     is_sealed = {version.pk: version.is_sealed for version in listed}
-    which = Q(pk__in=())
+    is_covered = Q(pk__in=())
     for worker in workers:
         # Inputs of a sealed set leave only for those who may have them, as its owners agreed.
-        allowed = [pk for pk, sealed in is_sealed.items() if worker.takes_sealed or not sealed]
-        queue = Q(version__in=allowed)
+        allowed_ids = [pk for pk, sealed in is_sealed.items() if worker.takes_sealed or not sealed]
+        queue = Q(version__in=allowed_ids)
         if worker.submission_id:
             queue &= Q(submission=worker.submission_id)
         if worker.evaluation_set_id:
             queue &= Q(version__evaluation_set=worker.evaluation_set_id)
-        which |= queue
+        is_covered |= queue
     return EvaluationRun.objects.filter(
-        which, submission__in=find_models_of(user, task).order_by(), suite=EvaluationRun.Suite.PLAIN
+        is_covered,
+        submission__in=find_models_of(user, task).order_by(),
+        suite=EvaluationRun.Suite.PLAIN,
     )
 
 
@@ -101,19 +103,25 @@ def find_leasable_runs(
     These are runs without answers, unless only the last try is left, which the site keeps for
     itself; and runs for which the machine may be the second.
     """
-    requested = Q()
+    is_requested = Q()
     if model is not None:
-        requested = Q(submission=model)
+        is_requested = Q(submission=model)
     if evaluation_set:
-        requested &= Q(version__evaluation_set__name=evaluation_set)
-    handed = HandedAnswers.objects.filter(run=OuterRef("pk"))
+        is_requested &= Q(version__evaluation_set__name=evaluation_set)
+    handed_answers = HandedAnswers.objects.filter(run=OuterRef("pk"))
     # Not the machine that gave the first answers: it would agree with itself.
-    waits = handed.filter(second=Second.WORKER, is_second=False).exclude(token=key)
-    as_second = claimable(EvaluationRun, timezone.now() + SECOND_WAITS) & Q(
-        Exists(waits), ~Exists(handed.filter(is_second=True))
+    waiting_answers = handed_answers.filter(second=Second.WORKER, is_second=False).exclude(
+        token=key
     )
-    as_first = claimable(EvaluationRun) & ~Q(Exists(handed)) & Q(attempts__lt=MAX_ATTEMPTS - 1)
-    return _find_covered_runs(workers).filter(requested, as_first | as_second).order_by("queued_at")
+    as_second = claimable(EvaluationRun, timezone.now() + SECOND_WAITS) & Q(
+        Exists(waiting_answers), ~Exists(handed_answers.filter(is_second=True))
+    )
+    as_first = (
+        claimable(EvaluationRun) & ~Q(Exists(handed_answers)) & Q(attempts__lt=MAX_ATTEMPTS - 1)
+    )
+    return (
+        _find_covered_runs(workers).filter(is_requested, as_first | as_second).order_by("queued_at")
+    )
 
 
 def find_leased_run(user: User, token: UUID) -> EvaluationRun | None:
@@ -121,12 +129,12 @@ def find_leased_run(user: User, token: UUID) -> EvaluationRun | None:
 
     None if the machine may no longer hold it.
     """
-    leased = EvaluationRun.objects.filter(
+    leased_runs = EvaluationRun.objects.filter(
         lease_token=token,
         state=EvaluationRun.State.RUNNING,
         host__startswith=make_host_name(user, ""),
     )
-    run = leased.select_related("submission__task", "version__evaluation_set").first()
+    run = leased_runs.select_related("submission__task", "version__evaluation_set").first()
     if run is None:
         return None
     # Looked up at each call: a permission that was removed ends the lease, too.
@@ -147,10 +155,10 @@ def choose_asked_examples(run: EvaluationRun) -> list[bool] | None:
 
     Returns None if it must answer all of them.
     """
-    first = find_first_answers(run)
-    if first is None:
+    first_answers = find_first_answers(run)
+    if first_answers is None:
         return None
-    return choose_tenth(first.lease_token, run.version.size)
+    return choose_tenth(first_answers.lease_token, run.version.size)
 
 
 @dataclass(frozen=True)

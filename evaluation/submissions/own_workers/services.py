@@ -163,20 +163,22 @@ def submit_answers(
     Takes no lock: the update requires the lease, and `handed_once` prevents duplicates. Raises
     Refused.
     """
-    token, first = run.lease_token, find_first_answers(run)
+    token, first_answers = run.lease_token, find_first_answers(run)
     try:
         if ending["outcome"] == Outcome.INFRASTRUCTURE:
-            if first:  # what it answered is worth more than another try of the second
-                run.handed.filter(pk=first.pk).update(second=Second.SITE)
+            if first_answers:  # what it answered is worth more than another try of the second
+                run.handed.filter(pk=first_answers.pk).update(second=Second.SITE)
                 leases.put_back(run, timezone.now(), "")
                 transaction.on_commit(lambda: enqueue(run.function, run.pk))
             else:
                 leases.try_again(run, ending["sentence"])
             return
         second = _find_second_rule(run, user)
-        waits = first is None and second == Second.WORKER and ending["outcome"] == Outcome.OK
+        must_wait = (
+            first_answers is None and second == Second.WORKER and ending["outcome"] == Outcome.OK
+        )
         until, message = timezone.now(), ""
-        if waits:
+        if must_wait:
             until += SECOND_WAITS
             message = gettext_noop("waiting for a second machine")
         leases.put_back(run, until, message)
@@ -186,7 +188,7 @@ def submit_answers(
     try:
         HandedAnswers.objects.create(
             run=run,
-            is_second=first is not None,
+            is_second=first_answers is not None,
             user=user,
             token=parse_machine_key(run),
             lease_token=token,
@@ -197,7 +199,7 @@ def submit_answers(
         )
     except IntegrityError:  # another machine handed in while this one took the lease
         raise _make_refusal() from None
-    if not waits:
+    if not must_wait:
         transaction.on_commit(lambda: enqueue(run.function, run.pk))
 
 

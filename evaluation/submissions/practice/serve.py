@@ -63,13 +63,13 @@ class Exchange:
     """The exchange of questions and answers with a run's model, one per line.
 
     warm_up: the inputs of our own first question; its answer shows that the model runs.
-    reads: builds the messages for a language model and parses its texts; None for other models.
+    reader: builds the messages for a language model and parses its texts; None for other models.
     """
 
     def __init__(
-        self, run: PracticeRun, warm_up: Mapping[str, Any], reads: Reads | None = None
+        self, run: PracticeRun, warm_up: Mapping[str, Any], reader: Reads | None = None
     ) -> None:
-        self._run, self._first, self._reads = run, uuid.uuid4(), reads
+        self._run, self._first, self._reads = run, uuid.uuid4(), reader
         self._inputs: Mapping[str, Any] = {}
         self._question: uuid.UUID | None = None
         self._answered: uuid.UUID | None = None
@@ -112,16 +112,16 @@ class Exchange:
         if not line.strip():
             return
         try:
-            answered = uuid.UUID(str(expect_object(strict_json(line), "An answer").get("id")))
+            answer_id = uuid.UUID(str(expect_object(strict_json(line), "An answer").get("id")))
         except (EndpointError, ValueError) as error:
             raise InvalidOutput(f"The model broke the contract: {error}") from None
         if self._reads:
             line = parse_answer_line(self._reads, self._inputs, line)
-        self._answered = answered
-        if answered == self._first:
+        self._answered = answer_id
+        if answer_id == self._first:
             services.note_ready(self._run)
         else:
-            services.store_answer(self._run, answered, line.decode())
+            services.store_answer(self._run, answer_id, line.decode())
 
 
 def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
@@ -140,10 +140,10 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
     error = ""
     try:
         endpoint_config = make_endpoint_config(run.submission.task.config)
-        reads = None
+        reader = None
         if KINDS[run.submission.kind].writes_here:
-            reads = make_prompt_endpoint(run.submission, UNUSED_URL)
-        error = _run_model(run, heartbeat, Exchange(run, endpoint_config.select(warm_up), reads))
+            reader = make_prompt_endpoint(run.submission, UNUSED_URL)
+        error = _run_model(run, heartbeat, Exchange(run, endpoint_config.select(warm_up), reader))
     except leases.LeaseLost:
         raise
     except (RunOver, leases.Overdue):

@@ -75,12 +75,12 @@ def ask_question(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
     own_question = PracticeRun.objects.filter(pk=run.pk, question_id=key)
     # A web process that was killed cannot take its question back.
     forgotten = Q(asked_at__lt=now - timedelta(seconds=2 * PATIENCE_SECONDS))
-    free = PracticeRun.objects.filter(
+    free_runs = PracticeRun.objects.filter(
         Q(question_id=None) | forgotten, pk=run.pk, state=run.State.RUNNING, ready_at__isnull=False
     )
     line = json.dumps({"id": key.hex, "inputs": inputs})
     # One statement takes the model for this question: of two people, the second finds it busy.
-    if not free.update(question_id=key, question=line, asked_at=now, answer=""):
+    if not free_runs.update(question_id=key, question=line, asked_at=now, answer=""):
         raise EndpointError("The model starts, or answers somebody else.", reason="busy")
     try:
         return _wait_for_answer(own_question)

@@ -32,10 +32,10 @@ def find_invitations(user: User) -> QuerySet[TeamMember]:
 
     An unconfirmed address would let anybody accept invitations meant for its real owner.
     """
-    confirmed = EmailAddress.objects.filter(
+    confirmed_addresses = EmailAddress.objects.filter(
         user=user, email__iexact=OuterRef("address"), verified=True
     )
-    theirs = Q(Exists(confirmed))
+    is_invited = Q(Exists(confirmed_addresses))
     if settings.ACCOUNT_EMAIL_VERIFICATION == "none":
-        theirs |= Q(address__iexact=user.email)
-    return TeamMember.objects.filter(theirs, user=None).select_related("team")
+        is_invited |= Q(address__iexact=user.email)
+    return TeamMember.objects.filter(is_invited, user=None).select_related("team")

@@ -144,12 +144,12 @@ def assign_missing_owners() -> None:
 
 def _assign_missing_owner(team: Team) -> None:
     """Make the longest-standing member an owner if the team has no owner."""
-    joined = team.members.filter(user__isnull=False)
-    if not joined.filter(is_owner=True).exists() and (
-        first := joined.order_by("joined_at").first()
+    joined_members = team.members.filter(user__isnull=False)
+    if not joined_members.filter(is_owner=True).exists() and (
+        first_member := joined_members.order_by("joined_at").first()
     ):
-        first.is_owner = True
-        first.save(update_fields=["is_owner"])
+        first_member.is_owner = True
+        first_member.save(update_fields=["is_owner"])
 
 
 def _delete_if_empty(team: Team) -> None:
@@ -164,10 +164,12 @@ def _delete_if_empty(team: Team) -> None:
 def _lock(team: Team) -> Team:
     """Lock the team and return it. Raises Refused if it was deleted."""
     # Without its key: rows that only refer to the team, such as submissions, need not wait.
-    locked = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
-    if locked is None:
+    locked_team = (
+        Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
+    )
+    if locked_team is None:
         raise Refused(_("This team is gone."), code="gone")
-    return locked
+    return locked_team
 
 
 def _lock_owned(team: Team, actor: User) -> None:
