@@ -314,12 +314,12 @@ def _zip_blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Blocks:
 class Stream:
     """A forward-only file with the methods that `tarfile` needs.
 
-    Raises ArchiveRefused if it unpacks to more than `most` bytes or has a large header, because
+    Raises ArchiveRefused if it unpacks to more than `max_bytes` or has a large header, because
     `tarfile` reads a header into memory whole.
     """
 
-    def __init__(self, source: ByteSource, most: int | None) -> None:
-        self._source, self._most = source, most
+    def __init__(self, source: ByteSource, max_bytes: int | None) -> None:
+        self._source, self._most = source, max_bytes
         self._position = 0
         self.last = b""  # the header that was read last
         self.member = "the first member"  # what is being read

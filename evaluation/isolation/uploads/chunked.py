@@ -269,10 +269,10 @@ def add_file(
 
 
 class _NextBytes:
-    """A source of the next `left` bytes of a stream."""
+    """A source of the next `left_bytes` bytes of a stream."""
 
-    def __init__(self, stream: ByteSource, left: int) -> None:
-        self._stream, self._left = stream, left
+    def __init__(self, stream: ByteSource, left_bytes: int) -> None:
+        self._stream, self._left = stream, left_bytes
 
     def read(self, size: int, /) -> bytes:
         block = self._stream.read(min(size, self._left))

@@ -35,15 +35,15 @@ class Asker:
     """A client for a target's chat model that enforces the target's budgets.
 
     The model must stay the one that the job was made for. Call outside any transaction.
-    build: returns the model's endpoint. changed: the message if the model has changed since.
+    build: returns the model's endpoint. change_message: the message if the model has changed since.
     Errors decide what happens to the job: NotNow while the model is busy, ServerAway, or
     ImpossibleJob.
     """
 
     def __init__(
-        self, job: LlmJudge | Paraphrasing, build: Callable[[], Endpoint], changed: str
+        self, job: LlmJudge | Paraphrasing, build: Callable[[], Endpoint], change_message: str
     ) -> None:
-        self._job, self._build, self._changed = job, build, changed
+        self._job, self._build, self._changed = job, build, change_message
         self.calls, self.failures, self._in_a_row = 0, 0, 0
         self._endpoint: Endpoint | None = None
 
