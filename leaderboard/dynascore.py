@@ -145,17 +145,17 @@ def draw_tables(table: TaskTable) -> Iterator[dict[str, TableRow]]:
     # A fixed seed, so that the same file gives the same intervals.
     chance = Random(0)
     for number in range(count):
-        drawn: dict[str, TableRow] = {}
+        drawn_table: dict[str, TableRow] = {}
         # In the order of names, so that the order of lines in the file moves no draw.
         for model, row in sorted(table.rows.items()):
-            drawn[model] = {}
+            drawn_table[model] = {}
             for metric, value in row.items():
                 if value is not None:
                     value = chance.gauss(value, table.errors[model][metric] or 0)
-                drawn[model][metric] = value
+                drawn_table[model][metric] = value
             if table.replicates[model]:
-                drawn[model] |= table.replicates[model][number]
-        yield drawn
+                drawn_table[model] |= table.replicates[model][number]
+        yield drawn_table
 
 
 def score_task(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
@@ -179,7 +179,7 @@ def _format_rows(
     rows: Iterable[ScoredModel], intervals: Mapping[str, Interval]
 ) -> list[dict[str, Any]]:
     """Return the rows as they are printed, without empty optional fields."""
-    printed = []
+    printed_rows = []
     for row in rows:
         line = asdict(row)
         for name in OPTIONAL_FIELDS:
@@ -188,8 +188,8 @@ def _format_rows(
         line["low"] = line["high"] = None
         if interval := intervals.get(row.model):
             line["low"], line["high"] = interval.low, interval.high
-        printed.append(line)
-    return printed
+        printed_rows.append(line)
+    return printed_rows
 
 
 def score_anchored_task(
@@ -202,17 +202,17 @@ def score_anchored_task(
     anchors = compute_anchors(_in_percent(pool), MAIN_METRIC, WEIGHTS)
     unit = 100 if _is_in_fractions(table.rows) else 1
     rows = score_on_anchors(anchors, weights, _scale_shares(unit, table.rows))
-    drawn: dict[str, list[float]] = {}
+    drawn_scores: dict[str, list[float]] = {}
     for draw in draw_tables(table):
         for row in score_on_anchors(anchors, weights, _scale_shares(unit, draw)):
             if row.dynascore is not None:
-                drawn.setdefault(row.model, []).append(row.dynascore)
-    printed = _format_rows(rows, _compute_intervals(rows, drawn))
-    return {"rates": dict.fromkeys(WEIGHTS), "rows": printed}, list(anchors.notices)
+                drawn_scores.setdefault(row.model, []).append(row.dynascore)
+    printed_rows = _format_rows(rows, _compute_intervals(rows, drawn_scores))
+    return {"rates": dict.fromkeys(WEIGHTS), "rows": printed_rows}, list(anchors.notices)
 
 
 def _compute_intervals(
-    rows: Iterable[ScoredModel], drawn: Mapping[str, Sequence[float]]
+    rows: Iterable[ScoredModel], drawn_scores: Mapping[str, Sequence[float]]
 ) -> dict[str, Interval]:
     """Return the intervals of the scores; the table itself is one of the draws."""
     import numpy as np
@@ -221,7 +221,7 @@ def _compute_intervals(
 
     intervals = {}
     for row in rows:
-        scores = drawn.get(row.model)
+        scores = drawn_scores.get(row.model)
         if row.dynascore is not None and row.rank and scores:
             _value, low, high = compute_quantile_interval(np.array([row.dynascore, *scores]))
             intervals[row.model] = Interval(low, high, row.rank, row.rank)
@@ -244,14 +244,14 @@ def _in_percent(table: Table) -> Table:
 
 def _scale_shares(unit: float, table: Table) -> Table:
     """Return the table with its shares multiplied by `unit`."""
-    scaled: dict[str, TableRow] = {}
+    scaled_table: dict[str, TableRow] = {}
     for model, row in table.items():
-        scaled[model] = {}
+        scaled_table[model] = {}
         for metric, value in row.items():
             if value is not None and metric not in COSTS:
                 value = unit * value
-            scaled[model][metric] = value
-    return scaled
+            scaled_table[model][metric] = value
+    return scaled_table
 
 
 def find_pool(task: str, tables: Mapping[str, TaskTable] | None) -> Table | None:

@@ -51,48 +51,52 @@ def renew_boards() -> int:
     """
     # One clock for all boards, or many of them together would hold the worker for long.
     stop = time.monotonic() + MOST_SECONDS
-    resampled = 0
+    resampled_count = 0
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
         try:
-            resampled += _renew(task, stop)
+            resampled_count += _renew(task, stop)
         except Exception:  # one board that fails must not stop the others
             logger.exception("The board of %s cannot be renewed", task)
     email_followers()
-    return resampled
+    return resampled_count
 
 
 def _renew(task: Task, stop: float) -> int:
     """Bring a task's board up to date; return how many runs were resampled."""
     # Taken before anything is read, so that a run which ends during this call is newer.
-    began = timezone.now()
-    resampled = _resample_new(task, stop)
+    began_at = timezone.now()
+    resampled_count = _resample_new(task, stop)
     board = Board.objects.filter(task=task).first()
-    ended = EvaluationRun.objects.filter(version__in=select_newest_versions(task))
-    newest = ended.aggregate(newest=Max("finished_at"))["newest"]
+    ended_runs = EvaluationRun.objects.filter(version__in=select_newest_versions(task))
+    newest_finished_at = ended_runs.aggregate(newest=Max("finished_at"))["newest"]
     renewed_to = board.renewed_to if board else None
-    if resampled or renewed_to is None or (newest and newest > renewed_to):
-        note_renewed(task=task, to=began)
+    if (
+        resampled_count
+        or renewed_to is None
+        or (newest_finished_at and newest_finished_at > renewed_to)
+    ):
+        note_renewed(task=task, to=began_at)
     if not (board and board.rates) and may_freeze(task):
         try:
             freeze_rates(task=task)
         except Refused as reason:  # too few models show one; they are asked again each minute
             logger.info("%s: %s", task, reason)
-    take_daily_snapshot(task=task, day=began.date())
-    return resampled
+    take_daily_snapshot(task=task, day=began_at.date())
+    return resampled_count
 
 
 def _resample_new(task: Task, stop: float) -> int:
     """Resample newly finished runs until the clock shows `stop` (seconds); return how many."""
-    resampled = 0
+    resampled_count = 0
     for run in list(find_unresampled(task).values_list("pk", flat=True)):
         if time.monotonic() >= stop:
-            return resampled
-        resampled += _resample(run)
+            return resampled_count
+        resampled_count += _resample(run)
     for outcome in find_unresampled_own(task):
         if time.monotonic() >= stop:
-            return resampled
-        resampled += _resample_own(outcome)
-    return resampled
+            return resampled_count
+        resampled_count += _resample_own(outcome)
+    return resampled_count
 
 
 def find_unresampled(task: Task) -> QuerySet[EvaluationRun]:

@@ -81,8 +81,8 @@ class ArenaView(APIView):
         503 while a large number of comparisons is ranked for the first time.
         """
         task = find_task(request, code, kinds=("arena",))
-        cached = read_cached_table(task)
-        if cached is None:
+        cached_table = read_cached_table(task)
+        if cached_table is None:
             raise Unavailable(_("The models are being ranked. Ask again in a minute."), wait=60)
-        table = build_report_body(task, cached)
+        table = build_report_body(task, cached_table)
         return versioned(request, repr(table), lambda: table)

@@ -87,16 +87,16 @@ class RoundsMatrixView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Return the results of models and people on each round's newest set, with an ETag."""
         task = find_task(request, code)
-        matrix, seen = read_requested_matrix(request, task), find_opened_rounds([task])
-        numbers = all_numbers(seen)
+        matrix, opened_rounds = read_requested_matrix(request, task), find_opened_rounds([task])
+        numbers = all_numbers(opened_rounds)
 
         def body() -> dict[str, Any]:
             from leaderboard.rounds.matrix import build_rounds, build_rounds_body
 
-            table = build_rounds_body(matrix, build_rounds(matrix, seen, numbers))
+            table = build_rounds_body(matrix, build_rounds(matrix, opened_rounds, numbers))
             # Numbers of large rounds are counted in the background.
-            return {**table, "is_counting": len(numbers) < len(seen)}
+            return {**table, "is_counting": len(numbers) < len(opened_rounds)}
 
-        states = [(round.number, round.state) for round in seen]
+        states = [(round.number, round.state) for round in opened_rounds]
         people = [(pk, counted.numbers) for pk, counted in sorted(numbers.items())]
         return versioned(request, compute_version(task, matrix, states, people), body)

@@ -57,15 +57,17 @@ class CompareView(APIView):
         task = find_task(request, code)
         matrix = read_requested_matrix(request, task, "a", "b", "set", "page")
         pair = _find_pair(request, matrix)
-        is_editor, takes = can_edit(request.user, task), can_take(request.user, task)
+        is_editor, may_take = can_edit(request.user, task), can_take(request.user, task)
         query = ExamplesQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
         name, page = query.validated_data["set"], query.validated_data["page"]
 
         def body() -> dict[str, Any]:
-            return _build_body(task, matrix, pair, name, page, is_editor=is_editor, takes=takes)
+            return _build_body(
+                task, matrix, pair, name, page, is_editor=is_editor, may_take=may_take
+            )
 
-        return versioned(request, compute_version(task, matrix, is_editor, takes), body)
+        return versioned(request, compute_version(task, matrix, is_editor, may_take), body)
 
 
 def _find_pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
@@ -97,11 +99,11 @@ def _build_body(
     page: int,
     *,
     is_editor: bool,
-    takes: bool,
+    may_take: bool,
 ) -> dict[str, Any]:
     """Compare two models, and add a page of examples of the set `name`.
 
-    takes: whether the reader may download the task's data, and so may see examples.
+    may_take: whether the reader may download the task's data, and so may see examples.
     """
     from leaderboard.compare.models import (
         PAGE_EXAMPLES,
@@ -112,17 +114,17 @@ def _build_body(
     )
 
     pairs = find_shared_runs(matrix, *pair)
-    compared = compare_models(task, matrix, *pair, pairs)
-    chosen = choose_set(pairs if takes else {}, name, is_editor=is_editor)
+    comparison = compare_models(task, matrix, *pair, pairs)
+    chosen_set = choose_set(pairs if may_take else {}, name, is_editor=is_editor)
     start = (page - 1) * PAGE_EXAMPLES
     # One more than the page shows tells whether there is a next one.
-    examples = find_differing_examples(task, chosen, start, start + PAGE_EXAMPLES + 1)
+    examples = find_differing_examples(task, chosen_set, start, start + PAGE_EXAMPLES + 1)
     return {
         "a": _build_model(matrix, pair[0]),
         "b": _build_model(matrix, pair[1]),
         "judge": matrix.judge.told if matrix.judge else None,
-        **_tested(compared),
-        "readable": chosen.readable,
+        **_build_comparison_body(comparison),
+        "readable": chosen_set.readable,
         "examples": [_build_example(example) for example in examples[:PAGE_EXAMPLES]],
         "next_page": page + 1 if len(examples) > PAGE_EXAMPLES else None,
     }
@@ -144,16 +146,16 @@ def _build_model(matrix: "Matrix", place: int) -> dict[str, str]:
     return {"id": str(model.id), "model": model.name, "owner": model.owner, "team": model.team}
 
 
-def _tested(compared: "Comparison") -> dict[str, Any]:
+def _build_comparison_body(comparison: "Comparison") -> dict[str, Any]:
     loops = []
-    for which, name in compared.in_the_loop:
+    for which, name in comparison.in_the_loop:
         loops.append({"model": "ab"[which], "set": name})
     return {
-        "rows": [_build_row(row) for row in compared.rows],
-        "slices": [_build_row(row) for row in compared.slices],
-        "tested_slices": compared.tested_slices,
-        "small_slices": compared.small_slices,
-        "unread": list(compared.unread),
+        "rows": [_build_row(row) for row in comparison.rows],
+        "slices": [_build_row(row) for row in comparison.slices],
+        "tested_slices": comparison.tested_slices,
+        "small_slices": comparison.small_slices,
+        "unread": list(comparison.unread),
         "in_the_loop": loops,
     }
 

@@ -117,13 +117,16 @@ class SnapshotView(APIView):
         address = request.build_absolute_uri(page)
 
         def body() -> dict[str, Any]:
-            last = task.snapshots.filter(number__lt=number).first()
+            previous_snapshot = task.snapshots.filter(number__lt=number).first()
+            changes: list[str] = []
+            if previous_snapshot:
+                changes = describe_changes(previous_snapshot.table, snapshot.table)
             return {
                 **ListedSnapshot(snapshot).data,
                 "bibtex": write_snapshot_bibtex(
                     snapshot.table, number, snapshot.title, snapshot.sha256, address
                 ),
-                "changes": describe_changes(last.table, snapshot.table) if last else [],
+                "changes": changes,
                 "table": snapshot.table,
             }
 

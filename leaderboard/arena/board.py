@@ -100,10 +100,14 @@ def _compute_style(task: Task) -> Table | None:
     return {**report.as_json, "is_bounded": report.is_bounded, "effects": report.effects}
 
 
-def build_report_body(task: Task, cached: Kept) -> dict[str, Any]:
+def build_report_body(task: Task, cached_table: Kept) -> dict[str, Any]:
     """Return the table with its task and its date."""
     named = {"code": task.code, "name": task.name}
-    return {"task": named, "date": cached.counted_at.date().isoformat(), **cached.numbers}
+    return {
+        "task": named,
+        "date": cached_table.counted_at.date().isoformat(),
+        **cached_table.numbers,
+    }
 
 
 def build_arena_lines(table: Table) -> list[ArenaLine]:
@@ -175,10 +179,10 @@ def count_sizes(tasks: Collection[Task]) -> Mapping[int, Size]:
 
     def count(keys: Sequence[str]) -> Mapping[str, Size]:
         pks = [arenas[key] for key in keys]
-        live = Contestant.objects.filter(is_live=True, target__isnull=False)
+        live_contestants = Contestant.objects.filter(is_live=True, target__isnull=False)
         comparisons = _count_by_task(Comparison.objects.all(), pks)
         models = _count_by_task(Contestant.objects.all(), pks)
-        live_models = _count_by_task(live, pks)
+        live_models = _count_by_task(live_contestants, pks)
         sizes = {}
         for key, pk in zip(keys, pks, strict=True):
             sizes[key] = Size(comparisons.get(pk, 0), models.get(pk, 0), live_models.get(pk, 0))

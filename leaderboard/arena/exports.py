@@ -14,13 +14,13 @@ STYLE_FIELDS = ("rank", "strength", "low", "high")
 
 def write_arena_csv(table: Table) -> str:
     """Return a CSV row for each model; unknown values are empty."""
-    styled = {}
+    styled_models = {}
     if table["style"]:
-        styled = {model["name"]: model for model in table["style"]["models"]}
+        styled_models = {model["name"]: model for model in table["style"]["models"]}
     rows: list[list[Any]] = [list(COLUMNS) + [f"style_{name}" for name in STYLE_FIELDS]]
     for model in table["models"]:
         cells = [model[name] for name in COLUMNS]
-        cells += [styled.get(model["name"], {}).get(name) for name in STYLE_FIELDS]
+        cells += [styled_models.get(model["name"], {}).get(name) for name in STYLE_FIELDS]
         rows.append(cells)
     return csv_text(rows)
 

@@ -167,11 +167,11 @@ class Pairs:
                 strengths = point[: self.count] - point[: self.count].mean()
                 tie = float(point[-1]) if has_ties else None
                 return Fit(strengths, point[self.count : -1], tie, is_bounded=False)
-            before = value
+            previous_value = value
             # A whole step may overshoot; half of it, often enough, raises the likelihood.
             while True:
                 value, chances = self._likelihood(counts, point + step, has_ties)
-                if value >= before - TOLERANCE:
+                if value >= previous_value - TOLERANCE:
                     break
                 step /= 2
             point = point + step
@@ -183,11 +183,11 @@ class Pairs:
     def _likelihood(self, counts: Floats, point: Floats, has_ties: bool) -> tuple[float, Floats]:
         """Return the log likelihood, and the probabilities of each pair's three outcomes."""
         leads = point[self.first] - point[self.second] + self.covariates @ point[self.count : -1]
-        half = leads / 2
-        tie = np.full_like(half, point[-1] if has_ties else -np.inf)
-        logs = np.column_stack([half, -half, tie])
+        half_leads = leads / 2
+        tie = np.full_like(half_leads, point[-1] if has_ties else -np.inf)
+        logs = np.column_stack([half_leads, -half_leads, tie])
         # In logarithms, because strengths far apart would overflow.
-        logs -= np.logaddexp(np.logaddexp(half, -half), tie)[:, None]
+        logs -= np.logaddexp(np.logaddexp(half_leads, -half_leads), tie)[:, None]
         total = counts[:, :2].ravel() @ logs[:, :2].ravel()
         if has_ties:  # else a tie has weight 0, whose logarithm is infinite
             total += counts[:, 2] @ logs[:, 2]
@@ -195,10 +195,10 @@ class Pairs:
 
     def _step(self, counts: Floats, chances: Floats, has_ties: bool) -> tuple[Floats, float]:
         """Return Newton's step, and twice the expected gain in likelihood."""
-        played = counts.sum(axis=1)
+        game_counts = counts.sum(axis=1)
         lead = (chances[:, 0] - chances[:, 1]) / 2  # the expected lead of the first model
-        curve = played * ((chances[:, 0] + chances[:, 1]) / 4 - lead**2)
-        behind = (counts[:, 0] - counts[:, 1]) / 2 - played * lead
+        curve = game_counts * ((chances[:, 0] + chances[:, 1]) / 4 - lead**2)
+        lead_residuals = (counts[:, 0] - counts[:, 1]) / 2 - game_counts * lead
         size, style = self.count, self.covariates
         # The negative second derivative, in blocks: strengths, style, tie.
         hessian = np.zeros((size + style.shape[1] + 1,) * 2)
@@ -207,7 +207,10 @@ class Pairs:
         hessian[range(size), range(size)] += self._sums(curve, curve)
         hessian[:size, :size] += max(curve.mean(), 1e-6)  # holds the mean where it is
         slope = np.zeros(len(hessian))
-        slope[:size], slope[size:-1] = self._sums(behind, -behind), style.T @ behind
+        slope[:size], slope[size:-1] = (
+            self._sums(lead_residuals, -lead_residuals),
+            style.T @ lead_residuals,
+        )
         hessian[size:-1, size:-1] = style.T @ (curve[:, None] * style)
         for place, of_covariate in enumerate(style.T * curve, start=size):
             cross = self._sums(of_covariate, -of_covariate)
@@ -215,11 +218,11 @@ class Pairs:
         hessian[-1, -1] = 1.0  # without ties the last entry of the point stays where it is
         if has_ties:
             ties = chances[:, 2]
-            cross = -played * ties * lead
+            cross = -game_counts * ties * lead
             hessian[:size, -1] = hessian[-1, :size] = self._sums(cross, -cross)
             hessian[size:-1, -1] = hessian[-1, size:-1] = style.T @ cross
-            hessian[-1, -1] = played @ (ties * (1 - ties))
-            slope[-1] = counts[:, 2].sum() - played @ ties
+            hessian[-1, -1] = game_counts @ (ties * (1 - ties))
+            slope[-1] = counts[:, 2].sum() - game_counts @ ties
         step: Floats = cho_solve(cho_factor(hessian), slope)
         return step, float(step @ slope)
 
@@ -275,11 +278,11 @@ def rank_models(
     else:
         # In units of their size, so that one bound suits all covariates.
         scale = np.sqrt((style[is_kept] ** 2).mean(axis=0))
-        differs = np.flatnonzero(scale)
-        scaled_style = style[is_kept][:, differs] / scale[differs]
+        varying_covariates = np.flatnonzero(scale)
+        scaled_style = style[is_kept][:, varying_covariates] / scale[varying_covariates]
         pairs = Pairs(len(group), first, second, scaled_style)
         cells = 3 * np.arange(len(left)) + outcome
-        places += list(count + differs)
+        places += list(count + varying_covariates)
 
     # 3. Fit, and draw whole voters for the intervals, as their votes are not independent.
     fit = pairs.fit(count_outcomes(pairs, cells))
@@ -314,15 +317,15 @@ def _compute_half_widths(
     of freedom are the effective number of voters of equal size, minus one.
     """
     sizes = np.bincount(voter)
-    drawn = np.empty((draws, pairs.count + len(fit.style)))
+    drawn_points = np.empty((draws, pairs.count + len(fit.style)))
     for draw in range(draws):
         times = np.bincount(chance.integers(len(sizes), size=len(sizes)), minlength=len(sizes))
         # From the fit to all votes it is only a few steps to that of a draw.
         drawn_fit = pairs.fit(count_outcomes(pairs, cells, times[voter]), fit)
-        drawn[draw] = np.append(drawn_fit.strengths, drawn_fit.style)
+        drawn_points[draw] = np.append(drawn_fit.strengths, drawn_fit.style)
     # With few voters, or one who votes far more than others, the interval is wider.
     freedom = max(sizes.sum() ** 2 / (sizes @ sizes) - 1, 1.0)
-    half: Floats = stdtrit(freedom, 0.975) * drawn.std(axis=0, ddof=1)
+    half: Floats = stdtrit(freedom, 0.975) * drawn_points.std(axis=0, ddof=1)
     return half
 
 
@@ -351,8 +354,10 @@ def find_largest_group(count: int, votes: Votes) -> Places:
     return np.flatnonzero(group == np.bincount(group).argmax())
 
 
-def _find_groups(count: int, ends: Places, others: Places, connection: str) -> tuple[int, Places]:
-    graph = coo_array((np.ones(len(ends)), (ends, others)), shape=(count, count))
+def _find_groups(
+    count: int, sources: Places, targets: Places, connection: str
+) -> tuple[int, Places]:
+    graph = coo_array((np.ones(len(sources)), (sources, targets)), shape=(count, count))
     groups: tuple[int, Places] = connected_components(graph.tocsr(), connection=connection)
     return groups
 
@@ -363,11 +368,11 @@ def _compute_ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | No
     Without intervals all models share rank 1.
     """
     # NaN is never greater, so a model without an interval is above no other.
-    above = (lows[:, None] > highs[None, :]).sum(axis=0)
+    higher_counts = (lows[:, None] > highs[None, :]).sum(axis=0)
     places = np.flatnonzero(~np.isnan(values))
     ranks: list[int | None] = [None] * len(values)
     for place, rank in zip(
-        places.tolist(), compute_shared_ranks((-above[places]).tolist()), strict=True
+        places.tolist(), compute_shared_ranks((-higher_counts[places]).tolist()), strict=True
     ):
         ranks[place] = rank
     return ranks

@@ -129,25 +129,27 @@ def _select_comparisons(task: Task, only_battles: bool) -> QuerySet[Comparison]:
 
 
 def read_votes(
-    task: Task, *, also: Sequence[int] = (), only_battles: bool = False
+    task: Task, *, extra_ids: Sequence[int] = (), only_battles: bool = False
 ) -> tuple[Places, Votes]:
     """Return the ids of the compared models, in order, and the votes on them.
 
-    also: ids of models to include even if they have not been compared yet. only_battles: leave out
-    imported votes.
+    extra_ids: ids of models to include even if they have not been compared yet. only_battles:
+    leave out imported votes.
     """
     rows = _select_comparisons(task, only_battles)
-    left, right, outcome, voter = [], [], [], []
+    left_ids, right_ids, outcome, voter = [], [], [], []
     for left_id, right_id, winner, voter_id in rows.values_list(
         "left_id", "right_id", "winner", "voter_id"
     ):
-        left.append(left_id)
-        right.append(right_id)
+        left_ids.append(left_id)
+        right_ids.append(right_id)
         outcome.append(OUTCOME_CODES[winner])
         voter.append(voter_id)
-    size = len(left)
-    # One call numbers both sides alike; `also` comes last and is cut off again below.
-    ids, places = np.unique(np.array(left + right + list(also), dtype=np.intp), return_inverse=True)
+    size = len(left_ids)
+    # One call numbers both sides alike; `extra_ids` come last and are cut off again below.
+    ids, places = np.unique(
+        np.array(left_ids + right_ids + list(extra_ids), dtype=np.intp), return_inverse=True
+    )
     votes = Votes(
         left=places[:size],
         right=places[size : 2 * size],
@@ -169,8 +171,13 @@ def _build_report(
     # A pair was shown either way round, so a table and its transpose are about the same pair.
     ties = tables[TIE] + tables[TIE].T
     wins = tables[LEFT] + tables[RIGHT].T
-    played = wins + wins.T + ties
-    shares = np.divide(wins + ties / 2, played, out=np.full_like(played, np.nan), where=played > 0)
+    battle_counts = wins + wins.T + ties
+    shares = np.divide(
+        wins + ties / 2,
+        battle_counts,
+        out=np.full_like(battle_counts, np.nan),
+        where=battle_counts > 0,
+    )
 
     def key(place: int) -> tuple[float, float, str]:
         strength = ranking.strengths[place]
@@ -178,7 +185,7 @@ def _build_report(
         return strength.rank or np.inf, -(strength.value or 0.0), names[place]
 
     order = sorted(range(count), key=key)
-    sums = np.stack([played, wins, ties]).sum(axis=2).astype(int)
+    sums = np.stack([battle_counts, wins, ties]).sum(axis=2).astype(int)
     lines = []
     for place in order:
         battles_of_model, wins_of_model, ties_of_model = sums[:, place].tolist()

@@ -109,18 +109,18 @@ class _Import:
                 continue
             key = line.id, self._pseudonym(line.worker)
             # The same line twice in a file is no mistake; another choice under one id is.
-            first = lines.setdefault(key, line)
-            if _build_choice(first) != _build_choice(line):
+            first_line = lines.setdefault(key, line)
+            if _build_choice(first_line) != _build_choice(line):
                 reason = "`id`: an earlier line has it, with another comparison"
                 self._report_bad(line.number, reason)
-            elif first is not line:
+            elif first_line is not line:
                 self.summary.known += 1
-        new = self._new_lines(lines)
-        self.summary.new += len(new)
-        if new and not self.summary.bad:
-            self._add_models([line for _uid, line in new])
-            self._add_people([line for _uid, line in new])
-            Comparison.objects.bulk_create(self._row(uid, line) for uid, line in new)
+        new_lines = self._new_lines(lines)
+        self.summary.new += len(new_lines)
+        if new_lines and not self.summary.bad:
+            self._add_models([line for _uid, line in new_lines])
+            self._add_people([line for _uid, line in new_lines])
+            Comparison.objects.bulk_create(self._row(uid, line) for uid, line in new_lines)
 
     def _report_bad(self, number: int, reason: str) -> None:
         self.summary.bad += 1
@@ -133,19 +133,19 @@ class _Import:
         comparison gets the uid `id (2)`. A second comparison by the same person under one id is
         invalid.
         """
-        counts, choices = self._stored({uid for uid, _pseudonym in lines})
-        new = []
+        counts, choices = self._read_stored({uid for uid, _pseudonym in lines})
+        new_lines = []
         for key, line in lines.items():
             if key not in choices:
                 counts[line.id] += 1
-                new.append((_number_uid(line.id, counts[line.id]), line))
+                new_lines.append((_number_uid(line.id, counts[line.id]), line))
             elif choices[key] == _build_choice(line):
                 self.summary.known += 1
             else:
                 self._report_bad(line.number, "`id`: stored already, with another comparison")
-        return new
+        return new_lines
 
-    def _stored(self, ids: set[str]) -> tuple[Counter[str], dict[Key, Choice]]:
+    def _read_stored(self, ids: set[str]) -> tuple[Counter[str], dict[Key, Choice]]:
         """Count the comparisons stored under each of these ids, and return each person's choice."""
         columns = ("uid", "voter__pseudonym", "left__name", "right__name", "winner")
         counts: Counter[str] = Counter()

@@ -41,12 +41,12 @@ FILES: Files = {
 def arena(request: HttpRequest, code: str) -> HttpResponse:
     """Show the models of an arena by strength, and the win matrix."""
     task = find_task(request, code, kinds=("arena",))
-    cached = read_cached_table(task)
+    cached_table = read_cached_table(task)
     if "format" in request.GET:
-        return _build_file(request, task, cached)
-    values: dict[str, Any] = {"task": task, "kept": cached, "here": "leaderboard"}
-    if cached and cached.numbers["models"]:
-        values |= build_board_values(cached.numbers)
+        return _build_file(request, task, cached_table)
+    values: dict[str, Any] = {"task": task, "kept": cached_table, "here": "leaderboard"}
+    if cached_table and cached_table.numbers["models"]:
+        values |= build_board_values(cached_table.numbers)
         values["page"] = list_page(request, values["page"], size=PAGE_ROWS)
     return render(request, "leaderboard/arena.html", values)
 
@@ -54,25 +54,25 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
 def build_board_values(table: Table) -> dict[str, Any]:
     """Return the template values of a ranking. `page` has all lines."""
     lines, names = build_arena_lines(table), [model["name"] for model in table["models"]]
-    first = names[: len(table["wins"])]
-    ends: list[float | None] = []
+    matrix_names = names[: len(table["wins"])]
+    interval_ends: list[float | None] = []
     for line in lines:
-        ends += [line.value, line.low, line.high]
+        interval_ends += [line.value, line.low, line.high]
     return {
         "page": lines,
-        "scale": reach(ends),
+        "scale": reach(interval_ends),
         "notices": list_arena_notices(table),
         "style": build_style_values(table),
-        "wins": matrix(first, iter_win_rows(table), title=_("Wins"), corner=_("Model")),
+        "wins": matrix(matrix_names, iter_win_rows(table), title=_("Wins"), corner=_("Model")),
     }
 
 
-def _build_file(request: HttpRequest, task: Task, cached: Kept | None) -> HttpResponse:
-    if cached is None:
+def _build_file(request: HttpRequest, task: Task, cached_table: Kept | None) -> HttpResponse:
+    if cached_table is None:
         text = _("The models are being ranked. Ask again in a minute.")
         answer = build_sentence_response(text, 503)
         answer["Retry-After"] = "60"
         return answer
     address = request.build_absolute_uri(request.path)
-    table, name = build_report_body(task, cached), f"{task.code}-leaderboard"
+    table, name = build_report_body(task, cached_table), f"{task.code}-leaderboard"
     return build_file_response(table, request.GET["format"], name, address, FILES)

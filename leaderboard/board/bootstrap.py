@@ -172,10 +172,11 @@ def sum_resamples(
     for chunk, examples in groupby(statistics, key=lambda example: example[0] // CHUNK_EXAMPLES):
         places, rows = zip(*examples, strict=True)
         # Only the drawn columns of the examples that are there: DRAWS × examples of the chunk.
-        drawn = _draw_counts(sha256, chunk)[:, np.array(places) % CHUNK_EXAMPLES].astype(float)
+        columns_of_chunk = np.array(places) % CHUNK_EXAMPLES
+        drawn_counts = _draw_counts(sha256, chunk)[:, columns_of_chunk].astype(float)
         columns = zip(*rows, strict=True)  # the statistics by kind
         for kind, (to_vectors, column) in enumerate(zip(vectors, columns, strict=True)):
-            total = drawn @ to_vectors(column)
+            total = drawn_counts @ to_vectors(column)
             earlier = totals[kind]  # of former chunks, which may have fewer columns
             total[:, : earlier.shape[1]] += earlier
             totals[kind] = total

@@ -71,7 +71,7 @@ def write_board_csv(table: Table) -> str:
     heads += ["in_the_loop", "not_run", "provisional", "formula"]
     rows = [heads]
     # The same in each line, so that a line is complete when it is copied elsewhere.
-    early, words = _describe_early_sets(table), describe_table_formula(table)
+    early_note, words = _describe_early_sets(table), describe_table_formula(table)
     for row in table["rows"]:
         cells = [row[head] for head in ("rank", "first", "last", "model", "owner")]
         cells += [row.get("team", ""), row["id"]]  # snapshots of former releases have no teams
@@ -80,7 +80,7 @@ def write_board_csv(table: Table) -> str:
             cells += [row["metrics"][name][part] for part in NUMBER_PARTS]
         cells += [row.get("points", {}).get(name) for name in parts]
         cells += [cell for _, cell in facts]
-        cells += ["; ".join(row["in_the_loop"]), "; ".join(row["missing"]), early, words]
+        cells += ["; ".join(row["in_the_loop"]), "; ".join(row["missing"]), early_note, words]
         rows.append(cells)
     return csv_text(rows)
 
@@ -190,11 +190,11 @@ def _select_counting_metrics(table: Table) -> list[Mapping[str, Any]]:
     weights = table.get("weights", {}).get("metrics")
     if weights is None:
         return list(table["metrics"])
-    counting = []
+    counting_metrics = []
     for metric in table["metrics"]:
         if weights.get(metric["name"]) or metric["name"] == table.get("main"):
-            counting.append(metric)
-    return counting
+            counting_metrics.append(metric)
+    return counting_metrics
 
 
 def _explain_ranges(table: Table) -> str:

@@ -15,7 +15,7 @@ Ends = Mapping[str, tuple[Floats, Floats]]
 
 
 def compute_mean_with_ends(
-    numbers: Numbers, used: NDArray[np.int64], weights: Floats
+    numbers: Numbers, used_sets: NDArray[np.int64], weights: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return weighted means over sets and the ends of their intervals, models × metrics each.
 
@@ -24,15 +24,15 @@ def compute_mean_with_ends(
     over one set has that set's interval.
     """
     # Their weight is 0, but 0 × NaN would be NaN.
-    is_undefined = numbers.undefined[used]
-    value = np.where(is_undefined, 0.0, numbers.values[:, used])
-    below = np.where(is_undefined, 0.0, numbers.low[:, used])
-    above = np.where(is_undefined, 0.0, numbers.high[:, used])
+    is_undefined = numbers.undefined[used_sets]
+    value = np.where(is_undefined, 0.0, numbers.values[:, used_sets])
+    low_ends = np.where(is_undefined, 0.0, numbers.low[:, used_sets])
+    high_ends = np.where(is_undefined, 0.0, numbers.high[:, used_sets])
     values = np.einsum("msk,sk->mk", value, weights)
-    low = values - np.sqrt(np.einsum("msk,sk->mk", (value - below) ** 2, weights**2))
-    high = values + np.sqrt(np.einsum("msk,sk->mk", (above - value) ** 2, weights**2))
+    low = values - np.sqrt(np.einsum("msk,sk->mk", (value - low_ends) ** 2, weights**2))
+    high = values + np.sqrt(np.einsum("msk,sk->mk", (high_ends - value) ** 2, weights**2))
     for place, metric in np.argwhere(weights == 1):  # exactly: not up to the last digit
-        low[:, metric], high[:, metric] = below[:, place, metric], above[:, place, metric]
+        low[:, metric], high[:, metric] = low_ends[:, place, metric], high_ends[:, place, metric]
     return values, low, high
 
 
@@ -41,10 +41,10 @@ def compute_correlations(draws: NDArray[np.float32]) -> Floats:
 
     draws: metrics × models × draws. A metric without variance correlates only with itself.
     """
-    centred = draws - draws.mean(axis=-1, keepdims=True)
-    length = np.sqrt((centred**2).sum(axis=-1, keepdims=True))
+    centred_draws = draws - draws.mean(axis=-1, keepdims=True)
+    length = np.sqrt((centred_draws**2).sum(axis=-1, keepdims=True))
     # Metrics that never vary have length 0, and keep their zeros.
-    unit = centred / np.where(length, length, 1)
+    unit = centred_draws / np.where(length, length, 1)
     correlation: Floats = np.einsum("imd,jmd->ijm", unit, unit).astype(float)
     for metric in range(len(correlation)):
         # Also of a metric without variance, or a score of it would lose its half-width.
@@ -71,13 +71,13 @@ def compute_ends(
     steps = np.array(step_list)  # metrics × low and high × models
     # The correlation of two metrics of which one lowers the score counts with the other sign.
     signs = np.where(steps[:, 0] > steps[:, 1], -1, 1)  # -1: of which less is better
-    signed = correlation * signs[:, None] * signs
+    signed_correlation = correlation * signs[:, None] * signs
     # A metric of which less is better moves the score down by its high end.
-    below = _compute_length(np.minimum(0, steps.min(1)), signed)
-    above = _compute_length(np.maximum(0, steps.max(1)), signed)
+    lower_length = _compute_length(np.minimum(0, steps.min(1)), signed_correlation)
+    upper_length = _compute_length(np.maximum(0, steps.max(1)), signed_correlation)
     # Rounded: the last digits depend on how many models are summed at once.
-    low = np.minimum(score, np.round(score - below, SCORE_DECIMALS))
-    high = np.maximum(score, np.round(score + above, SCORE_DECIMALS))
+    low = np.minimum(score, np.round(score - lower_length, SCORE_DECIMALS))
+    high = np.maximum(score, np.round(score + upper_length, SCORE_DECIMALS))
     return low, high
 
 

@@ -205,18 +205,21 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         runner = pool.runner
     elif rates_board:
         runner = rates_board.runner
-    ended = EvaluationRun.objects.filter(version__in=[each.version_id for each in sets])
-    newest = ended.aggregate(newest=Max("finished_at"))["newest"]
+    ended = EvaluationRun.objects.filter(version__in=[board_set.version_id for board_set in sets])
+    newest_finished_at = ended.aggregate(newest=Max("finished_at"))["newest"]
     renewed_to = board.renewed_to if board else None
     # One thread reads, and the others then find the result in the cache.
     with _READ_LOCK:
         # Arguments are the key of the cache: they name every state that changes a number.
         numbers = _read_numbers(
             tuple((model.files, model.is_published) for model in models),
-            tuple((each.version_id, each.counts, each.size * each.is_sealed) for each in sets),
+            tuple(
+                (board_set.version_id, board_set.counts, board_set.size * board_set.is_sealed)
+                for board_set in sets
+            ),
             metrics,
             runner,
-            newest,
+            newest_finished_at,
             renewed_to,
             (judge.pk, judge.newest) if judge else (None, None),
             tuple(customs.values()),
@@ -228,11 +231,14 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
         main=config.metrics.main,
         metrics=metrics,
         models=models,
-        sets=tuple(add_detectable(each, main, config.metrics.main) for each, main in of_sets),
+        sets=tuple(
+            add_detectable(board_set, main_values, config.metrics.main)
+            for board_set, main_values in of_sets
+        ),
         numbers=numbers,
         frozen=_read_frozen(rates_board),
         pool=pool,
-        state=(newest, renewed_to),
+        state=(newest_finished_at, renewed_to),
         judge=judge,
         customs=customs,
         language=config.language,
@@ -268,15 +274,15 @@ def _read_models(task: Task, user: Person | None) -> tuple[Model, ...]:
     Predictions of one person, team and name are one model, with a file for each set.
     """
     is_editor = user is not None and can_edit(user, task)
-    mine = Q(pk__in=())  # nobody's
+    is_own = Q(pk__in=())  # nobody's
     if isinstance(user, User):
-        mine = Q(owner=user) | Q(team__in=select_team_ids(user))
+        is_own = Q(owner=user) | Q(team__in=select_team_ids(user))
     submissions = find_accepted_models(task).annotate(
         is_public=ExpressionWrapper(are_visible_to_all(), BooleanField()),
-        is_mine=ExpressionWrapper(mine, BooleanField()),
+        is_mine=ExpressionWrapper(is_own, BooleanField()),
     )
     if not is_editor:
-        submissions = submissions.filter(Q(is_public=True) | mine)
+        submissions = submissions.filter(Q(is_public=True) | is_own)
     rows = submissions.order_by("queued_at", "pk").values_list(
         "pk", "name", "owner__annotator__pseudonym", "team__name", "owner", "team", "kind",
         "is_public", "is_mine", "anonymous_until", named=True,
@@ -305,19 +311,19 @@ def _find_anonymous_until(rows: Sequence[Any]) -> date | None:
 
 def _build_model(rows: Sequence[Any], until: date | None, number: int, *, is_editor: bool) -> Model:
     """Return the model of these files, as the reader may see it. number: the anonymous model's."""
-    first = rows[0]
+    first_row = rows[0]
     is_anonymous = until is not None and timezone.now().date() < until
-    name, owner, team = visible(first.name), first.owner__annotator__pseudonym or "", ""
-    if first.team__name:
-        team = visible(first.team__name)
-    if is_anonymous and not (is_editor or first.is_mine):
+    name, owner, team = visible(first_row.name), first_row.owner__annotator__pseudonym or "", ""
+    if first_row.team__name:
+        team = visible(first_row.team__name)
+    if is_anonymous and not (is_editor or first_row.is_mine):
         name, owner, team = f"Anonymous {number}", "", ""
     return Model(
-        id=first.pk,
+        id=first_row.pk,
         name=name,
         owner=owner,
         team=team,
-        kind=first.kind,
+        kind=first_row.kind,
         is_published=all(row.is_public for row in rows),
         is_anonymous=is_anonymous,
         files=tuple(row.pk for row in rows),
@@ -336,7 +342,7 @@ def _read_numbers(
     versions: tuple[tuple[int, bool, int], ...],
     metrics: tuple[str, ...],
     runner: str,
-    newest: datetime | None,
+    newest_finished_at: datetime | None,
     renewed_to: datetime | None,
     judge: tuple[int | None, int | None],
     customs: tuple[Custom, ...],
@@ -346,8 +352,8 @@ def _read_numbers(
     models: the file ids of each model, and whether the model is public. versions: for each version
     its id, whether it counts, and the number of examples if it is sealed, else 0. runner: whose
     costs are compared, if it measured a public model. judge: its id, and the id of its last score.
-    newest, renewed_to and the judge's last score serve only as cache keys. Four queries, five with
-    a judge.
+    newest_finished_at, renewed_to and the judge's last score serve only as cache keys. Four
+    queries, five with a judge.
     """
     table = _Table(models, versions, metrics, {custom.key: custom.name for custom in customs})
     table.add_runs(runner)
@@ -424,13 +430,14 @@ class _Table:
                 numbers.in_the_loop[model, place] = in_the_loop
                 numbers.warned[model, place] = bool(warnings)
                 numbers.values[model, place, costs] = np.array(costs_of_run, dtype=float) / UNITS
-        usual = self._usual(runner, runners, [self._metrics.index(name) for name in COSTS])
+        cost_columns = [self._metrics.index(name) for name in COSTS]
+        usual_runner = self._choose_runner(runner, runners, cost_columns)
         # Speed and memory of different machines do not compare, so only one runner's are shown.
         for cost in costs:
-            numbers.values[..., cost][numbers.runners != usual] = np.nan
-        self.numbers = replace(numbers, runner=usual)
+            numbers.values[..., cost][numbers.runners != usual_runner] = np.nan
+        self.numbers = replace(numbers, runner=usual_runner)
 
-    def _usual(self, runner: str, names: Iterable[str], costs: Sequence[int]) -> str:
+    def _choose_runner(self, runner: str, names: Iterable[str], costs: Sequence[int]) -> str:
         """Choose the runner whose costs are compared.
 
         This is the requested runner, or else the one that ran the most public models (ties go to
@@ -518,17 +525,17 @@ class _Table:
         """
         numbers, of_examples = self.numbers, select_drawn_metrics(self._metrics)
         draws = numbers.draws
-        counts, columns = len(draws), [self._metrics.index(name) for name in of_examples]
+        set_count, columns = len(draws), [self._metrics.index(name) for name in of_examples]
 
         # 1. Read what was resampled. Of sealed sets nothing: resamples would tell exact values.
         exact = [pk for pk, place in self._versions.items() if not self._sealed[place]]
         stored = Resample.objects.filter(run__version__in=exact, run__outcome=Outcome.OK)
-        resampled = set()
+        resampled_runs = set()
         for run, metric, drawn_values in stored.values_list(RUN_ID, "metric", "values"):
             if not metric.startswith(CUSTOM_PREFIX):
-                resampled.add(run)
+                resampled_runs.add(run)
             cell = self._cell(run, metric)
-            if drawn_values and cell and cell[1] < counts and cell[2] in columns:
+            if drawn_values and cell and cell[1] < set_count and cell[2] in columns:
                 model, place, column = cell
                 # Stored little-endian, whatever the machine that reads it.
                 row = np.frombuffer(drawn_values, dtype="<f4")
@@ -536,28 +543,28 @@ class _Table:
         np.multiply(draws, 100, out=draws)
 
         # 2. Put the value where a metric is not defined on a resample.
-        values = _transpose_to_draws(numbers.values, counts, columns)
+        values = _transpose_to_draws(numbers.values, set_count, columns)
         *where, number = np.nonzero(np.isnan(draws))
         draws[*where, number] = np.nan_to_num(values[*where])
 
         # 3. Draw by the interval where there is nothing, or nothing that varies.
-        low = _transpose_to_draws(numbers.low, counts, columns)
-        high = _transpose_to_draws(numbers.high, counts, columns)
-        flat = (draws == draws[..., :1]).all(axis=-1) & ~np.isnan(values)
+        low = _transpose_to_draws(numbers.low, set_count, columns)
+        high = _transpose_to_draws(numbers.high, set_count, columns)
+        is_flat = (draws == draws[..., :1]).all(axis=-1) & ~np.isnan(values)
         # A fixed seed: two readers of a board must see the same ranks.
-        noise = np.random.default_rng(0).standard_normal((flat.sum(), DRAWS), dtype=np.float32)
-        below = np.nan_to_num((values - low)[flat])[:, None]
-        above = np.nan_to_num((high - values)[flat])[:, None]
-        draws[flat] = values[flat][:, None] + noise / NORMAL_QUANTILE * np.where(
-            noise < 0, below, above
+        noise = np.random.default_rng(0).standard_normal((is_flat.sum(), DRAWS), dtype=np.float32)
+        width_below = np.nan_to_num((values - low)[is_flat])[:, None]
+        width_above = np.nan_to_num((high - values)[is_flat])[:, None]
+        draws[is_flat] = values[is_flat][:, None] + noise / NORMAL_QUANTILE * np.where(
+            noise < 0, width_below, width_above
         )
 
         # 4. Note whether a worker still has to resample some run.
-        awaited = set()
+        awaited_runs = set()
         for run, (_model, place, _suite) in self._runs.items():
-            if place < counts and not self._sealed[place]:
-                awaited.add(run)
-        self.numbers = replace(numbers, is_provisional=bool(awaited - resampled))
+            if place < set_count and not self._sealed[place]:
+                awaited_runs.add(run)
+        self.numbers = replace(numbers, is_provisional=bool(awaited_runs - resampled_runs))
 
     def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
         """Return the indices of a run's metric; None without a column or for an unknown run."""
@@ -569,7 +576,7 @@ class _Table:
         return model, place, self._metrics.index(column)
 
 
-def _transpose_to_draws(numbers: Floats, counts: int, columns: Sequence[int]) -> Floats:
+def _transpose_to_draws(numbers: Floats, set_count: int, columns: Sequence[int]) -> Floats:
     """Transpose models × sets × metrics into counting sets × drawn metrics × models."""
     # Counting sets come first, so a slice leaves out the others.
-    return numbers[:, :counts][..., columns].transpose(1, 2, 0)
+    return numbers[:, :set_count][..., columns].transpose(1, 2, 0)

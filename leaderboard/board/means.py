@@ -71,12 +71,12 @@ def _compute_means(matrix: Matrix, weights: Sequence[float]) -> Means:
     """Compute the means. weights: one for each counting set."""
     numbers, of_sets = matrix.numbers, np.array(weights)
     # Sets without a weight may lack results; they must not turn a mean into NaN.
-    used = np.flatnonzero(of_sets)
+    used_sets = np.flatnonzero(of_sets)
     # A set without enough examples for a metric has no weight in that metric's mean.
     shares = of_sets[:, None] * ~numbers.undefined[: len(of_sets)]  # sets × metrics
     total = shares.sum(axis=0)
     shares /= np.where(total, total, 1)
-    values, low, high = compute_mean_with_ends(numbers, used, shares[used])
+    values, low, high = compute_mean_with_ends(numbers, used_sets, shares[used_sets])
     for array in (values, low, high):
         array[:, total == 0] = np.nan
     draws = []
@@ -91,7 +91,7 @@ def _compute_means(matrix: Matrix, weights: Sequence[float]) -> Means:
             replace_nan(low[:, place]),
             replace_nan(high[:, place]),
         )
-    return Means(values, low, high, np.stack(draws), tuple(used.tolist()), columns)
+    return Means(values, low, high, np.stack(draws), tuple(used_sets.tolist()), columns)
 
 
 def build_means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:

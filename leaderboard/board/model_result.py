@@ -59,8 +59,8 @@ def build_model_results(submission: Submission, viewer: Viewer, user: Person) ->
     published ones, as its owner sees it. Rates are 0-1, the Dynascore is as on the board.
     """
     task, runs = submission.task, list_runs(submission)
-    found = _look_up(submission, user)
-    matrix, row = found.matrix, found.row
+    lookup = _look_up(submission, user)
+    matrix, row = lookup.matrix, lookup.row
     # The evaluation may be over before a worker has renewed the board.
     progress = _await_board(add_wait(describe_progress(submission, runs), runs), runs, matrix, row)
     rounds = _build_round_results(matrix, row, find_opened_rounds([task]))
@@ -81,7 +81,7 @@ def build_model_results(submission: Submission, viewer: Viewer, user: Person) ->
         **{f"round{number}_acc": value for number, (value, _) in rounds.items()},
         "scores": _build_scores(matrix, row),
         **_build_other_means(row),
-        "notes": list(_iter_notes(found, progress, rounds)),
+        "notes": list(_iter_notes(lookup, progress, rounds)),
         "error": _build_error(submission, runs, viewer) if _has_failed(progress, row) else None,
     }
 
@@ -106,11 +106,13 @@ def _await_board(
     """
     if not progress.is_over or row is None:
         return progress
-    ended = {run.version_id for run in runs if run.suite == "plain" and run.outcome == Outcome.OK}
+    finished_versions = {
+        run.version_id for run in runs if run.suite == "plain" and run.outcome == Outcome.OK
+    }
     numbers = matrix.numbers
-    for place, each in enumerate(matrix.sets):
+    for place, board_set in enumerate(matrix.sets):
         is_read = numbers.runners[row.place, place] or numbers.kept_back[row.place, place]
-        if each.version_id in ended and not is_read:
+        if board_set.version_id in finished_versions and not is_read:
             sentence = "The board is renewed."
             return replace(progress, phase="renewing", sentence=sentence, is_over=False)
     return progress
@@ -139,31 +141,31 @@ def _build_round_result(
     matrix: Matrix, row: RankedModel | None, place: int, metric: str | None
 ) -> RoundResult:
     """Return a model's result on a round's set, or the reason why it has none."""
-    each, numbers = matrix.sets[place], matrix.numbers
+    board_set, numbers = matrix.sets[place], matrix.numbers
     if metric is None:
-        return None, f"none of this task's metrics is an accuracy; see scores[{each.name!r}]."
+        return None, f"none of this task's metrics is an accuracy; see scores[{board_set.name!r}]."
     if row is None:
-        return None, f"not run on {each.title}."
+        return None, f"not run on {board_set.title}."
     cell = read_cell(matrix, row.place, place, metric)
     if cell.value is not None:
-        return round(cell.value / 100, DIGITS), " ".join(_iter_warnings(each))
+        return round(cell.value / 100, DIGITS), " ".join(_iter_warnings(board_set))
     if numbers.kept_back[row.place, place]:
-        return None, f"kept back: {each.title} is sealed."
+        return None, f"kept back: {board_set.title} is sealed."
     older = " (only an older version was)" if numbers.outdated[row.place, place] else ""
-    return None, f"not run on {each.title}{older}."
+    return None, f"not run on {board_set.title}{older}."
 
 
-def _iter_warnings(each: BoardSet) -> Iterator[str]:
+def _iter_warnings(board_set: BoardSet) -> Iterator[str]:
     """Yield warnings for readers of the result on a round's set."""
-    if words := describe_early(asdict(each)):
-        yield f"{words}: {each.title} was taken before its round was judged to the end."
-    if each.is_small:
+    if words := describe_early(asdict(board_set)):
+        yield f"{words}: {board_set.title} was taken before its round was judged to the end."
+    if board_set.is_small:
         yield (
-            f"{each.title} has {each.size} examples; a board ranks by a round's set of "
-            f"{each.least}."
+            f"{board_set.title} has {board_set.size} examples; a board ranks by a round's set of "
+            f"{board_set.least}."
         )
-    if each.is_sealed:
-        yield f"{each.title} is sealed, so the number is rounded."
+    if board_set.is_sealed:
+        yield f"{board_set.title} is sealed, so the number is rounded."
 
 
 def _explain_missing_set(number: int, state: str | None) -> str:
@@ -189,7 +191,7 @@ def _build_scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
         return {}
     by_set: dict[str, Any] = {}
     sizes = _read_worst_part_sizes(matrix, row)
-    for place, each in enumerate(matrix.sets):
+    for place, board_set in enumerate(matrix.sets):
         for column, name in enumerate(matrix.metrics):
             if name == LLM_JUDGE:  # never without the agreement: /models/<id>/llm-scores/
                 continue
@@ -197,11 +199,11 @@ def _build_scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
             if cell.value is None:
                 continue
             # Means over all examples count them; costs have no count, so they are of the whole set.
-            counted = int(matrix.numbers.n[row.place, place, column]) or each.size
-            n = sizes.get((each.version_id, name), counted)
-            is_rounded = each.is_sealed and name not in RUN_COLUMNS
+            counted = int(matrix.numbers.n[row.place, place, column]) or board_set.size
+            n = sizes.get((board_set.version_id, name), counted)
+            is_rounded = board_set.is_sealed and name not in RUN_COLUMNS
             score = {**cell._asdict(), "n": n, "is_rounded": is_rounded}
-            by_set.setdefault(each.name, {})[name] = score
+            by_set.setdefault(board_set.name, {})[name] = score
     return by_set
 
 
@@ -238,18 +240,18 @@ def _build_other_means(row: RankedModel | None) -> dict[str, float | None]:
 
 
 def _iter_notes(
-    found: _Lookup, progress: Progress, rounds: Mapping[int, RoundResult]
+    lookup: _Lookup, progress: Progress, rounds: Mapping[int, RoundResult]
 ) -> Iterator[str]:
     """Yield the reasons for values that are None, and other remarks on the numbers."""
     if not progress.is_over:
         yield "It is not over yet, so numbers may be missing or change."
-    yield from _iter_score_notes(found, progress)
+    yield from _iter_score_notes(lookup, progress)
     for number, (_value, note) in rounds.items():
         if note:
             yield f"round{number}_acc: {note}"
-    if found.row is None:
+    if lookup.row is None:
         return
-    metrics = found.row.metrics
+    metrics = lookup.row.metrics
     for name in AXES:
         if name in metrics and metrics[name].value is None:
             yield (
@@ -258,19 +260,19 @@ def _iter_notes(
     for name in AXES:
         if name not in metrics:
             yield f"{name}: not a metric of this task."
-    yield from found.board.notices
+    yield from lookup.board.notices
 
 
-def _iter_score_notes(found: _Lookup, progress: Progress) -> Iterator[str]:
+def _iter_score_notes(lookup: _Lookup, progress: Progress) -> Iterator[str]:
     """Yield the reasons why the Dynascore is missing or a range."""
-    row = found.row
+    row = lookup.row
     if row is None:
         yield f"dynascore: {progress.sentence}"
     elif row.dynascore.least is None:
         reason = "there is no set yet"
         if row.missing:
             reason = f"not run: {', '.join(row.missing)}"
-        elif found.matrix.sets:
+        elif lookup.matrix.sets:
             reason = "no set is large enough to rank by"
         yield f"dynascore: {reason}."
     elif row.dynascore.is_range:

@@ -16,7 +16,7 @@ PART_NAMES = {"fairness": "two groups", "robustness": "a kind"}
 
 def explain_sets(matrix: Matrix) -> Iterator[str]:
     """Yield notices about the sets, in English because snapshots store them."""
-    has_small = any(each.is_small for each in matrix.sets)
+    has_small = any(board_set.is_small for board_set in matrix.sets)
     if matrix.sets and not matrix.counting:
         yield gettext_noop("No set is large enough to rank by, so no model has a rank.")
     elif not matrix.has_weighted and not has_small and matrix.counting:
@@ -31,7 +31,7 @@ def explain_sets(matrix: Matrix) -> Iterator[str]:
         yield gettext_noop(
             "Some results are new: their intervals and ranks are provisional for some minutes."
         )
-    if any(each.is_provisional for each in matrix.sets):
+    if any(board_set.is_provisional for board_set in matrix.sets):
         yield gettext_noop(
             "A round is still being judged: the numbers of its set are provisional and may change."
         )
@@ -74,9 +74,9 @@ def explain_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
         )
 
 
-def explain_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator[str]:
+def explain_parts(undefined_metrics: Iterable[str], weights: Mapping[str, float]) -> Iterator[str]:
     """Yield a notice on metrics that do not count because the sets are too small for them."""
-    for name in undefined:
+    for name in undefined_metrics:
         if weights.get(name):
             yield (
                 f"{name} is left out and the other weights count more: no weighted set has "
@@ -84,10 +84,10 @@ def explain_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Ite
             )
 
 
-def explain_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
+def explain_costs(matrix: Matrix, used_weights: Mapping[str, float]) -> Iterator[str]:
     """Yield a notice if speed and memory are scaled by another machine or another kind of run."""
     pool = matrix.pool
-    if pool is None or pool.is_plain or not any(name in used for name in COSTS):
+    if pool is None or pool.is_plain or not any(name in used_weights for name in COSTS):
         return
     if not pool.costs:
         yield gettext_noop(

@@ -148,7 +148,7 @@ def build_page_values(
         size=PAGE_ROWS,
     )
     columns = build_board_columns(matrix, board_request, board)
-    opened = options.get("open", "")
+    opened_id = options.get("open", "")
     metric_sliders = build_sliders(METRIC, board_request.weighting.metrics)
     set_sliders = build_sliders(SET, board_request.weighting.sets)
     return {
@@ -162,8 +162,8 @@ def build_page_values(
         "scale": _find_reach(board.rows[0].scores) if board.rows else None,
         "width": len(columns) + 3,
         "lines": [_build_line(matrix, row, columns, board_request) for row in page],
-        "results": read_opened_results(matrix, opened) if opened else [],
-        "opened": _find_name(matrix, opened),
+        "results": read_opened_results(matrix, opened_id) if opened_id else [],
+        "opened": _find_name(matrix, opened_id),
         "sort": sort,
         "model_order": {"model": "ascending", "-model": "descending"}.get(sort, ""),
         "links": _build_links(board_request),
@@ -189,14 +189,14 @@ def _find_name(matrix: Matrix, model_id: str) -> str:
 
 def _describe_formula(matrix: Matrix, board_request: BoardRequest, board: RankedBoard) -> str:
     """Describe how the scores are computed, with the anchors or the exchange rates."""
-    weights, main = board_request.weighting.metrics, matrix.main
+    weights, main_metric = board_request.weighting.metrics, matrix.main
     if board.anchors:
         return describe_formula(
-            weights, main, describe_anchors(matrix, board), say=_, words=in_words
+            weights, main_metric, describe_anchors(matrix, board), say=_, words=in_words
         )
     budgets = build_rule(matrix, weights).budgets
     return describe_priced_formula(
-        weights, main, board.rates.values, budgets, say=_, words=in_words
+        weights, main_metric, board.rates.values, budgets, say=_, words=in_words
     )
 
 
@@ -204,10 +204,10 @@ def _describe_effect(
     matrix: Matrix, board: RankedBoard, board_request: BoardRequest, was: Weighting | None
 ) -> str:
     """Describe what changed since the reader last saw the board, or from the opening weights."""
-    before = was or board_request.start
-    if before == board_request.weighting:
+    previous_weighting = was or board_request.start
+    if previous_weighting == board_request.weighting:
         return ""
-    moves = describe_moves(rank_board(matrix, before, board_request.mode), board)
+    moves = describe_moves(rank_board(matrix, previous_weighting, board_request.mode), board)
     sentences = " ".join(moves)
     if was:
         return sentences
@@ -235,12 +235,12 @@ def _list_formulas(
     matrix: Matrix, board_request: BoardRequest, board: RankedBoard
 ) -> list[tuple[str, str]]:
     """Return the query string and the name of each other formula of the board."""
-    usual = matrix.modes[0]
+    usual_mode = matrix.modes[0]
     links: list[tuple[str, str]] = []
     for mode in matrix.modes:
         if mode == board.mode:
             continue
-        if mode == usual:  # it is not named, so that addresses stay short
+        if mode == usual_mode:  # it is not named, so that addresses stay short
             links.append((board_request.link(mode=""), mode))
         else:
             links.append((board_request.link(mode=mode), mode))
@@ -335,11 +335,11 @@ def _build_sorting(
     return board_request.link(sort=other), "ascending" if is_ascending else "descending"
 
 
-def sort_rows(board: RankedBoard, sort: str, less: Collection[str]) -> list[RankedModel]:
+def sort_rows(board: RankedBoard, sort: str, less_is_better: Collection[str]) -> list[RankedModel]:
     """Sort the rows by rank, metric or name, the best first; a `-` prefix reverses the order.
 
-    less: the metrics for which lower is better. Rows without the value come last. An unknown `sort`
-    is ignored.
+    less_is_better: the metrics for which lower is better. Rows without the value come last. An
+    unknown `sort` is ignored.
     """
     name, is_reversed = sort.removeprefix("-"), sort.startswith("-")
     rows = list(board.rows)
@@ -347,7 +347,7 @@ def sort_rows(board: RankedBoard, sort: str, less: Collection[str]) -> list[Rank
         return sorted(rows, key=lambda row: row.model.name.casefold(), reverse=is_reversed)
     if name not in board.weighting.metrics:
         return rows
-    sign = 1 if name in less else -1
+    sign = 1 if name in less_is_better else -1
     if is_reversed:
         sign = -sign
 
@@ -362,7 +362,7 @@ def _build_line(
     matrix: Matrix, row: RankedModel, columns: Sequence[BoardColumn], board_request: BoardRequest
 ) -> BoardLine:
     """Return a row as the page shows it."""
-    numbers, opened = matrix.numbers, str(row.model.id)
+    numbers, model_id = matrix.numbers, str(row.model.id)
     marks = {
         _("In the loop"): bool(row.in_the_loop),
         _("Inputs changed"): numbers.outdated[row.place].any(),
@@ -382,14 +382,16 @@ def _build_line(
         score=score,
         interval=score_interval,
         cells=cells,
-        open=board_request.link(open=opened, page=board_request.options.get("page", "")),
-        is_open=board_request.options.get("open") == opened,
+        open=board_request.link(open=model_id, page=board_request.options.get("page", "")),
+        is_open=board_request.options.get("open") == model_id,
     )
 
 
-def list_column_heads(names: Sequence[str], less: Collection[str]) -> list[tuple[str, str, bool]]:
+def list_column_heads(
+    names: Sequence[str], less_is_better: Collection[str]
+) -> list[tuple[str, str, bool]]:
     """Return the title and unit of each metric, and whether lower values are better."""
-    return [(in_words(name), _find_unit(name), name in less) for name in names]
+    return [(in_words(name), _find_unit(name), name in less_is_better) for name in names]
 
 
 def rank_first_models(task: Task) -> dict[str, Any]:
@@ -466,51 +468,52 @@ def draw_plane(
     board: RankedBoard, matrix: Matrix, board_request: BoardRequest
 ) -> Mapping[str, Any]:
     """Plot two metrics against each other; return the plot, its table and the chosen metrics."""
-    usual = {"x": "throughput", "y": matrix.main}
+    usual_axes = {"x": "throughput", "y": matrix.main}
     x, y = (
-        _choose_axis(matrix, board_request.options.get(axis, ""), usual[axis]) for axis in usual
+        _choose_axis(matrix, board_request.options.get(axis, ""), usual_axes[axis])
+        for axis in usual_axes
     )
     places = _find_plane_places(board, matrix, x, y)
     # The frontier is drawn whole, of the others only the first.
-    shown = [place for n, place in enumerate(places) if n < MAX_DOTS or place.is_best]
+    shown_places = [place for n, place in enumerate(places) if n < MAX_DOTS or place.is_best]
     axes = (_build_axis(x), _build_axis(y))
     plot = ""
-    if len(shown) >= MIN_DOTS:
+    if len(shown_places) >= MIN_DOTS:
         # Translators: title of a chart: two measures
         title = _("%(y)s against %(x)s") % {"x": axes[0], "y": axes[1]}
-        plot = scatter(_build_dots(shown), title=title, axes=axes)
+        plot = scatter(_build_dots(shown_places), title=title, axes=axes)
     return {
         "x": x,
         "y": y,
-        "usual": usual,
+        "usual": usual_axes,
         "axes": axes,
-        "left_out": len(places) - len(shown),
+        "left_out": len(places) - len(shown_places),
         "plot": plot,
         "places": [
             (place.row, _format_value(x, place.x), _format_value(y, place.y), place.is_best)
-            for place in shown
+            for place in shown_places
         ],
     }
 
 
-def _choose_axis(matrix: Matrix, name: str, usual: str) -> str:
-    return name if name in matrix.weighable else usual
+def _choose_axis(matrix: Matrix, name: str, usual_metric: str) -> str:
+    return name if name in matrix.weighable else usual_metric
 
 
 def _find_plane_places(board: RankedBoard, matrix: Matrix, x: str, y: str) -> list[PlanePlace]:
     """Return the points of the models that have both metrics, in the order of the board."""
-    measured = []
+    measured_rows = []
     for row in board.rows:
         x_value, y_value = row.columns[x].values[row.place], row.columns[y].values[row.place]
         if x_value is not None and y_value is not None:
-            measured.append((row, x_value, y_value))
-    best = find_front(
-        {str(row.place): {x: x_value, y: y_value} for row, x_value, y_value in measured},
+            measured_rows.append((row, x_value, y_value))
+    frontier = find_front(
+        {str(row.place): {x: x_value, y: y_value} for row, x_value, y_value in measured_rows},
         {name: -1 if name in matrix.less_is_better else 1 for name in (x, y)},
     )
     places = []
-    for row, x_value, y_value in measured:
-        places.append(PlanePlace(row, x_value, y_value, str(row.place) in best))
+    for row, x_value, y_value in measured_rows:
+        places.append(PlanePlace(row, x_value, y_value, str(row.place) in frontier))
     return places
 
 

@@ -19,22 +19,22 @@ def find_sure_pairs(
     values: Floats,
     draws: Draws,
     examples: int,
-    best: tuple[Floats, Draws] | None = None,
+    best_case: tuple[Floats, Draws] | None = None,
 ) -> Marks:
     """Return a matrix whose [i, j] says whether model i is significantly better than model j.
 
     Paired differences are tested with Holm's correction: each is compared with the standard error
     of its draws, and its p is at least that of the rarest sign flip of `examples` examples.
-    best: values and draws in the best case, for scores that are ranges. `values` and `draws` are
-    then those of the worst case, and a model is better if its worst case is significantly better
-    than the other's best.
+    best_case: values and draws in the best case, for scores that are ranges. `values` and `draws`
+    are then those of the worst case, and a model is better if its worst case is significantly
+    better than the other's best.
     """
     count, freedom = len(values), draws.shape[-1] - 1
     pairs = count * (count - 1) // 2
     if not pairs:
         return np.zeros((count, count), dtype=bool)
-    top_values, _top_draws = best or (values, draws)
-    variance = _compute_difference_variance(draws, best[1] if best else None)
+    top_values, _top_draws = best_case or (values, draws)
+    variance = _compute_difference_variance(draws, best_case[1] if best_case else None)
     middle = values.mean()  # values near 0 lose less in single precision
     lead = (values - middle).astype(np.float32)[:, None] - (top_values - middle).astype(np.float32)
     # In place: for 1,000 models each such array takes 4 MB.
@@ -44,12 +44,15 @@ def find_sure_pairs(
     if examples < FEW_EXAMPLES:
         np.minimum(lead, compute_critical_value(2.0 ** (1 - max(1, examples)), freedom), out=lead)
     # Holm steps down as long as the next smallest p passes; each look here does many such steps.
-    before, sure = 0, lead >= compute_critical_value(ALPHA / pairs, freedom)
-    passed = int(np.count_nonzero(sure))
-    while before < passed < pairs:
-        before, sure = passed, lead >= compute_critical_value(ALPHA / (pairs - passed), freedom)
-        passed = int(np.count_nonzero(sure))
-    return cast(Marks, sure)
+    previous_count, is_sure = 0, lead >= compute_critical_value(ALPHA / pairs, freedom)
+    sure_count = int(np.count_nonzero(is_sure))
+    while previous_count < sure_count < pairs:
+        previous_count, is_sure = (
+            sure_count,
+            lead >= compute_critical_value(ALPHA / (pairs - sure_count), freedom),
+        )
+        sure_count = int(np.count_nonzero(is_sure))
+    return cast(Marks, is_sure)
 
 
 def _compute_difference_variance(draws: Draws, best_draws: Draws | None) -> Draws:
@@ -57,19 +60,19 @@ def _compute_difference_variance(draws: Draws, best_draws: Draws | None) -> Draw
 
     best_draws: the draws of model j if they differ from `draws`.
     """
-    centred = _centre_draws(draws)
+    centred_draws = _centre_draws(draws)
     if best_draws is None:
-        variance = centred @ centred.T
+        variance = centred_draws @ centred_draws.T
         # Copied, as the diagonal is a view of what is changed below.
-        own = top_own = variance.diagonal().copy()
+        own_variance = top_variance = variance.diagonal().copy()
     else:
         top = _centre_draws(best_draws)
-        variance = centred @ top.T
-        own, top_own = (centred**2).sum(axis=1), (top**2).sum(axis=1)
+        variance = centred_draws @ top.T
+        own_variance, top_variance = (centred_draws**2).sum(axis=1), (top**2).sum(axis=1)
     # Var(a − b) = Var(a) + Var(b) − 2 Cov(a, b)
     variance *= -2
-    variance += top_own
-    variance += own[:, None]
+    variance += top_variance
+    variance += own_variance[:, None]
     # Rounding may leave 0 or less, by which a lead cannot be divided.
     np.maximum(variance, MIN_VARIANCE, out=variance)
     return variance

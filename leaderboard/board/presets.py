@@ -35,18 +35,18 @@ class Preset:
     is_chosen: bool
 
 
-def iter_presets(board_request: BoardRequest, main: str) -> Iterator[Preset]:
+def iter_presets(board_request: BoardRequest, main_metric: str) -> Iterator[Preset]:
     """Yield the opening weights, then the presets whose metrics the task has."""
     yield _build_preset(board_request, _("Owner's"), board_request.start)
-    for title, others in PRESETS.items():
-        if not set(others) <= board_request.start.metrics.keys():
+    for title, other_metrics in PRESETS.items():
+        if not set(other_metrics) <= board_request.start.metrics.keys():
             continue  # the task lacks one of them
         metrics = {}
         for name in board_request.start.metrics:
-            counts = name == main or name in others
+            is_weighted = name == main_metric or name in other_metrics
             # All are named, because what a query leaves out keeps the owner's weight.
-            metrics[name] = FULL_WEIGHT if counts else 0.0
-        words = _(title) % {"metric": in_words(main)}
+            metrics[name] = FULL_WEIGHT if is_weighted else 0.0
+        words = _(title) % {"metric": in_words(main_metric)}
         yield _build_preset(board_request, words, Weighting(metrics, board_request.weighting.sets))
 
 

@@ -109,16 +109,18 @@ def _read_chosen_weights(
 
     A weight that equals the rounded opening weight keeps the exact one.
     """
-    opening = {METRIC + name: format_weight(weight) for name, weight in start.metrics.items()}
-    opening |= {SET + name: format_weight(weight) for name, weight in start.sets.items()}
-    chosen = {}
-    for name, opening_text in opening.items():
+    opening_weights = {
+        METRIC + name: format_weight(weight) for name, weight in start.metrics.items()
+    }
+    opening_weights |= {SET + name: format_weight(weight) for name, weight in start.sets.items()}
+    chosen_weights = {}
+    for name, opening_text in opening_weights.items():
         if query.get(name):
             text = choose(query[name])
             # A slider shows one decimal; a weight that nobody moved must not lose the others.
             if text != opening_text:
-                chosen[name] = text
-    return chosen
+                chosen_weights[name] = text
+    return chosen_weights
 
 
 def format_weight(weight: float) -> str:

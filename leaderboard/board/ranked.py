@@ -228,14 +228,16 @@ def _build_rows(
     rows = []
     for place in order:
         # Reasons are looked for only where something is missing: that takes longer than the rest.
-        missing = () if is_whole[place] else tuple(_iter_missing(matrix, means, score.used, place))
+        missing_results = (
+            () if is_whole[place] else tuple(_iter_missing(matrix, means, score.used, place))
+        )
         row = RankedModel(
             place=place,
             model=models[place],
             rank=ranks.get(place, ""),
             first=first_ranks.get(place),
             last=last_ranks.get(place),
-            missing=missing,
+            missing=missing_results,
             in_the_loop=in_the_loop.get(place, ()),
             scores=scores,
             columns=means.columns,
@@ -255,11 +257,11 @@ def _compute_rank_bounds(
     places = np.flatnonzero(score.is_run)
     examples = sum(matrix.sets[place].size for place in means.sets)
     # Most boards have no ranges, and are then compared with themselves.
-    best = None
+    best_case = None
     if score.is_range.any():
-        best = score.most[places], score.most_draws[places]
+        best_case = score.most[places], score.most_draws[places]
     # The rows of the matrix are the better models: sums down a column count who is above.
-    sure = find_sure_pairs(score.least[places], score.least_draws[places], examples, best)
+    sure = find_sure_pairs(score.least[places], score.least_draws[places], examples, best_case)
     first_ranks = (1 + sure.sum(axis=0)).tolist()
     last_ranks = (len(places) - sure.sum(axis=1)).tolist()
     keys = places.tolist()
@@ -269,10 +271,10 @@ def _compute_rank_bounds(
 def _sort_places(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]) -> list[int]:
     """Return the indices by score, the best first; a range is sorted by its middle."""
     # Scores that differ only by rounding are equal, and then the better rank decides.
-    rounded = np.round(values, SCORE_DECIMALS)
+    rounded_values = np.round(values, SCORE_DECIMALS)
 
     def key(place: int) -> tuple[float, int, str]:
-        return -rounded[place], -firsts[place], models[place].name
+        return -rounded_values[place], -firsts[place], models[place].name
 
     return sorted(firsts, key=key)
 
@@ -287,9 +289,9 @@ def _label_ranks(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, s
     return dict(zip(order, label_ranks(list(ranks)), strict=True))
 
 
-def _format_open_ranks(first: int, last: int) -> str:
+def _format_open_ranks(first_rank: int, last_rank: int) -> str:
     """Return the possible ranks of a model whose score is a range."""
-    return str(first) if first == last else f"{first}–{last}"
+    return str(first_rank) if first_rank == last_rank else f"{first_rank}–{last_rank}"
 
 
 def _find_in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
@@ -301,7 +303,9 @@ def _find_in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]
     return names
 
 
-def _iter_missing(matrix: Matrix, means: Means, used: Sequence[str], model: int) -> Iterator[str]:
+def _iter_missing(
+    matrix: Matrix, means: Means, used_metrics: Sequence[str], model: int
+) -> Iterator[str]:
     """Yield the results that a model lacks for a score, in words."""
     numbers, run = matrix.numbers, []
     for place in means.sets:
@@ -314,7 +318,7 @@ def _iter_missing(matrix: Matrix, means: Means, used: Sequence[str], model: int)
         elif numbers.outdated[model, place]:
             reason = " (only an older version was)"
         yield matrix.sets[place].name + reason
-    for name in used:
+    for name in used_metrics:
         column = matrix.metrics.index(name)
         # Nobody misses what a set is too small to show.
         lacks = np.isnan(numbers.values[model, run, column]) & ~numbers.undefined[run, column]
@@ -325,11 +329,11 @@ def _iter_missing(matrix: Matrix, means: Means, used: Sequence[str], model: int)
 
 def _explain_missing_cost(numbers: Numbers, model: int, run: Sequence[int]) -> str:
     """Explain why an evaluated model lacks a cost; the text follows the metric's name."""
-    others = sorted(set(numbers.runners[model, run].tolist()) - {numbers.runner})
-    if others == [UPLOADED_RUNNER]:
+    other_runners = sorted(set(numbers.runners[model, run].tolist()) - {numbers.runner})
+    if other_runners == [UPLOADED_RUNNER]:
         return " (unknown of uploaded predictions)"
-    if others:
-        return f" (measured by {', '.join(others)})"
+    if other_runners:
+        return f" (measured by {', '.join(other_runners)})"
     return " (too short a run to measure it)"
 
 
@@ -347,8 +351,8 @@ def describe_moves(before: RankedBoard, after: RankedBoard) -> list[str]:
     moves.sort(key=lambda move: (-abs(move.old - move.new), move.new, move.name))
     sentence = _("%(name)s moved from %(old)d to %(new)d.")
     lines = [sentence % move._asdict() for move in moves[:MAX_MOVES]]
-    more = len(moves) - len(lines)
-    if more:
-        further = ngettext("%(number)d more moved.", "%(number)d more moved.", more)
-        lines.append(further % {"number": more})
+    unlisted_count = len(moves) - len(lines)
+    if unlisted_count:
+        further = ngettext("%(number)d more moved.", "%(number)d more moved.", unlisted_count)
+        lines.append(further % {"number": unlisted_count})
     return lines

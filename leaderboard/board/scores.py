@@ -51,20 +51,24 @@ def compute_anchored_scores(
     matrix: Matrix, means: Means, anchors: Anchors, weights: Mapping[str, float]
 ) -> tuple[Scores, dict[str, Floats]]:
     """Return the anchored scores, and the points of each metric (NaN if not measured)."""
-    used = select_used_weights(anchors, weights)
-    if not used:
+    used_weights = select_used_weights(anchors, weights)
+    if not used_weights:
         return _build_empty_scores(matrix, means), {}
-    metrics = dict.fromkeys([*used, matrix.main])
+    metrics = dict.fromkeys([*used_weights, matrix.main])
     # The main metric is needed even without a weight: it scales all points.
     columns = {metric: _read_column(matrix, means, metric) for metric in metrics}
     # Of each draw, so that scores of two models can be compared in pairs.
     draws = {metric: _read_draws(matrix, means, metric) for metric in metrics}
 
     def worst(values: Mapping[str, Floats]) -> Floats:
-        return _sum_points(compute_anchored_points(anchors, used, values, unmeasured=0.0))
+        return _sum_points(
+            compute_anchored_points(anchors, used_weights, values, unmeasured_position=0.0)
+        )
 
     def best(values: Mapping[str, Floats]) -> Floats:
-        return _sum_points(compute_anchored_points(anchors, used, values, unmeasured=1.0))
+        return _sum_points(
+            compute_anchored_points(anchors, used_weights, values, unmeasured_position=1.0)
+        )
 
     least, most = worst(columns), best(columns)
     low, high = _compute_ends(matrix, means, worst, columns)
@@ -74,8 +78,8 @@ def compute_anchored_scores(
     if not np.array_equal(least, most, equal_nan=True):
         high = _compute_ends(matrix, means, best, columns)[1]
         most_draws = best(draws).astype(np.float32)
-    scores = Scores(least, most, low, high, least_draws, most_draws, tuple(used))
-    return scores, compute_anchored_points(anchors, used, columns)
+    scores = Scores(least, most, low, high, least_draws, most_draws, tuple(used_weights))
+    return scores, compute_anchored_points(anchors, used_weights, columns)
 
 
 def compute_priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates) -> Scores:
@@ -84,22 +88,22 @@ def compute_priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates
     The rates are the same in all draws: the interval is that of a score in these units. Rates
     estimated in each draw would be noisy and too large, because each draw has other near ties.
     """
-    used = select_priced_weights(rule, rates)
-    if not used:
+    used_weights = select_priced_weights(rule, rates)
+    if not used_weights:
         return _build_empty_scores(matrix, means)
 
     def formula(values: Mapping[str, Floats]) -> Floats:
         return _sum_points(compute_priced_points(rule, rates, values))
 
-    columns = {metric: _read_column(matrix, means, metric) for metric in used}
+    columns = {metric: _read_column(matrix, means, metric) for metric in used_weights}
     score = formula(columns)
     low, high = _compute_ends(matrix, means, formula, columns)
-    draws = formula({metric: _read_draws(matrix, means, metric) for metric in used}).astype(
+    draws = formula({metric: _read_draws(matrix, means, metric) for metric in used_weights}).astype(
         np.float32
     )
     # Costs alone have one draw, which stands for all.
     draws = np.broadcast_to(draws, (len(score), means.draws.shape[-1]))
-    return Scores(score, score, low, high, draws, draws, tuple(used))
+    return Scores(score, score, low, high, draws, draws, tuple(used_weights))
 
 
 def _sum_points(points: Mapping[str, Floats]) -> Floats:
@@ -125,15 +129,15 @@ def _compute_ends(
 
     Costs were measured once, so they count as exact.
     """
-    drawn = [metric for metric in columns if metric in matrix.drawn]
-    if not drawn:
+    drawn_metrics = [metric for metric in columns if metric in matrix.drawn]
+    if not drawn_metrics:
         missing = np.full(len(matrix.models), np.nan)
         return missing, missing
-    places = [matrix.metrics.index(metric) for metric in drawn]
+    places = [matrix.metrics.index(metric) for metric in drawn_metrics]
     ends = {}
-    for metric, place in zip(drawn, places, strict=True):
+    for metric, place in zip(drawn_metrics, places, strict=True):
         ends[metric] = means.low[:, place], means.high[:, place]
-    of_draws = [matrix.drawn.index(metric) for metric in drawn]
+    of_draws = [matrix.drawn.index(metric) for metric in drawn_metrics]
     # Rows and columns of the same metrics, in the order of `ends`.
     correlation = means.correlations[np.ix_(of_draws, of_draws)]
     # A mean over too few examples has a value and no interval, and so has a score made of it.

@@ -56,10 +56,12 @@ def store_anchor_costs(
     return board
 
 
-def freeze_rates(*, task: Task, actor: User | None = None, again: bool = False) -> Board | None:
+def freeze_rates(
+    *, task: Task, actor: User | None = None, may_replace: bool = False
+) -> Board | None:
     """Freeze the exchange rates of the complete public models, and the runner of the costs.
 
-    None if they are frozen already and `again` is False.
+    None if they are frozen already and `may_replace` is False.
     Locks the Board row. Raises Refused if models are too few.
     """
     from leaderboard.board.rates import read_rates
@@ -70,7 +72,7 @@ def freeze_rates(*, task: Task, actor: User | None = None, again: bool = False) 
     with transaction.atomic():
         board = Board.objects.select_for_update(of=("self",)).get(task=task)
         # Looked at again under the lock: another worker may have frozen them first.
-        if board.rates and not again:
+        if board.rates and not may_replace:
             return None
         board.rates, board.pool = dict(pool_rates.rates.values), list(pool_rates.rates.pool)
         board.frozen_at, board.is_sensitive = timezone.now(), pool_rates.is_sensitive

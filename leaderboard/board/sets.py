@@ -69,13 +69,18 @@ def list_shown_sets(task: Task) -> tuple[BoardSet, ...]:
     # Slices and a dataset's numbers are large, and a board reads neither.
     sets = [_build_set(task, row) for row in versions.defer("slices", "dataset__numbers")]
     # A small set must not keep the other sets from counting, as it cannot count itself.
-    large = [each for each in sets if not each.is_small]
-    has_weighted = any(each.access == Access.SCORING for each in large)
-    counted = []
-    for each in sets:
-        is_eligible = each.access == Access.SCORING or not has_weighted
-        counted.append(replace(each, counts=is_eligible and not each.is_small))
-    return tuple(sorted(counted, key=lambda each: (not each.counts, each.round or 0, each.name)))
+    large_sets = [board_set for board_set in sets if not board_set.is_small]
+    has_weighted = any(board_set.access == Access.SCORING for board_set in large_sets)
+    board_sets = []
+    for board_set in sets:
+        is_eligible = board_set.access == Access.SCORING or not has_weighted
+        board_sets.append(replace(board_set, counts=is_eligible and not board_set.is_small))
+    return tuple(
+        sorted(
+            board_sets,
+            key=lambda board_set: (not board_set.counts, board_set.round or 0, board_set.name),
+        )
+    )
 
 
 def _build_set(task: Task, row: EvaluationSetVersion) -> BoardSet:
@@ -111,13 +116,13 @@ def find_min_rows(task: Task) -> int:
     return count_rows_per_example(task.config) * (own.n if own else compute_min_examples())
 
 
-def add_detectable(board_set: BoardSet, values: NDArray[np.float64], main: str) -> BoardSet:
+def add_detectable(board_set: BoardSet, values: NDArray[np.float64], main_metric: str) -> BoardSet:
     """Return the set with the smallest difference that it can detect.
 
     The difference is that of two models with the median accuracy.
     """
-    measured = values[~np.isnan(values)]
-    if not len(measured) or not issubclass(METRICS[main], Mean):
+    measured_values = values[~np.isnan(values)]
+    if not len(measured_values) or not issubclass(METRICS[main_metric], Mean):
         return board_set
-    least = compute_min_detectable(board_set.size, float(np.median(measured)) / 100)
+    least = compute_min_detectable(board_set.size, float(np.median(measured_values)) / 100)
     return replace(board_set, detectable=None if least is None else 100 * least)

@@ -149,12 +149,12 @@ def _replace_nan(number: float) -> float | None:
 
 
 def _build_cell(cell: Cell | BoardScore) -> dict[str, float | None]:
-    rounded: dict[str, float | None] = {}
+    rounded_cell: dict[str, float | None] = {}
     for name, number in cell._asdict().items():
-        rounded[name] = None
+        rounded_cell[name] = None
         if number is not None:
-            rounded[name] = round(number, DIGITS) + 0.0  # PostgreSQL knows no -0.0
-    return rounded
+            rounded_cell[name] = round(number, DIGITS) + 0.0  # PostgreSQL knows no -0.0
+    return rounded_cell
 
 
 def encode_canonically(table: Table) -> bytes:

@@ -76,12 +76,12 @@ def _render_page(
     from leaderboard.board.page import build_page_values
 
     values = {"task": task, "here": request.path, **build_page_values(matrix, board_request, was)}
-    opened = board_request.options.get("open", "")
-    part = "opened" if opened and not was else "rows"  # what the form sends keeps its row open
+    opened_id = board_request.options.get("open", "")
+    part = "opened" if opened_id and not was else "rows"  # what the form sends keeps its row open
     response = render_page(request, "leaderboard/board.html", values, part=part)
     if part == "rows" and htmx_partial(request):
         page = board_request.options.get("page", "")
-        response["HX-Replace-Url"] = request.path + board_request.link(page=page, open=opened)
+        response["HX-Replace-Url"] = request.path + board_request.link(page=page, open=opened_id)
     return response
 
 
@@ -95,10 +95,10 @@ def _build_file(
         task, matrix, rank_board(matrix, board_request.weighting, board_request.mode)
     )
     # A paper should cite an address that shows the same for good.
-    lasting = (
+    lasting_address = (
         _find_lasting_address(task, table) if board_request.options["format"] == "latex" else ""
     )
-    address = request.build_absolute_uri(lasting or request.path + board_request.link())
+    address = request.build_absolute_uri(lasting_address or request.path + board_request.link())
     return build_file_response(
         table, board_request.options["format"], f"{task.code}-leaderboard", address
     )
@@ -106,10 +106,10 @@ def _build_file(
 
 def _find_lasting_address(task: Task, table: Table) -> str:
     """Return the URL of the newest snapshot if it equals this table, else ""."""
-    last = task.snapshots.first()
-    if last is None or not shows_same(last.table, table):
+    newest_snapshot = task.snapshots.first()
+    if newest_snapshot is None or not shows_same(newest_snapshot.table, table):
         return ""
-    return reverse("leaderboard:snapshot", args=[task.code, last.number])
+    return reverse("leaderboard:snapshot", args=[task.code, newest_snapshot.number])
 
 
 def build_file_response(

@@ -243,14 +243,14 @@ def compare_models(
     rows: list[ComparedMetric] = []
     slices: list[ComparedMetric] = []
     unread: list[str] = []
-    for place, each in enumerate(matrix.sets):
-        of_set = differences.get(each.version_id)
-        if each.version_id in pairs:
+    for place, board_set in enumerate(matrix.sets):
+        of_set = differences.get(board_set.version_id)
+        if board_set.version_id in pairs:
             rows += _iter_set_rows(matrix, models, place, of_set)
             if of_set is None:
-                unread.append(each.name)
+                unread.append(board_set.name)
         if of_set:
-            slices += _iter_slice_rows(matrix, each, of_set)
+            slices += _iter_slice_rows(matrix, board_set, of_set)
     surest = sorted(_adjust_rows(slices, benjamini_hochberg), key=lambda row: row.adjusted or 0.0)
     return Comparison(
         rows=tuple(_adjust_rows(rows, holm)),
@@ -282,19 +282,19 @@ def _iter_slice_rows(
     matrix: Matrix, board_set: BoardSet, differences: SetDifferences
 ) -> Iterator[ComparedMetric]:
     """Yield a row of the main metric for each slice of a set."""
-    nothing = Cell(None), Cell(None)
+    empty_cells = Cell(None), Cell(None)
     for name, test in differences.slices.items():
         yield ComparedMetric(
-            board_set, matrix.main, nothing, test, slice=name, correction=SLICE_CORRECTION
+            board_set, matrix.main, empty_cells, test, slice=name, correction=SLICE_CORRECTION
         )
 
 
 def _iter_in_the_loop(matrix: Matrix, models: tuple[int, int]) -> Iterator[tuple[int, str]]:
     """Yield each set written against one of the models: the model's index (0, 1) and its name."""
-    for place, each in enumerate(matrix.sets):
+    for place, board_set in enumerate(matrix.sets):
         for which, model in enumerate(models):
             if matrix.numbers.in_the_loop[model, place]:
-                yield which, each.name
+                yield which, board_set.name
 
 
 def _adjust_rows(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedMetric]:
@@ -373,28 +373,30 @@ def _read_differences(
         first, second = pairs[version]
         keys[version] = f"compare:{first.pk}:{second.pk}:{state}"
     # One request to the cache for all sets of the page.
-    cached = cache.get_many(keys.values())
-    differences, fresh = {}, {}
+    cached_differences = cache.get_many(keys.values())
+    differences, new_differences = {}, {}
     for version, key in keys.items():
-        if key in cached:
-            differences[version] = cached[key]
+        if key in cached_differences:
+            differences[version] = cached_differences[key]
         else:
-            fresh[key] = differences[version] = measure_differences(task.config, pairs[version])
-    if fresh:
-        cache.set_many(fresh, CACHE_SECONDS)
+            new_differences[key] = differences[version] = measure_differences(
+                task.config, pairs[version]
+            )
+    if new_differences:
+        cache.set_many(new_differences, CACHE_SECONDS)
     return differences
 
 
 def _list_versions_to_read(matrix: Matrix, pairs: Mapping[int, Pair]) -> list[int]:
-    """Return the shared sets to read, in the board's order, with at most MOST examples in total."""
-    left, versions = MAX_EXAMPLES, []
-    for each in matrix.sets:
-        pair = pairs.get(each.version_id)
-        if each.is_sealed:  # how often only one was right is more than is shown
+    """Return the shared sets to read, in the board's order, with at most MAX_EXAMPLES in total."""
+    remaining_examples, versions = MAX_EXAMPLES, []
+    for board_set in matrix.sets:
+        pair = pairs.get(board_set.version_id)
+        if board_set.is_sealed:  # how often only one was right is more than is shown
             continue
-        if pair and each.size <= left and _have_answers(pair):
-            versions.append(each.version_id)
-            left -= each.size
+        if pair and board_set.size <= remaining_examples and _have_answers(pair):
+            versions.append(board_set.version_id)
+            remaining_examples -= board_set.size
     return versions
 
 
@@ -428,14 +430,16 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
         tests[name] = _test_difference(np.asarray(first), np.asarray(second), clusters)
     slice_tests: dict[str, Difference] = {}
     # Small slices would only make the correction of the others harsher.
-    large = {name for name, places in places_by_slice.items() if len(places) >= MIN_SLICE_EXAMPLES}
+    large_slices = {
+        name for name, places in places_by_slice.items() if len(places) >= MIN_SLICE_EXAMPLES
+    }
     if config.metrics.main in grades:
         main_first, main_second = map(np.asarray, grades[config.metrics.main])
-        for name in sorted(large):
+        for name in sorted(large_slices):
             places = np.asarray(places_by_slice[name])
             of_slice = None if clusters is None else clusters[places]
             slice_tests[name] = _test_difference(main_first[places], main_second[places], of_slice)
-    return SetDifferences(tests, slice_tests, small=len(places_by_slice) - len(large))
+    return SetDifferences(tests, slice_tests, small=len(places_by_slice) - len(large_slices))
 
 
 def _test_difference(first: Any, second: Any, contexts: Any) -> Difference:
@@ -482,16 +486,18 @@ def choose_set(pairs: Mapping[int, Pair], name: str, *, is_editor: bool) -> Chos
     return ChosenSet(list(runs), name, runs[name], with_gold=with_gold)
 
 
-def find_differing_examples(task: Task, chosen: ChosenSet, start: int, end: int) -> list[Example]:
+def find_differing_examples(
+    task: Task, chosen_set: ChosenSet, start: int, end: int
+) -> list[Example]:
     """Return the examples on which the models differ, from index `start` to `end`.
 
     With gold, these are the examples that only one model answers correctly. Without gold, they are
     those with different answers, because the correct one would reveal the gold. Reads no further
     than needed.
     """
-    if chosen.pair is None:
+    if chosen_set.pair is None:
         return []
-    examples = _iter_differing(task.config, chosen.pair, with_gold=chosen.with_gold)
+    examples = _iter_differing(task.config, chosen_set.pair, with_gold=chosen_set.with_gold)
     return list(islice(examples, start, end))
 
 
@@ -505,14 +511,14 @@ def _iter_differing(config: TaskConfig, pair: Pair, *, with_gold: bool) -> Itera
                 metric.graded(_grade_answer(metric, answer, row)) for answer in (first, second)
             )
             grades = grade, other_grade
-            differ = grades[0] != grades[1]
+            is_different = grades[0] != grades[1]
         else:
-            differ = _plain(first) != _plain(second)
-        if differ:
+            is_different = _make_answer_comparable(first) != _make_answer_comparable(second)
+        if is_different:
             yield _build_example(config, row, (first, second), grades)
 
 
-def _plain(answer: Answer | None) -> Any:
+def _make_answer_comparable(answer: Answer | None) -> Any:
     return None if answer is None else make_comparable(answer.value)
 
 

@@ -36,10 +36,10 @@ def comparison(request: HttpRequest, code: str) -> HttpResponse:
     matrix = score_matrix(task, request.user if wants_own else None)
     places = index_models(matrix)
     ids = {side: request.GET.get(side, "") for side in SIDES}
-    chosen = [places[text] for text in ids.values() if text in places]
+    chosen_places = [places[text] for text in ids.values() if text in places]
     errors = _find_errors(ids, places)
     status = 404 if errors else 200
-    if len(chosen) == 2 and chosen[0] == chosen[1]:
+    if len(chosen_places) == 2 and chosen_places[0] == chosen_places[1]:
         errors, status = {"b": gettext(SAME_MODEL)}, 422
     values: dict[str, Any] = {
         "task": task,
@@ -48,8 +48,8 @@ def comparison(request: HttpRequest, code: str) -> HttpResponse:
         "errors": errors,
         "mine": wants_own,
     }
-    if len(chosen) == 2 and not errors:
-        values |= _build_comparison(request, task, matrix, (chosen[0], chosen[1]))
+    if len(chosen_places) == 2 and not errors:
+        values |= _build_comparison(request, task, matrix, (chosen_places[0], chosen_places[1]))
     else:
         # Where no pair is chosen, the page offers all pairs.
         values["wins"] = draw_win_matrix(matrix, "&mine=1" if wants_own else "")
@@ -75,14 +75,14 @@ def _iter_sides(
 
     If none is selected, the first model by name that the other side does not have is used.
     """
-    chosen = {}
+    chosen_ids = {}
     for side, text in ids.items():
         if text in places:
-            chosen[side] = matrix.models[places[text]].id
+            chosen_ids[side] = matrix.models[places[text]].id
     by_name = sorted(matrix.models, key=lambda model: model.name)
-    free = (model.id for model in by_name if model.id not in chosen.values())
+    free_ids = (model.id for model in by_name if model.id not in chosen_ids.values())
     for side, title in SIDES.items():
-        yield side, gettext(title), chosen.get(side) or next(free, None), errors.get(side)
+        yield side, gettext(title), chosen_ids.get(side) or next(free_ids, None), errors.get(side)
 
 
 def index_models(matrix: "Matrix") -> dict[str, int]:
@@ -111,22 +111,24 @@ def _build_comparison(
     # Examples are for readers who may download the task's data.
     readable = pairs if can_take(request.user, task) else {}
     is_editor = can_edit(request.user, task)
-    chosen = choose_set(readable, request.GET.get("set", ""), is_editor=is_editor)
+    chosen_set = choose_set(readable, request.GET.get("set", ""), is_editor=is_editor)
     # Nobody knows how many there are without reading all answers.
-    examples = RowStream(partial(find_differing_examples, task, chosen))
-    compared = compare_models(task, matrix, *pair, pairs)
-    loops = [(matrix.models[pair[which]].name, name) for which, name in compared.in_the_loop]
+    examples = RowStream(partial(find_differing_examples, task, chosen_set))
+    model_comparison = compare_models(task, matrix, *pair, pairs)
+    loops = [
+        (matrix.models[pair[which]].name, name) for which, name in model_comparison.in_the_loop
+    ]
     return {
         "first": matrix.models[pair[0]],
         "second": matrix.models[pair[1]],
-        "found": compared,
-        "tested": len(compared.rows) - compared.count("untested"),
-        "firsts": compared.count("first"),
-        "seconds": compared.count("second"),
+        "found": model_comparison,
+        "tested": len(model_comparison.rows) - model_comparison.count("untested"),
+        "firsts": model_comparison.count("first"),
+        "seconds": model_comparison.count("second"),
         "least": MIN_SLICE_EXAMPLES,
         "loops": loops,
-        "readable": chosen.readable,
-        "set": chosen.set,
-        "with_gold": chosen.with_gold,
+        "readable": chosen_set.readable,
+        "set": chosen_set.set,
+        "with_gold": chosen_set.with_gold,
         "page": list_page(request, examples, size=PAGE_EXAMPLES),
     }

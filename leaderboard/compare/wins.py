@@ -14,11 +14,11 @@ MAX_MODELS = 10
 """Models in the matrix: those with the best mean over the sets that count."""
 
 
-def draw_win_matrix(matrix: Matrix, more: str = "") -> SafeString:
+def draw_win_matrix(matrix: Matrix, extra_query: str = "") -> SafeString:
     """Draw the share of resamples in which a model's main metric exceeds another's.
 
-    Returns "" for fewer than two models. Each number links to that comparison; `more` is added to
-    its query string.
+    Returns "" for fewer than two models. Each number links to that comparison; `extra_query`
+    is added to its query string.
     """
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
     if matrix.main not in matrix.drawn:
@@ -27,37 +27,41 @@ def draw_win_matrix(matrix: Matrix, more: str = "") -> SafeString:
     is_run = ~np.isnan(values)
     mean = np.nan_to_num(values).sum(axis=1) / np.maximum(is_run.sum(axis=1), 1)
     best_first = np.argsort(-mean, kind="stable").tolist()
-    best = [model for model in best_first if is_run[model].any()][:MAX_MODELS]
-    if len(best) < 2:
+    best_models = [model for model in best_first if is_run[model].any()][:MAX_MODELS]
+    if len(best_models) < 2:
         return SafeString()
-    names = [matrix.models[model].name for model in best]
-    cells = [list(_iter_win_cells(matrix, model, best, more)) for model in best]
+    names = [matrix.models[model].name for model in best_models]
+    cells = [
+        list(_iter_win_cells(matrix, model, best_models, extra_query)) for model in best_models
+    ]
     rows = list(zip(names, cells, strict=True))
     return heat_matrix(names, rows, title=_("Wins"), corner=_("Model"))
 
 
-def _iter_win_cells(matrix: Matrix, model: int, others: list[int], more: str) -> Iterator[Heat]:
-    """Yield a model's shares of wins against each of the others."""
-    for other in others:
-        share = _compute_win_share(matrix, model, other) if model != other else None
+def _iter_win_cells(
+    matrix: Matrix, model: int, opponents: list[int], extra_query: str
+) -> Iterator[Heat]:
+    """Yield a model's shares of wins against each opponent."""
+    for opponent in opponents:
+        share = _compute_win_share(matrix, model, opponent) if model != opponent else None
         if share is None:
             yield Heat("–")
             continue
-        first, second = matrix.models[model], matrix.models[other]
+        first, second = matrix.models[model], matrix.models[opponent]
         values = {"first": first.name, "second": second.name, "share": f"{share:.0%}"}
         # Translators: first, second: models; share: how often the first one won
         words = _("%(first)s against %(second)s: %(share)s") % values
-        yield Heat(values["share"], share, f"?a={first.id}&b={second.id}{more}", words)
+        yield Heat(values["share"], share, f"?a={first.id}&b={second.id}{extra_query}", words)
 
 
-def _compute_win_share(matrix: Matrix, model: int, other: int) -> float | None:
+def _compute_win_share(matrix: Matrix, model: int, opponent: int) -> float | None:
     """Return the share of resamples with a higher mean over the shared sets; ties count half."""
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
-    pair = numbers.values[[model, other], : len(numbers.draws), metric]
+    pair = numbers.values[[model, opponent], : len(numbers.draws), metric]
     # Only sets of both: a set that one of them lacks would favour the other.
     places = np.flatnonzero(~np.isnan(pair).any(axis=0))
     if not len(places):
         return None
     draws = numbers.draws[places, matrix.drawn.index(matrix.main)]
-    gains = (draws[:, model] - draws[:, other]).mean(axis=0)
+    gains = (draws[:, model] - draws[:, opponent]).mean(axis=0)
     return float((gains > 0).mean() + (gains == 0).mean() / 2)

@@ -33,7 +33,7 @@ class TeamWeek:
 def count_team_week(task: Task) -> TeamWeek:
     """Count the whole team's week in the task. One query."""
     week = find_monday(timezone.now().date())
-    verified = Consensus.objects.filter(
+    verified_consensuses = Consensus.objects.filter(
         round__task=task,
         is_verified=True,
         # The weeks before this one set the goal.
@@ -42,7 +42,7 @@ def count_team_week(task: Task) -> TeamWeek:
         example__by_program=False,
     )
     counts = (
-        verified.annotate(week=TruncWeek("decided_at", tzinfo=UTC))
+        verified_consensuses.annotate(week=TruncWeek("decided_at", tzinfo=UTC))
         .values_list("week")
         .annotate(Count("example__context", distinct=True))
     )
@@ -73,15 +73,15 @@ def count_weeks(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
     """
     weeks: dict[tuple[date, int], Week] = {}
     examples = _select_written(annotator)
-    for week, task, tried, valid in _group_by_week(
+    for week, task, tries, valid_tries in _group_by_week(
         examples, "round__task", **counts_of("confirmed")
     ):
-        weeks[week.date(), task] = Week(tried, valid)
+        weeks[week.date(), task] = Week(tries, valid_tries)
     for answers, path in TASK_PATHS.items():
-        for week, task, judged in _group_by_week(
+        for week, task, judgements in _group_by_week(
             _select_judged(answers, annotator), path, judged=Count("pk")
         ):
-            weeks.setdefault((week.date(), task), Week()).judged += judged
+            weeks.setdefault((week.date(), task), Week()).judged += judgements
     return weeks
 
 
@@ -102,13 +102,13 @@ def count_week(annotator: Annotator, tasks: Collection[int], week: date) -> tupl
         counts.append(labelled.annotate(times=Count("pk")))
     goal_rows = WeeklyGoal.objects.filter(annotator=annotator).order_by()
     goal_values = goal_rows.values(begins=Cast("week", CharField()), times=F("amount"))
-    done, goals = 0, {}
+    work_count, goals = 0, {}
     for row in goal_values.union(*counts, all=True):
         if row["begins"]:
             goals[date.fromisoformat(row["begins"])] = row["times"]
         else:
-            done += row["times"]
-    return done, goals
+            work_count += row["times"]
+    return work_count, goals
 
 
 def _select_written(annotator: Annotator) -> Any:
@@ -125,11 +125,11 @@ def sum_work_by_week(
     weeks: Mapping[tuple[date, int], Week], tasks: Collection[int]
 ) -> Mapping[date, int]:
     """Count examples and judgements by week (its Monday). tasks: ids of the tasks that count."""
-    done: dict[date, int] = {}
+    work_by_week: dict[date, int] = {}
     for (begins, task), week in weeks.items():
         if task in tasks:
-            done[begins] = done.get(begins, 0) + week.tried + week.judged
-    return done
+            work_by_week[begins] = work_by_week.get(begins, 0) + week.tried + week.judged
+    return work_by_week
 
 
 def _group_by_week(rows: Any, task: str, **counts: Count) -> Any:

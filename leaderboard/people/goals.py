@@ -24,18 +24,18 @@ def find_goal(goals: Mapping[date, int], week: date) -> int | None:
 
 
 def count_weeks_reached(
-    done: Mapping[date, int], goals: Mapping[date, int], this_week: date
+    work_by_week: Mapping[date, int], goals: Mapping[date, int], this_week: date
 ) -> int:
     """Count how many weeks in a row, up to now, the goal was reached.
 
     This week counts once its goal is reached and never breaks the row; a paused week (goal 0) is
-    skipped. `done` counts the work of each week, `goals` has the goals by the week from which they
-    are valid.
+    skipped. `work_by_week` counts the work of each week, `goals` has the goals by the week from
+    which they are valid.
     """
     count, week = 0, this_week
     # Back week by week, until one was missed or there was no goal yet.
     while (goal := find_goal(goals, week)) is not None:
-        if goal and done.get(week, 0) >= goal:
+        if goal and work_by_week.get(week, 0) >= goal:
             count += 1
         elif goal and week != this_week:
             break

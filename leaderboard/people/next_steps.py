@@ -33,10 +33,10 @@ def find_next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
     current = Assignment.objects.filter(
         annotator=me, left_at__isnull=True, round__state=Round.State.OPEN
     )
-    latest = current.select_related("round__task").order_by("-assigned_at").first()
+    latest_assignment = current.select_related("round__task").order_by("-assigned_at").first()
     week = find_monday(datetime.now(UTC).date())
-    done, goals = count_week(me, mild, week)
+    work_count, goals = count_week(me, mild, week)
     try_number = 0
-    if latest:
-        try_number = count_usage(latest).here + 1
-    return NextSteps(latest, try_number, done, find_goal(goals, week))
+    if latest_assignment:
+        try_number = count_usage(latest_assignment).here + 1
+    return NextSteps(latest_assignment, try_number, work_count, find_goal(goals, week))

@@ -50,22 +50,22 @@ class RankingLine:
 def rank_people(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     """Rank by the lower end of the interval; equal ends share a rank and are sorted by name."""
     # By the low end, or one lucky try would be ahead of many good ones.
-    ordered = sorted(standings, key=lambda standing: (-standing.low, standing.pseudonym))
+    ordered_standings = sorted(standings, key=lambda standing: (-standing.low, standing.pseudonym))
     # Ranks follow the interval alone: equal people never differ by their names.
-    labels = label_ranks(compute_shared_ranks([standing.low for standing in ordered]))
-    return list(zip(labels, ordered, strict=True))
+    labels = label_ranks(compute_shared_ranks([standing.low for standing in ordered_standings]))
+    return list(zip(labels, ordered_standings, strict=True))
 
 
 def select_ranking_lines(standings: Sequence[Standing], pseudonym: str) -> list[RankingLine]:
     """Return the first ten lines, and those within three lines of the reader's own."""
-    ranked = rank_people(standings)
+    ranked_standings = rank_people(standings)
     own_place = None
-    for place, (_, standing) in enumerate(ranked):
+    for place, (_, standing) in enumerate(ranked_standings):
         if standing.pseudonym == pseudonym:
             own_place = place
     lines: list[RankingLine] = []
     last_place = -1
-    for place, (rank, standing) in enumerate(ranked):
+    for place, (rank, standing) in enumerate(ranked_standings):
         is_near = own_place is not None and abs(place - own_place) <= NEIGHBOUR_LINES
         if place < TOP_LINES or is_near:
             after_gap = place > last_place + 1

@@ -70,14 +70,14 @@ class Anchors:
     notices: tuple[str, ...] = ()
 
 
-def compute_anchors(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
+def compute_anchors(pool: Table, main_metric: str, metrics: Collection[str]) -> Anchors:
     """Return the anchors that a pool of reference models gives.
 
     Parameters
     ----------
     pool : Table
         The reference models. Shares are in percent, costs in any unit.
-    main : str
+    main_metric : str
         The main metric, which measures what a model understands.
     metrics : collection of str
         The metrics that need a scale.
@@ -98,19 +98,21 @@ def compute_anchors(pool: Table, main: str, metrics: Collection[str]) -> Anchors
     is better than the baselines to 100. Costs: from the worst such model, or SPANS times the best,
     to the best.
     """
-    quality = _read_values(pool, main)
+    quality = _read_values(pool, main_metric)
     if not quality:
-        raise AnchorsError(f"no reference model has {main}.")
+        raise AnchorsError(f"no reference model has {main_metric}.")
     baselines = [value for model, value in quality.items() if model.casefold() in BASELINES]
     # Without baselines the weakest model is as near to no knowledge as the pool gets.
     low = max(baselines) if baselines else min(quality.values())
     if not low < PERFECT_VALUE:
-        raise AnchorsError(f"a baseline has {main} {low:g}, which leaves nothing to be better at.")
+        raise AnchorsError(
+            f"a baseline has {main_metric} {low:g}, which leaves nothing to be better at."
+        )
     # A baseline may be very fast, so it must not set the scale of costs.
     useful = {model: pool[model] for model in pool if quality.get(model, -inf) > low}
-    scales, notices = {main: Scale(low, PERFECT_VALUE)}, []
+    scales, notices = {main_metric: Scale(low, PERFECT_VALUE)}, []
     for metric in metrics:
-        if metric == main:
+        if metric == main_metric:
             continue
         scale = _compute_scale(metric, _read_values(useful, metric).values())
         if scale:
@@ -120,7 +122,7 @@ def compute_anchors(pool: Table, main: str, metrics: Collection[str]) -> Anchors
                 f"{metric} is left out and the other weights count more: "
                 "the reference models do not differ in it."
             )
-    return Anchors(main, scales, tuple(notices))
+    return Anchors(main_metric, scales, tuple(notices))
 
 
 def _read_values(pool: Table, metric: str) -> dict[str, float]:
@@ -133,12 +135,12 @@ def _read_values(pool: Table, metric: str) -> dict[str, float]:
     return values
 
 
-def build_plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
+def build_plain_anchors(main_metric: str, low: float, metrics: Collection[str]) -> Anchors:
     """Return the anchors of a task without reference models.
 
     Parameters
     ----------
-    main : str
+    main_metric : str
         The main metric.
     low : float
         The main metric, in percent, of answers without any knowledge. It is position 0 of all
@@ -152,7 +154,7 @@ def build_plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anch
         Scales from `low` to the perfect 100. Costs have none.
     """
     scales, notices = {}, []
-    for metric in dict.fromkeys([main, *metrics]):
+    for metric in dict.fromkeys([main_metric, *metrics]):
         if metric not in COSTS:
             scales[metric] = Scale(low, PERFECT_VALUE)
         elif metric in metrics:
@@ -160,7 +162,7 @@ def build_plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anch
                 f"{metric} is left out and the other weights count more: "
                 "there are no reference models to compare it with."
             )
-    return Anchors(main, scales, tuple(notices))
+    return Anchors(main_metric, scales, tuple(notices))
 
 
 def _compute_scale(metric: str, values: Collection[float]) -> Scale | None:
@@ -187,7 +189,7 @@ def compute_anchored_points(
     anchors: Anchors,
     weights: Mapping[str, float],
     values: Mapping[str, "NDArray[Any]"],
-    unmeasured: float = nan,
+    unmeasured_position: float = nan,
 ) -> dict[str, "NDArray[Any]"]:
     """Return the points that each metric with a weight adds to the score.
 
@@ -200,7 +202,7 @@ def compute_anchored_points(
     values : mapping of str to array
         The values of the main metric and of each of `select_used_weights`, all of one shape; NaN
         where not measured.
-    unmeasured : float
+    unmeasured_position : float
         The position of a metric, other than the main one, that was not measured: 0 gives the worst
         possible score, 1 the best.
 
@@ -218,17 +220,17 @@ def compute_anchored_points(
     """
     import numpy as np
 
-    used = select_used_weights(anchors, weights)
-    total = sum(used.values())
+    used_weights = select_used_weights(anchors, weights)
+    total = sum(used_weights.values())
     quality = anchors.scales[anchors.main].places(values[anchors.main])
     points = {}
-    for metric, weight in used.items():
+    for metric, weight in used_weights.items():
         if metric == anchors.main:
             # The main metric counts by `quality`, which multiplies all points.
             place = np.ones_like(quality)
         else:
             place = anchors.scales[metric].places(values[metric])
-            place = np.where(np.isnan(place), unmeasured, place)
+            place = np.where(np.isnan(place), unmeasured_position, place)
         points[metric] = 100 * quality * place * (weight / total)
     return points
 
@@ -260,21 +262,26 @@ def score_on_anchors(
     """
     import numpy as np
 
-    used = select_used_weights(anchors, weights)
+    used_weights = select_used_weights(anchors, weights)
     names = sorted(table)
-    wanted = dict.fromkeys([anchors.main, *used])
+    needed_metrics = dict.fromkeys([anchors.main, *used_weights])
     columns = {
         metric: np.array([_convert_to_number(table[name].get(metric)) for name in names])
-        for metric in wanted
+        for metric in needed_metrics
     }
-    worst = _sum_points(anchors, used, columns, unmeasured=0.0)
-    best = _sum_points(anchors, used, columns, unmeasured=1.0)
+    worst_scores = _sum_points(anchors, used_weights, columns, unmeasured_position=0.0)
+    best_scores = _sum_points(anchors, used_weights, columns, unmeasured_position=1.0)
     models = []
     for place, name in enumerate(names):
-        missing = [metric for metric in wanted if table[name].get(metric) is None]
+        missing_metrics = [metric for metric in needed_metrics if table[name].get(metric) is None]
         # Rounded before they are compared, so that rounding errors make no range.
-        least, most = round(worst[place], SCORE_DECIMALS), round(best[place], SCORE_DECIMALS)
-        models.append(_ScoredRange(name, worst[place], least, most, ", ".join(missing)))
+        least, most = (
+            round(worst_scores[place], SCORE_DECIMALS),
+            round(best_scores[place], SCORE_DECIMALS),
+        )
+        models.append(
+            _ScoredRange(name, worst_scores[place], least, most, ", ".join(missing_metrics))
+        )
     return list(_rank_in_order(models))
 
 
@@ -286,12 +293,12 @@ def _sum_points(
     anchors: Anchors,
     weights: Mapping[str, float],
     columns: Mapping[str, "NDArray[Any]"],
-    unmeasured: float,
+    unmeasured_position: float,
 ) -> list[float]:
     """Return the scores; NaN for all models when no metric counts."""
     import numpy as np
 
-    points = compute_anchored_points(anchors, weights, columns, unmeasured)
+    points = compute_anchored_points(anchors, weights, columns, unmeasured_position)
     if not points:
         return [nan] * len(columns[anchors.main])
     scores: list[float] = np.sum(list(points.values()), axis=0).tolist()
@@ -313,15 +320,15 @@ def _rank_in_order(models: Sequence[_ScoredRange]) -> Iterator[ScoredModel]:
     """Yield the models with their ranks, the best first. models: sorted by name."""
     known = [model for model in models if isfinite(model.least)]
     bounds = compute_rank_bounds([model.least for model in known], [model.most for model in known])
-    ranked = list(zip(known, bounds, strict=True))
+    ranked_models = list(zip(known, bounds, strict=True))
     # The middle of a range decides, of a known score the score itself.
-    ranked.sort(key=lambda pair: (-pair[0].least - pair[0].most, pair[0].name))
-    for model, (first, last) in ranked:
+    ranked_models.sort(key=lambda pair: (-pair[0].least - pair[0].most, pair[0].name))
+    for model, (first_rank, last_rank) in ranked_models:
         note = f"not measured: {model.missing}" if model.missing else ""
         if model.least == model.most:
-            yield ScoredModel(model.name, model.score, first, note)
+            yield ScoredModel(model.name, model.score, first_rank, note)
         else:
-            rank = first if first == last else None
+            rank = first_rank if first_rank == last_rank else None
             yield ScoredModel(model.name, None, rank, note, model.least, model.most)
     for model in models:
         if not isfinite(model.least):

@@ -85,12 +85,12 @@ class Rule:
         self, row: Mapping[str, float | None], metrics: Collection[str]
     ) -> dict[str, float]:
         """Return a row's values, converted so that higher is better, without missing ones."""
-        found = {}
+        values_by_metric = {}
         for metric in metrics:
             raw = row.get(metric)
             if raw is not None:
-                found[metric] = self.utility(metric, raw)
-        return found
+                values_by_metric[metric] = self.utility(metric, raw)
+        return values_by_metric
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ def score_models(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
     import numpy as np
 
     weights = select_priced_weights(rule, rates)
-    whole, unscored = [], []
+    complete_models, unscored_models = [], []
     for model in sorted(table):
         missing = [metric for metric in weights if table[model].get(metric) is None]
         if missing:
@@ -321,20 +321,20 @@ def score_models(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
         elif not weights:
             note = "no metric with a weight has an exchange rate"
         else:
-            whole.append(model)
+            complete_models.append(model)
             continue
-        unscored.append(ScoredModel(model, None, None, note))
-    if not whole:
-        return unscored
+        unscored_models.append(ScoredModel(model, None, None, note))
+    if not complete_models:
+        return unscored_models
     columns = {
-        metric: np.array([table[model][metric] for model in whole], dtype=float)
+        metric: np.array([table[model][metric] for model in complete_models], dtype=float)
         for metric in weights
     }
     scores = np.sum(list(compute_priced_points(rule, rates, columns).values()), axis=0).tolist()
     # By scores of which rounding errors are taken out.
     ranks = compute_shared_ranks(_join_ties(scores))
-    rows = [ScoredModel(*row) for row in zip(whole, scores, ranks, strict=True)]
-    return sorted(rows, key=lambda row: (row.rank, row.model)) + unscored
+    rows = [ScoredModel(*row) for row in zip(complete_models, scores, ranks, strict=True)]
+    return sorted(rows, key=lambda row: (row.rank, row.model)) + unscored_models
 
 
 def _join_ties(scores: Sequence[float]) -> list[float]:
@@ -342,12 +342,12 @@ def _join_ties(scores: Sequence[float]) -> list[float]:
 
     Each score is compared with the next higher one, and replaced by it if they are close.
     """
-    joined = list(scores)
+    joined_scores = list(scores)
     order = sorted(range(len(scores)), key=lambda place: -scores[place])
     for above, place in pairwise(order):
         if isclose(scores[place], scores[above], rel_tol=ROUNDING_TOLERANCE):
-            joined[place] = joined[above]
-    return joined
+            joined_scores[place] = joined_scores[above]
+    return joined_scores
 
 
 def bootstrap(
@@ -384,14 +384,14 @@ def bootstrap(
     from evaluation.scoring.bootstrap import compute_quantile_interval
 
     used_rates = rates or compute_exchange_rates(rule, table, errors)
-    drawn: dict[str, list[tuple[float, int]]] = {}
+    draws_by_model: dict[str, list[tuple[float, int]]] = {}
     # The table first: `interval` takes the first value for the measured one.
     for one_table in (table, *draws):
         for row in score_models(rule, one_table, used_rates):
             if row.dynascore is not None and row.rank is not None:
-                drawn.setdefault(row.model, []).append((row.dynascore, row.rank))
+                draws_by_model.setdefault(row.model, []).append((row.dynascore, row.rank))
     intervals = {}
-    for model, pairs in drawn.items():
+    for model, pairs in draws_by_model.items():
         scores, ranks = np.array(pairs, dtype=float).T
         (_, low, high), (_, first, last) = (
             compute_quantile_interval(scores),

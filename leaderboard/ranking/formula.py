@@ -27,7 +27,7 @@ def _plain(name: str) -> str:
 
 def describe_formula(
     weights: Mapping[str, float],
-    main: str,
+    main_metric: str,
     anchors: Mapping[str, Any] | None,
     *,
     say: Callable[[str], str] = str,
@@ -39,7 +39,7 @@ def describe_formula(
     ----------
     weights : mapping of str to float
         The weights of the metrics.
-    main : str
+    main_metric : str
         The main metric.
     anchors : mapping, optional
         As `leaderboard.board.tables.describe_anchors` returns them: versions, and for each metric
@@ -57,21 +57,21 @@ def describe_formula(
     if anchors is None:
         return ""
     scales = anchors["scales"]
-    used = {name: weight for name, weight in weights.items() if weight and name in scales}
-    total = sum(used.values()) or 1
+    used_weights = {name: weight for name, weight in weights.items() if weight and name in scales}
+    total = sum(used_weights.values()) or 1
     shares = []
-    for name, weight in used.items():
+    for name, weight in used_weights.items():
         share = f"{weight / total:.3g}"
-        shares.append(share if name == main else f"{share} × {words(name)}")
+        shares.append(share if name == main_metric else f"{share} × {words(name)}")
     places = []
-    for name in dict.fromkeys([main, *used]):
+    for name in dict.fromkeys([main_metric, *used_weights]):
         low, high = f"{scales[name]['low']:.4g}", f"{scales[name]['high']:.4g}"
         places.append(say(PLACE_TERM) % {"metric": words(name), "low": low, "high": high})
     # A task without reference models has version 0 of the plain anchors.
     sentence = SENTENCE if anchors["version"] else PLAIN_SENTENCE
     return say(sentence) % {
         "shares": " + ".join(shares),
-        "main": words(main),
+        "main": words(main_metric),
         "places": "; ".join(places),
         "version": f"{anchors['version']}.{anchors.get('costs', 0)}",
     }
@@ -79,7 +79,7 @@ def describe_formula(
 
 def describe_priced_formula(
     weights: Mapping[str, float],
-    main: str,
+    main_metric: str,
     rates: Mapping[str, float | None],
     budgets: Mapping[str, float],
     *,
@@ -92,7 +92,7 @@ def describe_priced_formula(
     ----------
     weights : mapping of str to float
         The weights of the metrics.
-    main : str
+    main_metric : str
         The main metric.
     rates : mapping of str to float or None
         The exchange rates.
@@ -106,17 +106,17 @@ def describe_priced_formula(
     str
         Empty where no metric with a weight has a rate.
     """
-    used = {name: weight for name, weight in weights.items() if weight and rates.get(name)}
-    total = sum(used.values())
+    used_weights = {name: weight for name, weight in weights.items() if weight and rates.get(name)}
+    total = sum(used_weights.values())
     terms = []
-    for name, weight in used.items():
+    for name, weight in used_weights.items():
         value = words(name)
         if name in budgets:
             value = f"({budgets[name]:g} − {value})"
         term = f"{weight / total:.3g} × {value}"
-        if name != main:
+        if name != main_metric:
             term += f" ÷ {rates[name]:.4g}"
         terms.append(term)
     if not terms:
         return ""
-    return say(PRICED_SENTENCE) % {"terms": " + ".join(terms), "main": words(main)}
+    return say(PRICED_SENTENCE) % {"terms": " + ".join(terms), "main": words(main_metric)}

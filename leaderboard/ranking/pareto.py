@@ -20,23 +20,24 @@ def find_front(
     """
     import numpy as np
 
-    whole, rows = [], []
+    complete_models, rows = [], []
     for model, row in points.items():
         values_of_model = [row.get(metric) for metric in signs]
         if None not in values_of_model:
-            whole.append(model)
+            complete_models.append(model)
             rows.append(values_of_model)
-    values = np.array(rows, dtype=float).reshape(len(whole), len(signs)) * list(signs.values())
+    values = np.array(rows, dtype=float).reshape(len(complete_models), len(signs))
+    values *= list(signs.values())
 
-    is_dominated = np.zeros(len(whole), dtype=bool)
+    is_dominated = np.zeros(len(complete_models), dtype=bool)
     # In blocks, so that memory grows with the number of models and not with its square.
-    for begin in range(0, len(whole), BLOCK_MODELS):
-        some = values[begin : begin + BLOCK_MODELS]
-        as_good = np.ones((len(some), len(whole)), dtype=bool)
+    for begin in range(0, len(complete_models), BLOCK_MODELS):
+        block = values[begin : begin + BLOCK_MODELS]
+        is_as_good = np.ones((len(block), len(complete_models)), dtype=bool)
         # False everywhere: no metric was compared yet.
-        better = ~as_good
-        for column, of_some in zip(values.T, some.T, strict=True):
-            as_good &= column >= of_some[:, None]
-            better |= column > of_some[:, None]
-        is_dominated[begin : begin + BLOCK_MODELS] = (as_good & better).any(axis=1)
-    return {model for model, out in zip(whole, is_dominated, strict=True) if not out}
+        is_better = ~is_as_good
+        for column, of_block in zip(values.T, block.T, strict=True):
+            is_as_good &= column >= of_block[:, None]
+            is_better |= column > of_block[:, None]
+        is_dominated[begin : begin + BLOCK_MODELS] = (is_as_good & is_better).any(axis=1)
+    return {model for model, out in zip(complete_models, is_dominated, strict=True) if not out}

@@ -49,25 +49,25 @@ def read_shipped_pool(code: str) -> Pool | None:
     # Codes come from addresses, so nothing but letters, digits and hyphens becomes a path.
     if not code.isascii() or not code.replace("-", "").isalnum() or not find_path(code).exists():
         return None
-    stored = json.loads(find_path(code).read_bytes())
+    stored_pool = json.loads(find_path(code).read_bytes())
     rows: dict[str, dict[str, float | None]] = {}
-    for row in stored["rows"]:
+    for row in stored_pool["rows"]:
         numbers = rows[row["model"]] = {}
         for name, value in row.items():
             if isinstance(value, int | float | None):
                 numbers[name] = value
-    return Pool(stored["version"], stored["main"], stored["runner"], rows)
+    return Pool(stored_pool["version"], stored_pool["main"], stored_pool["runner"], rows)
 
 
 @lru_cache
-def build_plain_pool(main: str, labels: int) -> Pool:
+def build_plain_pool(main_metric: str, labels: int) -> Pool:
     """Return the pool of a task without reference models: one model that answers by chance.
 
-    main: the main metric, whose value is in percent. labels: how many labels answers choose from; 0
-    for free text, of which none is correct by chance.
+    main_metric: its value is in percent. labels: how many labels answers choose from; 0 for free
+    text, of which none is correct by chance.
     """
-    chance = CHANCE_LEVELS.get(main, 100 / labels if labels else 0.0)
-    return Pool(version=0, main=main, runner="", rows={"chance": {main: chance}})
+    chance = CHANCE_LEVELS.get(main_metric, 100 / labels if labels else 0.0)
+    return Pool(version=0, main=main_metric, runner="", rows={"chance": {main_metric: chance}})
 
 
 @lru_cache

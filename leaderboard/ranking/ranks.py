@@ -185,12 +185,12 @@ def holm(ps: Sequence[float]) -> list[float]:
 
     With a threshold α, at most a share α of all boards contains a false positive. Keeps the order.
     """
-    adjusted, least = [0.0] * len(ps), 0.0
+    adjusted_ps, lower_bound = [0.0] * len(ps), 0.0
     for rank, number in enumerate(_order_by_p(ps)):
         # From the smallest p on; an adjusted p is never below an earlier one.
-        least = max(least, min(1.0, (len(ps) - rank) * ps[number]))
-        adjusted[number] = least
-    return adjusted
+        lower_bound = max(lower_bound, min(1.0, (len(ps) - rank) * ps[number]))
+        adjusted_ps[number] = lower_bound
+    return adjusted_ps
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
@@ -198,14 +198,14 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 
     Of those below α, at most a share α is expected to be false. Keeps the order.
     """
-    adjusted, most = [0.0] * len(ps), 1.0
+    adjusted_ps, upper_bound = [0.0] * len(ps), 1.0
     order = _order_by_p(ps)
     for rank in range(len(ps), 0, -1):
         # From the greatest p down; an adjusted p is never above a later one.
         number = order[rank - 1]
-        most = min(most, len(ps) / rank * ps[number])
-        adjusted[number] = most
-    return adjusted
+        upper_bound = min(upper_bound, len(ps) / rank * ps[number])
+        adjusted_ps[number] = upper_bound
+    return adjusted_ps
 
 
 def _order_by_p(ps: Sequence[float]) -> list[int]:

@@ -45,23 +45,32 @@ def build_held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
                 released_sets.append(released_set)
                 held_sets.append(held_set)
         if released_sets:
-            released = compute_side(matrix, place, column, released_sets)
-            held = compute_side(matrix, place, column, held_sets)
+            released_side = compute_side(matrix, place, column, released_sets)
+            held_side = compute_side(matrix, place, column, held_sets)
             lines.append(
-                HeldBackLine(model, released, held, subtract_cells(released.cell, held.cell))
+                HeldBackLine(
+                    model,
+                    released_side,
+                    held_side,
+                    subtract_cells(released_side.cell, held_side.cell),
+                )
             )
     return sorted(lines, key=lambda line: line.model.name)
 
 
 def _find_pairs(matrix: Matrix) -> list[tuple[int, int]]:
     """Return the indices of the released and the held-back set, for each round with both."""
-    released, held = {}, {}
-    for place, each in enumerate(matrix.sets):
-        if each.round:
-            released[each.round] = place
-        if each.held_of:
-            held[each.held_of] = place
-    return [(released[number], held[number]) for number in released if number in held]
+    released_places, held_places = {}, {}
+    for place, board_set in enumerate(matrix.sets):
+        if board_set.round:
+            released_places[board_set.round] = place
+        if board_set.held_of:
+            held_places[board_set.held_of] = place
+    return [
+        (released_places[number], held_places[number])
+        for number in released_places
+        if number in held_places
+    ]
 
 
 def _is_counted(matrix: Matrix, model: int, place: int, column: int) -> bool:
@@ -72,11 +81,11 @@ def _is_counted(matrix: Matrix, model: int, place: int, column: int) -> bool:
 
 def build_training_dates_body(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
     """Return the results by training date and on held-back rows, in percent, as JSON values."""
-    dated = training_dates.build_dated_body(
+    dated_body = training_dates.build_dated_body(
         matrix, training_dates.build_dated_models(matrix, rounds)
     )
     lines = list(_iter_json_lines(build_held_back_lines(matrix)))
-    return {**dated, "held_back": lines}
+    return {**dated_body, "held_back": lines}
 
 
 def _iter_json_lines(lines: Sequence[HeldBackLine]) -> Iterator[Mapping[str, Any]]:

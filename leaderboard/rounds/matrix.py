@@ -163,18 +163,20 @@ class _People(NamedTuple):
         return value if isinstance(value, Rate) else None
 
 
-def build_rounds(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, Kept]) -> Rounds:
+def build_rounds(
+    matrix: Matrix, rounds: Sequence[Round], round_statistics: Mapping[int, Kept]
+) -> Rounds:
     """Return the matrix of a task's rounds.
 
-    counted: the statistics of rounds by id, without those that are not counted yet.
+    round_statistics: the statistics of rounds by id, without those that are not counted yet.
     One query, for the parents of rounds.
     """
     prefetch_related_objects(rounds, "parents")
-    people = _People({round.number: round for round in rounds}, counted)
+    people = _People({round.number: round for round in rounds}, round_statistics)
     places = []
-    for place, each in enumerate(matrix.sets):
-        if each.round is not None:
-            places.append((each.round, place))
+    for place, board_set in enumerate(matrix.sets):
+        if board_set.round is not None:
+            places.append((board_set.round, place))
     with_sets = {number for number, _place in places}
     # Rounds without a set have numbers of people, which are shown too.
     places += [(number, -1) for number in people.rounds if number not in with_sets]
@@ -187,26 +189,26 @@ def build_rounds(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, 
 def _build_column(matrix: Matrix, people: _People, number: int, place: int) -> RoundColumn:
     """Return the column of a round. place: the index of its set, -1 without one."""
     accuracy = people.rate(number, "human_accuracy")
-    before = _find_round_before(people.rounds, number)
+    previous_number = _find_round_before(people.rounds, number)
     # Two rounds at most: progress is a step from one to the next.
-    compared = [number]
-    if before is not None:
-        compared = [before, number]
-    vmers = [people.rate(each, "vmer") for each in compared]
-    noises = [_compute_noise(people.rate(each, "human_accuracy")) for each in compared]
-    gap, best = _compute_gap(matrix, place, accuracy)
+    compared_numbers = [number]
+    if previous_number is not None:
+        compared_numbers = [previous_number, number]
+    vmers = [people.rate(each, "vmer") for each in compared_numbers]
+    noises = [_compute_noise(people.rate(each, "human_accuracy")) for each in compared_numbers]
+    gap, best_name = _compute_gap(matrix, place, accuracy)
     return RoundColumn(
         number=number,
         set=matrix.sets[place] if place >= 0 else None,
         place=place,
         people=_convert_to_cell(accuracy),
         gap=gap,
-        best=best,
+        best=best_name,
         loop_gap=_convert_to_cell(people.rate(number, "human_model_gap")),
         vmer=_convert_to_cell(vmers[-1]),
         noise=None if noises[-1] is None else 100 * noises[-1],
         step=compare_rounds(vmers, noises)[-1],
-        before=before,
+        before=previous_number,
     )
 
 
@@ -236,11 +238,11 @@ def _compute_gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell,
         return EMPTY_CELL, ""
     # Models that were not run on it must not win.
     values = np.nan_to_num(matrix.numbers.values[:, place, 0], nan=-1.0)
-    best = int(values.argmax())
-    cell = read_cell(matrix, best, place, matrix.main)
+    best_place = int(values.argmax())
+    cell = read_cell(matrix, best_place, place, matrix.main)
     if cell.value is None:
         return EMPTY_CELL, ""
-    return subtract_cells(_convert_to_cell(people), cell), matrix.models[best].name
+    return subtract_cells(_convert_to_cell(people), cell), matrix.models[best_place].name
 
 
 def subtract_cells(first: Cell, second: Cell) -> Cell:
@@ -289,14 +291,14 @@ def _build_round_cell(matrix: Matrix, model: int, column: RoundColumn) -> RoundC
 
 def _compute_change(cells: Sequence[RoundCell]) -> Change | None:
     """Return the change between the first and the last round that the model was run on."""
-    measured = [round_cell for round_cell in cells if round_cell.cell.value is not None]
-    if not measured:
+    measured_cells = [round_cell for round_cell in cells if round_cell.cell.value is not None]
+    if not measured_cells:
         return None
-    oldest, newest = measured[0], measured[-1]
-    if oldest.column.number == newest.column.number:
+    oldest_cell, newest_cell = measured_cells[0], measured_cells[-1]
+    if oldest_cell.column.number == newest_cell.column.number:
         return None
-    points = subtract_cells(newest.cell, oldest.cell)
-    return Change(oldest.column.number, newest.column.number, points)
+    points = subtract_cells(newest_cell.cell, oldest_cell.cell)
+    return Change(oldest_cell.column.number, newest_cell.column.number, points)
 
 
 def draw_charts(rounds: Rounds, title: str) -> list[tuple[str, SafeString]]:
@@ -323,13 +325,13 @@ def build_people_line(rounds: Rounds) -> dict[str, list[Cell]]:
 
 def draw_chart(rounds: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
     """Draw the lines that have a value in any round; return "" with fewer than two rounds."""
-    drawn = {}
+    drawn_lines = {}
     for name, cells in lines.items():
         if any(cell.value is not None for cell in cells):
-            drawn[name] = _build_points(rounds.columns, cells)
-    if not drawn or len(rounds.columns) < 2:
+            drawn_lines[name] = _build_points(rounds.columns, cells)
+    if not drawn_lines or len(rounds.columns) < 2:
         return SafeString()
-    return line_chart(drawn, title=title)
+    return line_chart(drawn_lines, title=title)
 
 
 def _build_points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point]:
@@ -397,13 +399,13 @@ def write_rounds_csv(rounds: Rounds) -> str:
     ]
     for column in rounds.columns:
         about_round = [column.number, column.set_words]
-        own = {
+        people_cells = {
             ("people", ""): column.people,
             ("vmer", ""): column.vmer,
             ("people_minus_loop", ""): column.loop_gap,
             ("people_minus_best", column.best): column.gap,
         }
-        for (kind, name), cell in own.items():
+        for (kind, name), cell in people_cells.items():
             rows.append([kind, name, "", *about_round, *cell, "", column.early])
     for line in rounds.lines:
         about_model = ["model", line.model.name, line.model.id]

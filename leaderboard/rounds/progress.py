@@ -51,16 +51,16 @@ def compare_rounds(vmers: Sequence[Rate | None], noises: Sequence[float | None])
     rounds by Newcombe's method 10 (1998), because rounds are collected independently.
     """
     steps: list[Step] = []
-    for before, vmer, noise in zip([None, *vmers], vmers, noises, strict=False):
+    for previous_vmer, vmer, noise in zip([None, *vmers], vmers, noises, strict=False):
         if vmer is None:
             steps.append(Step(Progress.UNKNOWN))
             continue
         gain = low = high = None
         # A later round without a vMER before it has nothing to be compared with.
         progress = Progress.UNKNOWN if steps else Progress.FIRST
-        if before is not None:
-            gain = before.value - vmer.value
-            low, high = newcombe(before, vmer)
+        if previous_vmer is not None:
+            gain = previous_vmer.value - vmer.value
+            low, high = newcombe(previous_vmer, vmer)
             progress = _classify_change(low, high)
         # As many labels may be wrong as examples fool the model, so fooling shows nothing.
         if noise is not None and noise >= vmer.value:

@@ -96,37 +96,37 @@ def _build_dated_model(
     """Compare a model's rounds before and after its training date."""
     numbers, column = matrix.numbers, matrix.metrics.index(metric)
     numbers_before, numbers_after = _split_rounds(rounds, day)
-    before: list[int] = []
-    after: list[int] = []
-    for at, each in enumerate(matrix.sets):
-        is_measured = not np.isnan(numbers.values[place, at, column])
-        if not is_measured or numbers.in_the_loop[place, at]:
+    places_before: list[int] = []
+    places_after: list[int] = []
+    for set_index, board_set in enumerate(matrix.sets):
+        is_measured = not np.isnan(numbers.values[place, set_index, column])
+        if not is_measured or numbers.in_the_loop[place, set_index]:
             continue
-        if each.round in numbers_before:
-            before.append(at)
-        if each.round in numbers_after:
-            after.append(at)
-    side_before = compute_side(matrix, place, column, before)
-    side_after = compute_side(matrix, place, column, after)
+        if board_set.round in numbers_before:
+            places_before.append(set_index)
+        if board_set.round in numbers_after:
+            places_after.append(set_index)
+    side_before = compute_side(matrix, place, column, places_before)
+    side_after = compute_side(matrix, place, column, places_after)
     return DatedModel(
         model=matrix.models[place],
         trained_until=day,
         before=side_before,
         after=side_after,
         difference=subtract_cells(side_before.cell, side_after.cell),
-        others=_compare_others(matrix, column, place, before, after),
+        others=_compare_others(matrix, column, place, places_before, places_after),
     )
 
 
 def _split_rounds(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
     """Return the numbers of the rounds that had ended by the date, and of those opened after it."""
-    before, after = set(), set()
+    numbers_before, numbers_after = set(), set()
     for round in rounds:
         if round.closed_at and round.closed_at.date() <= day:
-            before.add(round.number)
+            numbers_before.add(round.number)
         if round.opened_at and round.opened_at.date() > day:
-            after.add(round.number)
-    return before, after
+            numbers_after.add(round.number)
+    return numbers_before, numbers_after
 
 
 def compute_side(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
@@ -135,39 +135,43 @@ def compute_side(matrix: Matrix, place: int, column: int, group: Sequence[int]) 
     place: the model's index. column: the metric's index. group: the indices of the sets.
     """
     numbers: list[int] = []
-    provisional: list[BoardSet] = []
-    n, right = 0, 0.0
-    for at in group:
-        each = matrix.sets[at]
+    provisional_sets: list[BoardSet] = []
+    n, correct_examples = 0, 0.0
+    for set_index in group:
+        board_set = matrix.sets[set_index]
         # A set of held back rows belongs to no round, but comes from one.
-        if number := each.round or each.held_of:
+        if number := board_set.round or board_set.held_of:
             numbers.append(number)
-        if each.is_provisional:
-            provisional.append(each)
+        if board_set.is_provisional:
+            provisional_sets.append(board_set)
         # Where the number of examples was not stored, it is that of the set.
-        size = int(matrix.numbers.n[place, at, column]) or each.size
+        size = int(matrix.numbers.n[place, set_index, column]) or board_set.size
         n += size
-        right += float(matrix.numbers.values[place, at, column]) / 100 * size
+        correct_examples += float(matrix.numbers.values[place, set_index, column]) / 100 * size
     if not n:
         return Side(tuple(numbers), 0, EMPTY_CELL)
     # Rounded shares may add up to a little more than all examples.
-    low, high = wilson(min(right, n), n)
-    cell = Cell(100 * right / n, 100 * low, 100 * high)
-    return Side(tuple(numbers), n, cell, tuple(provisional))
+    low, high = wilson(min(correct_examples, n), n)
+    cell = Cell(100 * correct_examples / n, 100 * low, 100 * high)
+    return Side(tuple(numbers), n, cell, tuple(provisional_sets))
 
 
 def _compare_others(
-    matrix: Matrix, column: int, place: int, before: Sequence[int], after: Sequence[int]
+    matrix: Matrix,
+    column: int,
+    place: int,
+    places_before: Sequence[int],
+    places_after: Sequence[int],
 ) -> float | None:
     """Return the mean difference of the other models that were run on the same sets.
 
     None if there are none. The difference shows how much harder the later rounds are for all
     models.
     """
-    if not (before and after):
+    if not (places_before and places_after):
         return None
     # A model that lacks one of the sets has no place in the mean.
-    falls = _join_sets(matrix, column, before) - _join_sets(matrix, column, after)
+    falls = _join_sets(matrix, column, places_before) - _join_sets(matrix, column, places_after)
     of_others = np.delete(falls, place)
     of_others = of_others[~np.isnan(of_others)]
     return float(of_others.mean()) if of_others.size else None

@@ -30,16 +30,16 @@ def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
     if "format" in request.GET:
         return _build_file(task, request.GET["format"])
     matrix = score_matrix(task, request.user if "mine" in request.GET else None)
-    seen = find_opened_rounds([task])
-    numbers = all_numbers(seen)
-    table = build_rounds(matrix, seen, numbers)
+    opened_rounds = find_opened_rounds([task])
+    numbers = all_numbers(opened_rounds)
+    table = build_rounds(matrix, opened_rounds, numbers)
     values = {
         "task": task,
         "matrix": matrix,
         "found": table,
         "page": list_page(request, table.lines, size=PAGE_ROWS),
         "charts": draw_charts(table, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
-        "is_counting": len(numbers) < len(seen),
+        "is_counting": len(numbers) < len(opened_rounds),
         "mine": "mine" in request.GET,
     }
     return render(request, "leaderboard/rounds.html", values)
@@ -55,13 +55,13 @@ def training_dates(request: HttpRequest, code: str) -> HttpResponse:
 
     task = find_task(request, code)
     matrix = score_matrix(task)
-    seen = find_opened_rounds([task])
+    opened_rounds = find_opened_rounds([task])
     if "format" in request.GET:
-        return JsonResponse(held_back.build_training_dates_body(matrix, seen))
+        return JsonResponse(held_back.build_training_dates_body(matrix, opened_rounds))
     values = {
         "task": task,
         "metric": dates.find_share_metric(matrix),
-        "lines": dates.build_dated_models(matrix, seen),
+        "lines": dates.build_dated_models(matrix, opened_rounds),
         "held": held_back.build_held_back_lines(matrix),
     }
     return render(request, "leaderboard/training_dates.html", values)
@@ -75,16 +75,16 @@ def _build_file(task: Task, format: str) -> HttpResponse:
     if format not in ("csv", "json"):
         text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
         return build_sentence_response(text, 400)
-    seen = find_opened_rounds([task])
-    numbers = all_numbers(seen)
+    opened_rounds = find_opened_rounds([task])
+    numbers = all_numbers(opened_rounds)
     # A file is kept and cited, so it waits until all numbers are counted.
-    if len(numbers) < len(seen):
+    if len(numbers) < len(opened_rounds):
         text = _("The numbers of people are being counted. Ask again in a minute.")
         answer = build_sentence_response(text, 503)
         answer["Retry-After"] = "60"
         return answer
     matrix = score_matrix(task)
-    table = build_rounds(matrix, seen, numbers)
+    table = build_rounds(matrix, opened_rounds, numbers)
     if format == "json":
         return JsonResponse(build_rounds_body(matrix, table))
     return attachment(write_rounds_csv(table), f"{task.code}-rounds.csv", "text/csv")

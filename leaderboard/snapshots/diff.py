@@ -29,26 +29,27 @@ def _index_rows(key: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Mappin
 
 def _iter_set_changes(before: Table, after: Table) -> Iterator[str]:
     """Describe the sets that were added or removed, or have another version or access."""
-    old, new = _index_rows("name", before["sets"]), _index_rows("name", after["sets"])
-    for name, board_set in new.items():
-        was = old.get(name)
-        if was is None:
+    old_sets, new_sets = _index_rows("name", before["sets"]), _index_rows("name", after["sets"])
+    for name, board_set in new_sets.items():
+        old_set = old_sets.get(name)
+        if old_set is None:
             yield f"{name} v{board_set['version']} is a new set."
-        elif was["version"] != board_set["version"]:
-            yield f"{name} is v{board_set['version']} now, was v{was['version']}."
-        if was and was["access"] != board_set["access"]:
-            yield f"{name} is {board_set['access']} now, was {was['access']}."
-    for name in old.keys() - new.keys():
+        elif old_set["version"] != board_set["version"]:
+            yield f"{name} is v{board_set['version']} now, was v{old_set['version']}."
+        if old_set and old_set["access"] != board_set["access"]:
+            yield f"{name} is {board_set['access']} now, was {old_set['access']}."
+    for name in old_sets.keys() - new_sets.keys():
         yield f"{name} is no longer shown."
 
 
 def _iter_rule_changes(before: Table, after: Table) -> Iterator[str]:
     """Describe changes to weights, formula, metrics and code, which change the scores."""
     for kind in ("metrics", "sets"):
-        old, new = before["weights"][kind], after["weights"][kind]
-        for name in {**new, **old}:
-            if old.get(name, 0) != new.get(name, 0):
-                yield f"{name} weighs {new.get(name, 0):g} now, was {old.get(name, 0):g}."
+        old_weights, new_weights = before["weights"][kind], after["weights"][kind]
+        for name in {**new_weights, **old_weights}:
+            old_weight, new_weight = old_weights.get(name, 0), new_weights.get(name, 0)
+            if old_weight != new_weight:
+                yield f"{name} weighs {new_weight:g} now, was {old_weight:g}."
     # Another formula comes with other rates or anchors, so only the first difference is told.
     if before["mode"] != after["mode"]:
         yield f"The Dynascore is {after['mode']} now, was {before['mode']}."
@@ -61,9 +62,9 @@ def _iter_rule_changes(before: Table, after: Table) -> Iterator[str]:
         _index_rows("name", after["metrics"]),
     )
     for name, metric in new_metrics.items():
-        was = old_metrics.get(name)
-        if was and was["version"] != metric["version"]:
-            versions = f"version {metric['version']}, was {was['version']}"
+        old_metric = old_metrics.get(name)
+        if old_metric and old_metric["version"] != metric["version"]:
+            versions = f"version {metric['version']}, was {old_metric['version']}"
             yield f"{name} is computed otherwise: {versions}."
     if before["code"] != after["code"]:
         yield f"The code is version {after['code']} now, was {before['code']}."
@@ -71,42 +72,49 @@ def _iter_rule_changes(before: Table, after: Table) -> Iterator[str]:
 
 def _iter_arena_changes(before: Table, after: Table) -> Iterator[str]:
     """Describe an arena's new and moved models, and the number of added comparisons."""
-    old, new = _index_rows("name", before["models"]), _index_rows("name", after["models"])
-    added, moved = [], []
-    for name, row in new.items():
-        was = old.get(name)
-        if was is None:
-            added.append(f"{name} is new, {_describe_rank(row)}.")
-        elif was["rank"] != row["rank"]:
-            moved.append(f"{name} is {_describe_rank(row)} now, was {_describe_rank(was)}.")
-    yield from _shorten(added, "are new")
-    yield from _shorten(moved, "moved")
+    old_models, new_models = (
+        _index_rows("name", before["models"]),
+        _index_rows("name", after["models"]),
+    )
+    added_sentences, moved_sentences = [], []
+    for name, row in new_models.items():
+        old_row = old_models.get(name)
+        if old_row is None:
+            added_sentences.append(f"{name} is new, {_describe_rank(row)}.")
+        elif old_row["rank"] != row["rank"]:
+            moved_sentences.append(
+                f"{name} is {_describe_rank(row)} now, was {_describe_rank(old_row)}."
+            )
+    yield from _shorten_list(added_sentences, "are new")
+    yield from _shorten_list(moved_sentences, "moved")
     if more := after["battles"] - before["battles"]:
         yield f"{more:,} comparisons more."
 
 
 def _iter_model_changes(before: Table, after: Table) -> Iterator[str]:
     """Describe the models that were added or removed, moved, or have another score."""
-    old, new = _index_rows("id", before["rows"]), _index_rows("id", after["rows"])
-    added, gone, moved = [], [], []
-    rescored = 0
-    for key, row in new.items():
-        was = old.get(key)
-        if was is None:
-            added.append(f"{row['model']} is new, {_describe_rank(row)}.")
-        elif was["rank"] != row["rank"]:
-            moved.append(f"{row['model']} is {_describe_rank(row)} now, was {_describe_rank(was)}.")
+    old_models, new_models = _index_rows("id", before["rows"]), _index_rows("id", after["rows"])
+    added_sentences, gone_sentences, moved_sentences = [], [], []
+    rescored_count = 0
+    for key, row in new_models.items():
+        old_row = old_models.get(key)
+        if old_row is None:
+            added_sentences.append(f"{row['model']} is new, {_describe_rank(row)}.")
+        elif old_row["rank"] != row["rank"]:
+            moved_sentences.append(
+                f"{row['model']} is {_describe_rank(row)} now, was {_describe_rank(old_row)}."
+            )
         # Counted only: after a new set all scores change, and a list of them would hide the rest.
-        elif _read_score(was) != _read_score(row):
-            rescored += 1
-    for key, row in old.items():
-        if key not in new:
-            gone.append(f"{row['model']} is gone; it was {_describe_rank(row)}.")
-    yield from _shorten(added, "are new")
-    yield from _shorten(gone, "are gone")
-    yield from _shorten(moved, "moved")
-    if rescored:
-        number = "1 model has" if rescored == 1 else f"{rescored} models have"
+        elif _read_score(old_row) != _read_score(row):
+            rescored_count += 1
+    for key, row in old_models.items():
+        if key not in new_models:
+            gone_sentences.append(f"{row['model']} is gone; it was {_describe_rank(row)}.")
+    yield from _shorten_list(added_sentences, "are new")
+    yield from _shorten_list(gone_sentences, "are gone")
+    yield from _shorten_list(moved_sentences, "moved")
+    if rescored_count:
+        number = "1 model has" if rescored_count == 1 else f"{rescored_count} models have"
         yield f"{number} another score at the same rank."
 
 
@@ -120,10 +128,10 @@ def _describe_rank(row: Mapping[str, Any]) -> str:
     return f"at {row['rank']}" if row["rank"] else "not run"
 
 
-def _shorten(sentences: list[str], rest: str) -> list[str]:
-    """Return the first sentences, and a count of the remaining ones. rest: its text."""
-    first = sentences[:MAX_NAMED_MODELS]
-    more = len(sentences) - len(first)
+def _shorten_list(sentences: list[str], rest_text: str) -> list[str]:
+    """Return the first sentences, and a count of the remaining ones. rest_text: its text."""
+    shown_sentences = sentences[:MAX_NAMED_MODELS]
+    more = len(sentences) - len(shown_sentences)
     if more:
-        first.append(f"{more} more {rest}.")
-    return first
+        shown_sentences.append(f"{more} more {rest_text}.")
+    return shown_sentences

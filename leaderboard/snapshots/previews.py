@@ -43,12 +43,12 @@ class BoardPreview:
     @property
     def scale(self) -> Place:
         """Return the lowest and the highest end of the intervals."""
-        ends = []
+        interval_ends = []
         for line in self.lines:
             for end in (line.value, line.low, line.high, line.least, line.most):
                 if end is not None:
-                    ends.append(end)
-        return reach(ends)
+                    interval_ends.append(end)
+        return reach(interval_ends)
 
 
 def read_previews(tasks: Collection[Task]) -> Mapping[int, BoardPreview]:
@@ -59,7 +59,7 @@ def read_previews(tasks: Collection[Task]) -> Mapping[int, BoardPreview]:
     # Only the first rows are read, because tables are large.
     columns = [f"table__rows__{number}" for number in range(SHOWN_MODELS)]
     boards = [task for task in tasks if task.config.kind != "arena"]
-    newest = (
+    newest_snapshots = (
         Snapshot.objects.filter(task__in=boards)
         .annotate(last=Max("task__snapshots__number"))
         .filter(number=F("last"))
@@ -67,7 +67,7 @@ def read_previews(tasks: Collection[Task]) -> Mapping[int, BoardPreview]:
         .order_by()
     )
     tops = {}
-    for task, made_at, sets, *rows in newest.values_list(
+    for task, made_at, sets, *rows in newest_snapshots.values_list(
         "task", "made_at", "table__sets", *columns
     ):
         lines = [_build_line(row) for row in rows if row and row["rank"]]

@@ -27,7 +27,7 @@ def refreeze_rates(*, task: Task, actor: User | None) -> Snapshot:
 
     Locks: `freeze_rates`, then `take_snapshot`. Raises Refused.
     """
-    freeze_rates(task=task, actor=actor, again=True)
+    freeze_rates(task=task, actor=actor, may_replace=True)
     description = "Exchange rates were frozen again."
     return take_snapshot(task=task, actor=actor, description=description, mode="robust")
 
@@ -56,10 +56,10 @@ def take_snapshot(
     with transaction.atomic():
         # Of two snapshots at once the second waits, and gets the next number.
         Task.objects.select_for_update(of=("self",)).get(pk=task.pk)
-        last = task.snapshots.aggregate(number=Max("number"))["number"] or 0
+        last_number = task.snapshots.aggregate(number=Max("number"))["number"] or 0
         snapshot = Snapshot.objects.create(
             task=task,
-            number=last + 1,
+            number=last_number + 1,
             title=title,
             description=description,
             table=table,
@@ -72,12 +72,12 @@ def take_snapshot(
 
 def _build_arena_table(task: Task) -> dict[str, Any]:
     """Return the board of an arena as it is shown. Raises Refused during its first computation."""
-    cached = read_cached_table(task)
-    if cached is None:
+    cached_table = read_cached_table(task)
+    if cached_table is None:
         raise Refused(gettext("The models are being ranked. Ask again in a minute."))
     from leaderboard.board.tables import compute_code_version
 
-    return {**build_report_body(task, cached), "code": compute_code_version()}
+    return {**build_report_body(task, cached_table), "code": compute_code_version()}
 
 
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
@@ -94,14 +94,14 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     if not EvaluationRun.objects.filter(submission__in=public, outcome=Outcome.OK).exists():
         return None
     # By conditional update: of several workers only one goes on.
-    marked = Board.objects.filter(task=task).exclude(looked_on=day).update(looked_on=day)
-    if not marked:
+    is_marked = Board.objects.filter(task=task).exclude(looked_on=day).update(looked_on=day)
+    if not is_marked:
         return None
-    last, table = task.snapshots.first(), build_public_table(task)
+    last_snapshot, table = task.snapshots.first(), build_public_table(task)
     if not any(row["rank"] for row in table["rows"]):
         # Taken back, so that the first rank is noticed within the day.
         Board.objects.filter(task=task).update(looked_on=None)
         return None
-    if last and shows_same(last.table, table):
+    if last_snapshot and shows_same(last_snapshot.table, table):
         return None
     return take_snapshot(task=task, actor=None)

@@ -52,11 +52,12 @@ def index(request: HttpRequest) -> HttpResponse:
     """Show the boards of all tasks that the person may see, with their first models."""
     tasks = list(find_visible_tasks(request.user))
     tops, sizes = read_previews(tasks), count_sizes(tasks)
-    counts = dict(count_models(tasks))
+    model_counts = dict(count_models(tasks))
     for pk, size in sizes.items():
-        counts[pk] = size.models
+        model_counts[pk] = size.models
     boards = [
-        (task, tops.get(task.pk), counts.get(task.pk, 0), sizes.get(task.pk)) for task in tasks
+        (task, tops.get(task.pk), model_counts.get(task.pk, 0), sizes.get(task.pk))
+        for task in tasks
     ]
     boards.sort(key=lambda board: -board[2])  # by the number of models
     return render(request, "leaderboard/index.html", {"boards": boards})
@@ -112,25 +113,34 @@ def refreeze(request: HttpRequest, code: str) -> HttpResponse:
 def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show a snapshot's numbers, digest, citation and changes."""
     task = find_task(request, code, kinds=ALL_KINDS)
-    stored = get_object_or_404(task.snapshots, number=number)
+    stored_snapshot = get_object_or_404(task.snapshots, number=number)
     address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
     if name := request.GET.get("format"):
         files = dict(ARENA_FILES if is_arena else FILES)
-        files["bibtex"] = _build_bibtex_file(stored)
+        files["bibtex"] = _build_bibtex_file(stored_snapshot)
         return build_file_response(
-            stored.table, name, f"{code}-leaderboard-{number}", address, files
+            stored_snapshot.table, name, f"{code}-leaderboard-{number}", address, files
         )
-    last = task.snapshots.filter(number__lt=number).first()
+    previous_snapshot = task.snapshots.filter(number__lt=number).first()
+    changes: list[str] = []
+    if previous_snapshot:
+        changes = describe_changes(previous_snapshot.table, stored_snapshot.table)
     values = {
         "task": task,
-        "snapshot": stored,
-        "table": stored.table,
-        "last": last,
-        "changes": describe_changes(last.table, stored.table) if last else [],
-        "bibtex": write_snapshot_bibtex(stored.table, number, stored.title, stored.sha256, address),
-        "formula": describe_table_formula(stored.table, say=gettext, words=in_words),
-        "provisional": select_provisional_sets(stored.table.get("sets", ())),
-        **(build_board_values(stored.table) if is_arena else _build_lines(task, stored.table)),
+        "snapshot": stored_snapshot,
+        "table": stored_snapshot.table,
+        "last": previous_snapshot,
+        "changes": changes,
+        "bibtex": write_snapshot_bibtex(
+            stored_snapshot.table, number, stored_snapshot.title, stored_snapshot.sha256, address
+        ),
+        "formula": describe_table_formula(stored_snapshot.table, say=gettext, words=in_words),
+        "provisional": select_provisional_sets(stored_snapshot.table.get("sets", ())),
+        **(
+            build_board_values(stored_snapshot.table)
+            if is_arena
+            else _build_lines(task, stored_snapshot.table)
+        ),
     }
     if is_arena:
         return render(request, "leaderboard/arena_snapshot.html", values)
@@ -155,10 +165,12 @@ def _build_lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
 
     metrics = table["metrics"]
     names = [metric["name"] for metric in metrics]
-    less = set(LESS_IS_BETTER)
-    less.update(metric["name"] for metric in metrics if not metric.get("higher_is_better", True))
+    less_is_better = set(LESS_IS_BETTER)
+    less_is_better.update(
+        metric["name"] for metric in metrics if not metric.get("higher_is_better", True)
+    )
     heads = []
-    for head, metric in zip(list_column_heads(names, less), metrics, strict=True):
+    for head, metric in zip(list_column_heads(names, less_is_better), metrics, strict=True):
         heads.append((*head, metric))
     lines = []
     for row in table["rows"]:

@@ -263,7 +263,7 @@ def test_one_more_model_does_not_take_the_costs_of_the_others(task):
     matrix = score_matrix(task)
     assert matrix.numbers.runner == "docker"
     assert (~np.isnan(matrix.numbers.values[:, 0, 2])).sum() == 3
-    freeze_rates(task=task, again=True)
+    freeze_rates(task=task, may_replace=True)
     assert score_matrix(task).numbers.runner == "process"
     task.submissions.exclude(name__startswith="second").update(is_published=False)
     assert score_matrix(task).numbers.runner == "docker"

@@ -27,14 +27,14 @@ def show_battle(
     battle: Battle | None,
     *,
     form: MessageForm | None = None,
-    refused: Refused | None = None,
+    refusal: Refused | None = None,
     status: int = 200,
 ) -> HttpResponse:
     """Render the page of a person's battle. battle: None before the first message."""
     values = {
         "task": task,
         "battle": battle,
-        "refused": refused,
+        "refused": refusal,
         "consent": find_consent(voter, task),
         "today": count_begun_today(voter, task),
         "instructions": render_markdown(task.config.instructions),
@@ -43,28 +43,28 @@ def show_battle(
     # A battle that has ended takes no message.
     if not (battle and battle.ended_at):
         values["form"] = form or _build_form(task, battle, values["last"])
-    status = refused.status if refused else status
+    status = refusal.status if refusal else status
     return render_page(request, TEMPLATE, values, part="work", status=status)
 
 
 def _build_conversation(battle: Battle | None) -> dict[str, Any]:
     """Return the turns with both answers, the state of the last turn and, after the vote, names."""
     turns = list(battle.turns.all()) if battle else []
-    last = turns[-1] if turns else None
+    last_turn = turns[-1] if turns else None
     values: dict[str, Any] = {
         "turns": [
             (turn.number, turn.prompt, _render_answers(turn))
             for turn in turns
             if turn.state == Turn.State.DONE
         ],
-        "last": last,
+        "last": last_turn,
         "waits": False,
         "failed": "",
     }
-    if last and (last.state == Turn.State.FAILED or last.is_lost):
-        values["failed"] = _(FAILURES.get(last.failure or "lost", NO_ANSWER))
-    elif last:
-        values["waits"] = last.state == Turn.State.ASKING
+    if last_turn and (last_turn.state == Turn.State.FAILED or last_turn.is_lost):
+        values["failed"] = _(FAILURES.get(last_turn.failure or "lost", NO_ANSWER))
+    elif last_turn:
+        values["waits"] = last_turn.state == Turn.State.ASKING
     if battle and battle.winner and not battle.gold_id:
         # Before the vote the names would tell which answer is whose; of gold there are none.
         values["names"] = [battle.contestant(side).name for side in SIDES]
@@ -76,17 +76,17 @@ def _render_answers(turn: Turn) -> list[tuple[str, SafeString]]:
     return [(reply.side, render_markdown(reply.text)) for reply in turn.replies.all()]
 
 
-def _build_form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm | None:
+def _build_form(task: Task, battle: Battle | None, last_turn: Turn | None) -> MessageForm | None:
     """Return the form for the next message, filled with the text of a message that failed.
 
     None if no further message may be sent.
     """
     # A message that failed, or is lost, is sent again under its own number.
     number, prompt = 1, ""
-    if last and last.state == Turn.State.DONE:
-        number = last.number + 1
-    elif last:
-        number, prompt = last.number, last.prompt
+    if last_turn and last_turn.state == Turn.State.DONE:
+        number = last_turn.number + 1
+    elif last_turn:
+        number, prompt = last_turn.number, last_turn.prompt
     if (battle and battle.gold_id) or number > task.config.battles.turns:
         return None
     initial = {

@@ -21,15 +21,15 @@ def iter_released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
     # Ordered and cut by id, so that each chunk is one lookup in an index.
     rows = Battle.objects.filter(task=task, release=Battle.Release.RELEASED).order_by("pk")
     rows = rows.select_related("left", "right").prefetch_related("turns__replies__version")
-    last = 0
-    while chunk := list(rows.filter(pk__gt=last)[:CHUNK_CONVERSATIONS]):
+    last_pk = 0
+    while chunk := list(rows.filter(pk__gt=last_pk)[:CHUNK_CONVERSATIONS]):
         for battle in chunk:
             # Keyed, so that nobody can compute it from ids; the same person has one in a task.
             voter = f"voter:{battle.voter_id}".encode()
             pseudonym = hmac.digest(bytes.fromhex(key.key), voter, "sha256").hex()[:20]
             row = {**_build_row(battle, with_setup), "voter": pseudonym}
             yield json.dumps(row, ensure_ascii=False) + "\n"
-        last = chunk[-1].pk
+        last_pk = chunk[-1].pk
 
 
 def _build_row(battle: Battle, with_setup: bool) -> Mapping[str, Any]:
@@ -41,11 +41,11 @@ def _build_row(battle: Battle, with_setup: bool) -> Mapping[str, Any]:
         "winner": battle.winner,
         "names_itself": battle.names_itself,
         "consent_version": battle.consent_version,
-        "turns": [_build_turn(turn, with_setup) for turn in _done(battle)],
+        "turns": [_build_turn(turn, with_setup) for turn in _select_finished_turns(battle)],
     }
 
 
-def _done(battle: Battle) -> list[Turn]:
+def _select_finished_turns(battle: Battle) -> list[Turn]:
     return [turn for turn in battle.turns.all() if turn.state == Turn.State.DONE]
 
 
@@ -66,10 +66,10 @@ def iter_own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
     """
     rows = Battle.objects.filter(voter=voter_id).order_by("pk")
     rows = rows.select_related("task", "left", "right").prefetch_related("turns__replies")
-    last = 0
-    while chunk := list(rows.filter(pk__gt=last)[:CHUNK_CONVERSATIONS]):
+    last_pk = 0
+    while chunk := list(rows.filter(pk__gt=last_pk)[:CHUNK_CONVERSATIONS]):
         yield from map(_build_own_battle, chunk)
-        last = chunk[-1].pk
+        last_pk = chunk[-1].pk
 
 
 def _build_own_battle(battle: Battle) -> Mapping[str, Any]:

@@ -50,12 +50,12 @@ def find_open_battle(voter: Annotator, task: Task) -> Battle | None:
 
 def count_begun_today(voter: Annotator, task: Task) -> int:
     """Count the battles that the person began since 00:00 UTC, also under deleted accounts."""
-    begun = Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight())
+    begun_battles = Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight())
     # What deleted accounts of the same person used stays in their quota.
     used_before = SpentQuota.objects.filter(
         person__accounts__user=voter.user_id, day=today(), quota=quota_name(BATTLES, task.pk)
     )
-    numbers = begun.values_list(Value(1)).union(used_before.values_list("number"), all=True)
+    numbers = begun_battles.values_list(Value(1)).union(used_before.values_list("number"), all=True)
     return sum(number for (number,) in numbers)
 
 
@@ -84,11 +84,11 @@ def choose_next_gold(voter: Annotator, task: Task) -> GoldPair | None:
     None if no gold pair is due, or if the person has seen all of them. The choice depends on the
     last battle and a secret, so reloading the page does not change it.
     """
-    last = Battle.objects.filter(voter=voter, task=task).order_by("-pk").first()
-    if last is None:
+    last_battle = Battle.objects.filter(voter=voter, task=task).order_by("-pk").first()
+    if last_battle is None:
         return None
     # A share `gold` of the battles is followed by a gold pair.
-    if draw(f"gold {last.uuid}", settings.SECRET_KEY) >= task.config.battles.gold * 2**64:
+    if draw(f"gold {last_battle.uuid}", settings.SECRET_KEY) >= task.config.battles.gold * 2**64:
         return None
     # Once answered a pair is known, and would test only the memory.
     unseen = task.gold_pairs.filter(is_active=True).exclude(battles__voter=voter)
@@ -103,13 +103,15 @@ def draw_pair(task: Task) -> DrawnPair:
     spent_targets = find_spent_targets(
         contestant.target for contestant in contestants if contestant.target
     )
-    live = [each.pk for each in contestants if each.target_id not in spent_targets]
+    live_ids = [
+        contestant.pk for contestant in contestants if contestant.target_id not in spent_targets
+    ]
     # Budgets are used up only for now, so people are asked to come back.
-    if len(contestants) >= 2 > len(live):
+    if len(contestants) >= 2 > len(live_ids):
         raise NoContext(_("The models may not be asked more often for now. Come back later."))
-    if len(live) < 2:
+    if len(live_ids) < 2:
         raise NoContext(_("This arena has fewer than two models that answer now."))
-    pairs = _find_chances(task, live)
+    pairs = _find_chances(task, live_ids)
     (pair,) = _random.choices(pairs, weights=[each.chance for each in pairs])
     # Sides by chance, or a voter's habit of taking one would favour a model.
     if _random.random() < 0.5:
@@ -117,28 +119,28 @@ def draw_pair(task: Task) -> DrawnPair:
     return DrawnPair(pair.right, pair.left, pair.chance)
 
 
-def _find_chances(task: Task, live: Sequence[int]) -> Sequence[DrawnPair]:
+def _find_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]:
     """Return the pairs of live models with their probabilities, at most a minute old.
 
     In a large arena a thread computes the probabilities; until it has finished, all pairs have the
     same probability.
     """
     # Another set of live models has other chances.
-    digest = hashlib.sha256(repr(live).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(repr(live_ids).encode()).hexdigest()[:16]
     key = f"arena-pairs:{task.pk}:{digest}"
-    cached = kept_many(
+    cached_chances = kept_many(
         [key],
-        lambda keys: {key: _compute_chances(task, live)},
+        lambda keys: {key: _compute_chances(task, live_ids)},
         lambda keys: task.comparisons.all()[: LARGE_COMPARISONS + 1].count() > LARGE_COMPARISONS,
     ).get(key)
-    if cached:
-        pairs: Sequence[DrawnPair] = cached.numbers
+    if cached_chances:
+        pairs: Sequence[DrawnPair] = cached_chances.numbers
         return pairs
-    both = list(combinations(live, 2))
+    both = list(combinations(live_ids, 2))
     return [DrawnPair(left, right, 1 / len(both)) for left, right in both]
 
 
-def _compute_chances(task: Task, live: Sequence[int]) -> Sequence[DrawnPair]:
+def _compute_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]:
     """Compute the probabilities of all pairs.
 
     Imports numpy late, so that a web process loads it only when a pair is drawn.
@@ -148,12 +150,12 @@ def _compute_chances(task: Task, live: Sequence[int]) -> Sequence[DrawnPair]:
     from leaderboard.arena.battles.pairing import pair_chances
     from leaderboard.arena.report import read_votes
 
-    ids, votes = read_votes(task, also=live)
-    pairs, chances = pair_chances(len(ids), votes, np.searchsorted(ids, live))
-    drawn = []
+    ids, votes = read_votes(task, extra_ids=live_ids)
+    pairs, chances = pair_chances(len(ids), votes, np.searchsorted(ids, live_ids))
+    drawn_pairs = []
     for (left, right), chance in zip(pairs, chances, strict=True):
-        drawn.append(DrawnPair(int(ids[left]), int(ids[right]), float(chance)))
-    return drawn
+        drawn_pairs.append(DrawnPair(int(ids[left]), int(ids[right]), float(chance)))
+    return drawn_pairs
 
 
 @dataclass(frozen=True)
@@ -169,11 +171,11 @@ class ArenaCounts:
 
 def count_arena(task: Task) -> ArenaCounts:
     """Count the live models, conversations, votes and voters of an arena. Two queries."""
-    voted = ~Q(winner="") & Q(gold=None)
+    has_vote = ~Q(winner="") & Q(gold=None)
     counts = Battle.objects.filter(task=task).aggregate(
         conversations=Count("pk"),
-        votes=Count("pk", filter=voted),
-        voters=Count("voter", filter=voted, distinct=True),
+        votes=Count("pk", filter=has_vote),
+        voters=Count("voter", filter=has_vote, distinct=True),
         waiting=Count("pk", filter=Q(release=Battle.Release.WAITING)),
     )
     return ArenaCounts(models=task.contestants.filter(is_live=True).count(), **counts)

@@ -76,8 +76,8 @@ def begin_gold_battle(*, voter: Annotator, task: Task) -> Battle | None:
     # Gold pairs count among today's battles; the page then says that the day is over.
     except CapReached:
         return None
-    good = _random.choice(SIDES)
-    battle = Battle.objects.create(voter=voter, task=task, gold=pair, good=good)
+    good_side = _random.choice(SIDES)
+    battle = Battle.objects.create(voter=voter, task=task, gold=pair, good=good_side)
     now = timezone.now()
     turn = Turn.objects.create(
         battle=battle,
@@ -88,7 +88,7 @@ def begin_gold_battle(*, voter: Annotator, task: Task) -> Battle | None:
         asked_at=now,
     )
     Reply.objects.bulk_create(
-        Reply(turn=turn, side=side, text=pair.good if side == good else pair.broken)
+        Reply(turn=turn, side=side, text=pair.good if side == good_side else pair.broken)
         for side in SIDES
     )
     return battle
@@ -108,33 +108,33 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     Locks the battle, so that one vote counts and no message arrives at the same time.
     Raises NotAllowed, Stale, TooSoon.
     """
-    locked = _lock_battle(battle)
-    check_at_work(locked.voter, locked.task)
-    check_may_decide(locked.voter, locked.task)
-    if locked.winner:
+    locked_battle = _lock_battle(battle)
+    check_at_work(locked_battle.voter, locked_battle.task)
+    check_may_decide(locked_battle.voter, locked_battle.task)
+    if locked_battle.winner:
         raise NotAllowed(_("You have chosen in this conversation before."), code="voted")
-    done = [turn for turn in locked.turns.all() if turn.state == Turn.State.DONE]
+    finished_turns = [turn for turn in locked_battle.turns.all() if turn.state == Turn.State.DONE]
     is_waiting = False
-    for turn in locked.turns.all():
+    for turn in locked_battle.turns.all():
         if turn.state == Turn.State.ASKING and not turn.is_lost:
             is_waiting = True
-    if locked.ended_at or is_waiting or not done or len(done) != turns:
+    if locked_battle.ended_at or is_waiting or not finished_turns or len(finished_turns) != turns:
         raise StaleForm(_("The conversation changed in another window. Look again, then choose."))
     # A vote that comes faster than the answers can be read is refused.
-    check_was_seen(done[-1].answered_at)
-    locked.winner, locked.ended_at = winner, timezone.now()
-    if locked.gold_id is None:  # gold pairs only test the voter
-        answers = _collect_answers(done)
+    check_was_seen(finished_turns[-1].answered_at)
+    locked_battle.winner, locked_battle.ended_at = winner, timezone.now()
+    if locked_battle.gold_id is None:  # gold pairs only test the voter
+        answers = _collect_answers(finished_turns)
         for side in SIDES:
-            if names_itself(answers[side], _list_names(locked.contestant(side))):
-                locked.names_itself = True
-        prompts = [turn.prompt for turn in done]
-        _prepare_release(locked, chain(prompts, *answers.values()))
+            if names_itself(answers[side], _list_names(locked_battle.contestant(side))):
+                locked_battle.names_itself = True
+        prompts = [turn.prompt for turn in finished_turns]
+        _prepare_release(locked_battle, chain(prompts, *answers.values()))
         # The voter was no longer blind, so the vote is stored but not compared.
-        if not locked.names_itself:
-            _store_comparison(locked, answers)
-    locked.save(update_fields=VOTE_FIELDS)
-    return locked
+        if not locked_battle.names_itself:
+            _store_comparison(locked_battle, answers)
+    locked_battle.save(update_fields=VOTE_FIELDS)
+    return locked_battle
 
 
 def _lock_battle(battle: Battle) -> Battle:
@@ -176,7 +176,7 @@ def _prepare_release(battle: Battle, texts: Iterable[str]) -> None:
 
 def _store_comparison(battle: Battle, answers: Mapping[str, Sequence[str]]) -> None:
     """Store a vote as a comparison, with the style of both sides' answers."""
-    left, right = measure_style(answers["left"]), measure_style(answers["right"])
+    left_style, right_style = measure_style(answers["left"]), measure_style(answers["right"])
     Comparison.objects.create(
         task=battle.task,
         uid=str(battle.uuid),
@@ -184,17 +184,17 @@ def _store_comparison(battle: Battle, answers: Mapping[str, Sequence[str]]) -> N
         left=battle.contestant("left"),
         right=battle.contestant("right"),
         winner=battle.winner,
-        style={name: [left[name], right[name]] for name in left},
+        style={name: [left_style[name], right_style[name]] for name in left_style},
     )
 
 
 @transaction.atomic
 def leave_battle(*, battle: Battle) -> None:
     """End a battle without a vote; it counts toward the daily cap. Locks the battle."""
-    locked = _lock_battle(battle)
-    if locked.ended_at is None:
-        locked.ended_at = timezone.now()
-        locked.save(update_fields=["ended_at"])
+    locked_battle = _lock_battle(battle)
+    if locked_battle.ended_at is None:
+        locked_battle.ended_at = timezone.now()
+        locked_battle.save(update_fields=["ended_at"])
 
 
 @transaction.atomic

@@ -102,20 +102,24 @@ def _attach_battle(turn: Turn) -> Turn:
     return turn
 
 
-def _begin_battle(voter: Annotator, task: Task, drawn: DrawnPair) -> Battle:
+def _begin_battle(voter: Annotator, task: Task, drawn_pair: DrawnPair) -> Battle:
     """Begin a battle with a pair. Raises CapReached."""
     check_cap(voter, task)
     return Battle.objects.create(
-        voter=voter, task=task, left_id=drawn.left, right_id=drawn.right, chance=drawn.chance
+        voter=voter,
+        task=task,
+        left_id=drawn_pair.left,
+        right_id=drawn_pair.right,
+        chance=drawn_pair.chance,
     )
 
 
 def check_cap(voter: Annotator, task: Task) -> None:
     """Raise CapReached if the person has begun the maximum number of battles today."""
-    most = task.config.battles.per_day
-    if selectors.count_begun_today(voter, task) >= most:
+    max_battles = task.config.battles.per_day
+    if selectors.count_begun_today(voter, task) >= max_battles:
         text = _("You have begun today's %(number)d conversations (reset at 00:00 UTC). Thank you!")
-        raise CapReached(text % {"number": most})
+        raise CapReached(text % {"number": max_battles})
 
 
 def _find_next_number(battle: Battle) -> int:
@@ -123,15 +127,15 @@ def _find_next_number(battle: Battle) -> int:
 
     0 if no message may be sent: while the models are answering, and for a gold pair.
     """
-    last = battle.turns.last()
+    last_turn = battle.turns.last()
     # A gold pair has one message, which is there from the start.
-    if battle.gold_id or (last and last.state == State.ASKING and not last.is_lost):
+    if battle.gold_id or (last_turn and last_turn.state == State.ASKING and not last_turn.is_lost):
         return 0
-    if last is None:
+    if last_turn is None:
         return 1
-    if last.state == State.DONE:
-        return last.number + 1
-    return last.number  # of a failed or lost one, which is sent again
+    if last_turn.state == State.DONE:
+        return last_turn.number + 1
+    return last_turn.number  # of a failed or lost one, which is sent again
 
 
 def ask_models(turn: Turn, seconds: float | None = None) -> Turn:

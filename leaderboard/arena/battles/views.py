@@ -92,7 +92,7 @@ def _send(
         drawn = draw_pair(task) if current is None else None
         turn, is_mine = begin_turn(voter=voter, task=task, drawn=drawn, **form.cleaned_data)
     except Refused as error:
-        return page.show_battle(request, task, voter, current, form=form, refused=error)
+        return page.show_battle(request, task, voter, current, form=form, refusal=error)
     if is_mine:
         note_answered(annotator=voter, task=task)
         # With a script the answers stream.
@@ -110,11 +110,15 @@ def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
     204 if no answer is pending. Only the text of each side is sent, in the format of `annotation`.
     """
     task, voter = _enter(request, code)
-    asking = Turn.objects.filter(battle__voter=voter, battle__task=task, state=Turn.State.ASKING)
-    turn = asking.filter(battle__ended_at=None).first()
+    pending_turns = Turn.objects.filter(
+        battle__voter=voter, battle__task=task, state=Turn.State.ASKING
+    )
+    turn = pending_turns.filter(battle__ended_at=None).first()
     if turn is None:
         return HttpResponse(status=204)
-    return stream_events(list_stream_keys(turn), asking.filter(pk=turn.pk, asked_at=turn.asked_at))
+    return stream_events(
+        list_stream_keys(turn), pending_turns.filter(pk=turn.pk, asked_at=turn.asked_at)
+    )
 
 
 def _find_own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:
@@ -142,7 +146,7 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
         services.cast_vote(battle=own_battle, **form.cleaned_data)
     except Refused as error:
         unchanged = select_battles(voter, task).get(pk=own_battle.pk)
-        return page.show_battle(request, task, voter, unchanged, refused=error)
+        return page.show_battle(request, task, voter, unchanged, refusal=error)
     if not htmx_partial(request):
         return redirect("leaderboard:battle-over", code, own_battle.uuid)
     return page.show_battle(request, task, voter, select_battles(voter, task).get(pk=own_battle.pk))

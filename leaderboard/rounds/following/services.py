@@ -49,7 +49,7 @@ def email_followers() -> int:
 
     Takes no lock.
     """
-    sent = 0
+    sent_count = 0
     for dataset in _iter_released():
         for follower in _find_followers_to_mail(dataset):
             # On condition of the old value: another worker may have marked this follower first.
@@ -63,9 +63,9 @@ def email_followers() -> int:
             except MAIL_SERVER_AWAY as error:
                 logger.error("The mail server is away; mails to followers wait: %s", error)
                 Follow.objects.filter(pk=follower.pk).update(told_to=follower.told_to)
-                return sent
-            sent += 1
-    return sent
+                return sent_count
+            sent_count += 1
+    return sent_count
 
 
 def _iter_released() -> Iterator[Dataset]:
@@ -78,12 +78,14 @@ def _iter_released() -> Iterator[Dataset]:
         round=OuterRef("round"), state=Dataset.State.DONE, version__lt=OuterRef("version")
     )
     # Most releases have been told to everybody, so the database passes them by.
-    waiting = Follow.objects.filter(
+    waiting_follows = Follow.objects.filter(
         task=OuterRef("round__task"), told_to__lt=OuterRef("finished_at")
     )
     # Followers come to see how models do, so their runs must be over.
     under_way = EvaluationRun.objects.filter(version__dataset=OuterRef("pk"), state__in=UNFINISHED)
-    datasets = Dataset.objects.filter(~Exists(earlier), Exists(waiting), state=Dataset.State.DONE)
+    datasets = Dataset.objects.filter(
+        ~Exists(earlier), Exists(waiting_follows), state=Dataset.State.DONE
+    )
     datasets = datasets.annotate(is_early=Exists(under_way)).select_related("round__task")
     waiting_tasks = set()
     # A dataset's numbers are large, and no mail shows them.

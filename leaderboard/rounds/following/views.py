@@ -59,15 +59,15 @@ def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def build_badge_values(name: str, rank_text: str) -> dict[str, Any]:
     """Return the two texts of a badge with their positions in pixels."""
-    left, right = LETTER * len(name) + AROUND, LETTER * len(rank_text) + AROUND
+    left_width, right_width = LETTER * len(name) + AROUND, LETTER * len(rank_text) + AROUND
     return {
         "name": name,
         "said": rank_text,
-        "left": left,
-        "right": right,
-        "width": left + right,
-        "name_at": left // 2,
-        "said_at": left + right // 2,
+        "left": left_width,
+        "right": right_width,
+        "width": left_width + right_width,
+        "name_at": left_width // 2,
+        "said_at": left_width + right_width // 2,
     }
 
 
@@ -89,15 +89,21 @@ def board_json(request: HttpRequest, code: str) -> JsonResponse:
 
 def _find_citation(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | None:
     """Return the newest snapshot, for the citation, and whether it equals this table."""
-    last = task.snapshots.first()
-    if last is None:
+    newest_snapshot = task.snapshots.first()
+    if newest_snapshot is None:
         return None
-    page = reverse("leaderboard:snapshot", args=[task.code, last.number])
+    page = reverse("leaderboard:snapshot", args=[task.code, newest_snapshot.number])
     address = request.build_absolute_uri(page)
     return {
-        "number": last.number,
+        "number": newest_snapshot.number,
         "url": address,
-        "sha256": last.sha256,
-        "bibtex": write_snapshot_bibtex(last.table, last.number, last.title, last.sha256, address),
-        "is_current": shows_same(last.table, table),
+        "sha256": newest_snapshot.sha256,
+        "bibtex": write_snapshot_bibtex(
+            newest_snapshot.table,
+            newest_snapshot.number,
+            newest_snapshot.title,
+            newest_snapshot.sha256,
+            address,
+        ),
+        "is_current": shows_same(newest_snapshot.table, table),
     }
