@@ -49,7 +49,7 @@ class Boards(Asking):
         # The server compares models of one task, whose address has its code.
         task = (yield from self._get(f"/models/{a}/"))["task"]
         address = f"/tasks/{task}/leaderboard/compare/"
-        compared: types.Compared = yield from self._get(
+        comparison: types.Compared = yield from self._get(
             address, a=a, b=b, set=evaluation_set, mine=1
         )
-        return compared
+        return comparison

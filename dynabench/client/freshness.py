@@ -40,12 +40,12 @@ def stale_modules(digest: str) -> list[str]:
 
     digest: of the sources; "" checks only that the modules exist.
     """
-    stale = []
+    stale_names = []
     for name in GENERATED:
         file = FOLDER / name
         if not file.is_file() or (digest and not file.read_text().startswith(mark_of(digest))):
-            stale.append(name)
-    return stale
+            stale_names.append(name)
+    return stale_names
 
 
 def check_generated() -> None:

@@ -171,8 +171,8 @@ class Asking:
         def call() -> Call:
             # Ranges count bytes of the file as it is stored, so it must not be compressed.
             headers = {"Accept-Encoding": "identity"}
-            if sha256 and (here := os.fstat(file.fileno()).st_size):
-                headers |= {"Range": f"bytes={here}-", "If-Range": f'"{sha256}"'}
+            if sha256 and (received_bytes := os.fstat(file.fileno()).st_size):
+                headers |= {"Range": f"bytes={received_bytes}-", "If-Range": f'"{sha256}"'}
             return Call("GET", path, headers=headers, into=into)
 
         def into(response: httpx.Response) -> Callable[[bytes], object]:
@@ -186,10 +186,10 @@ class Asking:
             file.write(block)
             show(file.tell())
 
-        here = os.fstat(file.fileno()).st_size
-        with show_bytes(name, size, here, is_shown=self.progress) as show:
+        received_bytes = os.fstat(file.fileno()).st_size
+        with show_bytes(name, size, received_bytes, is_shown=self.progress) as show:
             try:
-                if not size or here != size:
+                if not size or received_bytes != size:
                     yield from self._send(call)
             except Refused as error:
                 # Nothing after the end of the file: all of it is here, as its digest will say.
@@ -211,7 +211,7 @@ class Following(Asking):
         ask: returns the job. describe: returns (its progress as a sentence, whether it has ended).
         timeout: maximum seconds to wait; None for no limit. Raises TimedOut.
         """
-        begun, silence, pause = monotonic(), 0, 1.0
+        started_at, silence, pause = monotonic(), 0, 1.0
         with show_lines(is_shown=self.progress) as tell:
             while True:
                 try:
@@ -229,7 +229,7 @@ class Following(Asking):
                     if is_over:
                         return job
                 # Including the next pause, so that nobody waits for longer than they said.
-                if timeout is not None and monotonic() - begun + pause > timeout:
+                if timeout is not None and monotonic() - started_at + pause > timeout:
                     raise TimedOut(f"Not over after {timeout:g} seconds. Ask for it again later.")
                 yield Pause(pause)
                 # Often at first, for jobs of seconds, and rarely for jobs of hours.

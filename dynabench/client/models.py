@@ -220,18 +220,20 @@ class Models(Uploading, Following):
         """Check that you may submit a model of this size today. Raises QuotaReached, ValueError."""
         quota = yield from self._quota(task, team)
         if not quota["left"]:
-            who = "You have"
+            subject = "You have"
             if team:
                 # A model for a team counts for both.
-                who = f"You have, or your team {team} has,"
-            message = f"{who} submitted all models of today."
+                subject = f"You have, or your team {team} has,"
+            message = f"{subject} submitted all models of today."
             if quota["free_at"]:
                 free_at = quota["free_at"][:16].replace("T", " ")
                 message += f" The next one is free at {free_at} UTC."
             raise QuotaReached(message, code="quota")
-        most = quota.get("largest_bytes", size)  # older servers do not say it
-        if size > most:
-            raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")
+        max_bytes = quota.get("largest_bytes", size)  # older servers do not say it
+        if size > max_bytes:
+            raise ValueError(
+                f"It has {size:,} bytes; you may send {max_bytes:,} bytes at most now."
+            )
 
     def _quota(self, task: str, team: str) -> Flow[types.Quota]:
         """Return your quota for a task, or a team's."""

@@ -20,27 +20,27 @@ def _format_size(size: int) -> str:
 
 @contextmanager
 def show_bytes(
-    title: str, size: int, done: int, *, is_shown: bool
+    title: str, size: int, start_bytes: int, *, is_shown: bool
 ) -> Iterator[Callable[[int], object]]:
     """Yield a function that shows the number of bytes transferred, out of `size`.
 
-    done: the number of bytes at the start. Shows nothing until it is called, because a refused file
-    transfers nothing.
+    start_bytes: the number of bytes at the start. Shows nothing until it is called, because a
+    refused file transfers nothing.
     """
     # Closes the bar, if there is one, when the file has arrived.
     with ExitStack() as stack:
         bar: Any = None
 
-        def tell(now: int) -> None:
+        def tell(position: int) -> None:
             nonlocal bar
             if bar is None:
-                bar = stack.enter_context(_build_bar(title, size, done, is_shown))
-            bar.update(now - bar.n)
+                bar = stack.enter_context(_build_bar(title, size, start_bytes, is_shown))
+            bar.update(position - bar.n)
 
         yield tell
 
 
-def _build_bar(title: str, size: int, done: int, is_shown: bool) -> Any:
+def _build_bar(title: str, size: int, start_bytes: int, is_shown: bool) -> Any:
     """Return a progress bar.
 
     Without a terminal, prints one line with the size and returns a hidden bar.
@@ -51,12 +51,17 @@ def _build_bar(title: str, size: int, done: int, is_shown: bool) -> Any:
         line = title
         if size:
             line += f": {_format_size(size)}"
-        if done:
-            line += f", {_format_size(done)} of it there"
+        if start_bytes:
+            line += f", {_format_size(start_bytes)} of it there"
         _print_line(line)
     is_hidden = not (is_shown and is_terminal)
     return tqdm(
-        total=size or None, initial=done, desc=title, unit="B", unit_scale=True, disable=is_hidden
+        total=size or None,
+        initial=start_bytes,
+        desc=title,
+        unit="B",
+        unit_scale=True,
+        disable=is_hidden,
     )
 
 

@@ -21,20 +21,22 @@ class Tasks(Asking):
         checked, and existing files are not downloaded again. `as_pandas` and `as_dataset` read
         the folder. Raises NotFound, Damaged.
         """
-        released: list[types.Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
-        matching = [
-            each
-            for each in released
-            if each["round"] == round and version in (None, each["version"])
+        datasets: list[types.Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
+        matching_datasets = [
+            dataset
+            for dataset in datasets
+            if dataset["round"] == round and version in (None, dataset["version"])
         ]
         # Says what there is, as rounds have numbers and versions.
-        if not matching:
-            names = ", ".join(f"round {each['round']} v{each['version']}" for each in released)
+        if not matching_datasets:
+            names = ", ".join(
+                f"round {dataset['round']} v{dataset['version']}" for dataset in datasets
+            )
             raise NotFound(f"{task} has released: {names or 'nothing yet'}.")
-        newest = max(matching, key=lambda each: each["version"])
-        folder = Path(to) / f"{task}-round{round}-v{newest['version']}"
-        files = f"/tasks/{task}/rounds/{round}/datasets/{newest['version']}/files"
-        for file in newest["files"]:
+        latest_dataset = max(matching_datasets, key=lambda dataset: dataset["version"])
+        folder = Path(to) / f"{task}-round{round}-v{latest_dataset['version']}"
+        files = f"/tasks/{task}/rounds/{round}/datasets/{latest_dataset['version']}/files"
+        for file in latest_dataset["files"]:
             # Only the last part: a name with folders must not write elsewhere.
             name = Path(file["name"]).name
             yield from self._fetch(f"{files}/{name}", folder / name, file["sha256"], file["size"])

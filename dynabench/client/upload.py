@@ -49,17 +49,17 @@ class Uploading(Asking):
         self, file: IO[bytes], upload: types.Upload, show: Callable[[int], object]
     ) -> Flow[None]:
         """Send the bytes that the server lacks, piece by piece."""
-        address, here = f"/uploads/{upload['id']}/", upload["received"]
-        while here < upload["size"]:
-            file.seek(here)
+        address, offset = f"/uploads/{upload['id']}/", upload["received"]
+        while offset < upload["size"]:
+            file.seek(offset)
             piece = file.read(upload["piece_bytes"])
-            at = {"offset": here}
+            at = {"offset": offset}
             try:
-                now = yield from self._write("PUT", address, params=at, content=piece)
+                upload_state = yield from self._write("PUT", address, params=at, content=piece)
             except Refused as error:
                 # Another process may upload the same file: go on from where the server is.
-                now = yield from self._get(address)
-                if error.code != "offset" or now["received"] == here:
+                upload_state = yield from self._get(address)
+                if error.code != "offset" or upload_state["received"] == offset:
                     raise
-            here = now["received"]
-            show(here)
+            offset = upload_state["received"]
+            show(offset)

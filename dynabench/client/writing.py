@@ -73,8 +73,8 @@ class Writing(Asking):
         alt: a description, which pictures need. Raises Invalid with what to change.
         """
         data = base64.b64encode(Path(path).read_bytes()).decode()
-        stored = yield from self._write(
+        media_value = yield from self._write(
             "POST", f"/tasks/{task}/media/", {"kind": kind, "content": data}
         )
         # The file is stored without words: the same picture may show other things elsewhere.
-        return {**stored, "alt": alt}
+        return {**media_value, "alt": alt}

@@ -82,9 +82,9 @@ def _describe_account(server: str, me: types.Me) -> str:
     """Return a text with the account, the token's permissions and its expiry date."""
     token = me["token"]
     assert token  # a key was sent
-    ends = datetime.fromisoformat(token["expires_at"])
-    days = (ends - datetime.now(UTC)).days
+    expires_at = datetime.fromisoformat(token["expires_at"])
+    days = (expires_at - datetime.now(UTC)).days
     return (
         f"You are {me['pseudonym']} at {server}. The token “{token['name']}” may "
-        f"{', '.join(token['scopes'])} and ends on {ends:%Y-%m-%d}, in {days} days."
+        f"{', '.join(token['scopes'])} and ends on {expires_at:%Y-%m-%d}, in {days} days."
     )

@@ -37,11 +37,11 @@ def communities(args: argparse.Namespace) -> int:
     """Print the list of communities, or the leaderboard of one."""
     client = open_client(args)
     if not args.community:
-        listed = client.communities()
-        rows = [[each["slug"], each["name"], each["summary"]] for each in listed]
+        community_list = client.communities()
+        rows = [[each["slug"], each["name"], each["summary"]] for each in community_list]
         print_result(
             args,
-            listed,
+            community_list,
             format_table(["address", "name", "about"], rows) if rows else "There is none.",
         )
         return 0

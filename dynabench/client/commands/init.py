@@ -82,10 +82,10 @@ def _write_files(task: str, check: JsonObject, examples: Path, folder: Path) -> 
             shutil.copy(path, folder)
     model = check["model"]
     inputs, answers = [], []
-    for number, each in enumerate(check["inputs"], 1):
+    for number, example_inputs in enumerate(check["inputs"], 1):
         id = f"example-{number}"
-        inputs.append({"id": id, "inputs": each})
-        answers.append({"id": id, **_build_example_answer(model, each)})
+        inputs.append({"id": id, "inputs": example_inputs})
+        answers.append({"id": id, **_build_example_answer(model, example_inputs)})
     _write(folder / "task.json", json.dumps({"task": task, **model}, ensure_ascii=False, indent=1))
     _write(folder / "examples.jsonl", _encode_json_lines(inputs))
     _write(folder / "answers.jsonl", _encode_json_lines(answers))

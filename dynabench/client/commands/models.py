@@ -63,18 +63,22 @@ def add(commands: Any) -> None:
 def _add_submit(commands: Any) -> None:
     """Add the command `submit` with one option per kind of submission."""
     parser = add_command(commands, "submit", submit_model, "submit a model and wait for its scores")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
-    what.add_argument("--image", help="a file of docker save, or registry/name@sha256:…")
-    what.add_argument("--predictions", metavar="FILE", help="JSON lines for --set")
-    what.add_argument("--rows", metavar="FILE", help="training rows, as JSON lines")
-    what.add_argument("--hub", metavar="ID@COMMIT", help="a model on the hub")
-    what.add_argument("--llm", metavar="MODEL", help="a language model: a folder, or ID@COMMIT")
-    what.add_argument("--endpoint", metavar="URL", help="the address of a model that runs")
-    what.add_argument("--chat", metavar="URL", help="the base URL of an OpenAI-compatible server")
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--task", help="the task's code, such as nli")
-    where.add_argument("--community", help="its address: all of its tasks, or none")
+    model_group = parser.add_mutually_exclusive_group(required=True)
+    model_group.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
+    model_group.add_argument("--image", help="a file of docker save, or registry/name@sha256:…")
+    model_group.add_argument("--predictions", metavar="FILE", help="JSON lines for --set")
+    model_group.add_argument("--rows", metavar="FILE", help="training rows, as JSON lines")
+    model_group.add_argument("--hub", metavar="ID@COMMIT", help="a model on the hub")
+    model_group.add_argument(
+        "--llm", metavar="MODEL", help="a language model: a folder, or ID@COMMIT"
+    )
+    model_group.add_argument("--endpoint", metavar="URL", help="the address of a model that runs")
+    model_group.add_argument(
+        "--chat", metavar="URL", help="the base URL of an OpenAI-compatible server"
+    )
+    destination_group = parser.add_mutually_exclusive_group(required=True)
+    destination_group.add_argument("--task", help="the task's code, such as nli")
+    destination_group.add_argument("--community", help="its address: all of its tasks, or none")
     parser.add_argument("--track", help="one of the community's")
     parser.add_argument("--name", help="of the model; default: the file's, with the time")
     parser.add_argument("--team", metavar="NAME", help="submit it for a team of yours")

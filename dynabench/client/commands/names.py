@@ -33,15 +33,15 @@ def _find_unknown_names(args: argparse.Namespace, client: DynabenchClient) -> It
     """
     options = vars(args)
     if community := options.get("community"):
-        slugs = [each["slug"] for each in client.communities()]
+        slugs = [entry["slug"] for entry in client.communities()]
         yield from _describe_missing_name("community", community, slugs)
     if task := options.get("task"):
-        yield from _describe_missing_name("task", task, [each["code"] for each in client.tasks()])
+        yield from _describe_missing_name("task", task, [entry["code"] for entry in client.tasks()])
         if name := options.get("set") or options.get("inputs"):
-            names = [each["name"] for each in client.evaluation_sets(task)]
+            names = [entry["name"] for entry in client.evaluation_sets(task)]
             yield from _describe_missing_name("evaluation set", name, names)
         if number := options.get("round"):
-            numbers = [str(each["number"]) for each in client.rounds(task)]
+            numbers = [str(entry["number"]) for entry in client.rounds(task)]
             yield from _describe_missing_name("round", str(number), numbers)
     models = [options.get("model")] + (options.get("models") or [])
     for model in models:

@@ -26,12 +26,14 @@ def add(commands: Any) -> None:
         commands, "round", change, "open, pause, close or release a round of yours"
     )
     _add_round(parser)
-    what = parser.add_mutually_exclusive_group(required=True)
+    action_group = parser.add_mutually_exclusive_group(required=True)
     # The option is a verb, the state an adjective.
     for name, state in (("open", "open"), ("pause", "paused"), ("close", "closed")):
-        what.add_argument(f"--{name}", dest="state", action="store_const", const=state)
-    what.add_argument("--release", action="store_true", help="and wait until its files are there")
-    what.add_argument(
+        action_group.add_argument(f"--{name}", dest="state", action="store_const", const=state)
+    action_group.add_argument(
+        "--release", action="store_true", help="and wait until its files are there"
+    )
+    action_group.add_argument(
         "--undo-release", action="store_true", help="where nobody has used what was released"
     )
     parser.add_argument("--license", help="of what is released, such as cc-by-4.0")
@@ -54,27 +56,27 @@ def _add_round(parser: argparse.ArgumentParser) -> None:
 
 def rounds(args: argparse.Namespace) -> int:
     """Print the rounds of a task as a table."""
-    listed = open_client(args).rounds(args.task)
+    round_list = open_client(args).rounds(args.task)
     rows = []
-    for round in listed:
+    for round in round_list:
         targets = ", ".join(round["targets"])
         opened, closed = round["opened_at"], round["closed_at"]
         rows.append([round["number"], round["state"], targets, opened, closed])
     text = format_table(["round", "state", "targets", "opened", "closed"], rows)
-    print_result(args, listed, text if rows else f"{args.task} has no round yet.")
+    print_result(args, round_list, text if rows else f"{args.task} has no round yet.")
     return 0
 
 
 def duties(args: argparse.Namespace) -> int:
     """Print your own assignments, or those of a task's members, as a table."""
     client = open_client(args)
-    listed: Any
+    duty_list: Any
     if args.task:
-        listed = client.task_duties(args.task)
-        first_head, first_cells = "person", [duty["email"] or "everybody" for duty in listed]
+        duty_list = client.task_duties(args.task)
+        first_head, first_cells = "person", [duty["email"] or "everybody" for duty in duty_list]
     else:
-        listed = client.duties()
-        first_head, first_cells = "task", [duty["task"] for duty in listed]
+        duty_list = client.duties()
+        first_head, first_cells = "task", [duty["task"] for duty in duty_list]
     rows = [
         [
             first_cell,
@@ -85,10 +87,10 @@ def duties(args: argparse.Namespace) -> int:
             duty["due_on"],
             duty["state"],
         ]
-        for first_cell, duty in zip(first_cells, listed, strict=True)
+        for first_cell, duty in zip(first_cells, duty_list, strict=True)
     ]
     heads = [first_head, "what", "round", "asked", "done", "until", "state"]
-    print_result(args, listed, format_table(heads, rows) if rows else "Nothing is asked for.")
+    print_result(args, duty_list, format_table(heads, rows) if rows else "Nothing is asked for.")
     return 0
 
 
@@ -126,7 +128,7 @@ def contexts(args: argparse.Namespace) -> int:
     Returns 1 if the file has bad lines and was not stored.
     """
     try:
-        imported = open_client(args).import_contexts(
+        import_result = open_client(args).import_contexts(
             args.task, args.round, args.file, dry_run=args.dry_run, skip_bad=args.skip_bad
         )
     except Invalid as error:  # nothing is stored
@@ -136,18 +138,18 @@ def contexts(args: argparse.Namespace) -> int:
         problems = "\n".join(error.fields.get("text") or [str(error)])
         hint = "Nothing was stored. Where lines are bad, --skip-bad stores the good lines."
         raise CommandError(f"{args.file}:\n{problems}\n{hint}") from error
-    print_result(args, imported, _describe_import(imported, is_dry=args.dry_run))
+    print_result(args, import_result, _describe_import(import_result, is_dry=args.dry_run))
     # With --skip-bad people have accepted that bad lines are left out.
-    return FAILED if imported["error_count"] and not args.skip_bad else 0
+    return FAILED if import_result["error_count"] and not args.skip_bad else 0
 
 
-def _describe_import(imported: types.ImportedContexts, *, is_dry: bool) -> str:
+def _describe_import(import_result: types.ImportedContexts, *, is_dry: bool) -> str:
     """Return the number of new, existing and bad contexts, and the first bad lines."""
-    new = f"New: {imported['new']}" if is_dry else f"Stored: {imported['stored']}"
-    duplicates, bad = imported["duplicate_count"], imported["error_count"]
-    lines = [f"{new}. There already: {duplicates}. Bad lines: {bad}."]
-    lines += [f"line {error['line']}: {error['message']}" for error in imported["errors"]]
-    more = bad - len(imported["errors"])
+    new = f"New: {import_result['new']}" if is_dry else f"Stored: {import_result['stored']}"
+    duplicates, bad_count = import_result["duplicate_count"], import_result["error_count"]
+    lines = [f"{new}. There already: {duplicates}. Bad lines: {bad_count}."]
+    lines += [f"line {error['line']}: {error['message']}" for error in import_result["errors"]]
+    more = bad_count - len(import_result["errors"])
     if more:
         lines.append(f"… and {more} more")
     return "\n".join(lines)

@@ -174,13 +174,14 @@ def leaderboard(args: argparse.Namespace) -> int:
 
 def _list_provisional_notes(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a note for each set whose round was still being judged."""
-    for each in sets:
+    for evaluation_set in sets:
         # Servers of before send neither of these keys.
-        if each.get("is_provisional") and each.get("counts", True):
+        if evaluation_set.get("is_provisional") and evaluation_set.get("counts", True):
             progress = ""
-            if each.get("to_judge"):
-                progress = f", {each['judged']} of {each['to_judge']} judged"
-            yield f"Note: {each['name']} v{each['version']} is provisional{progress}."
+            if evaluation_set.get("to_judge"):
+                progress = f", {evaluation_set['judged']} of {evaluation_set['to_judge']} judged"
+            title = f"{evaluation_set['name']} v{evaluation_set['version']}"
+            yield f"Note: {title} is provisional{progress}."
 
 
 def _format_metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
@@ -196,10 +197,10 @@ def _format_metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
 
 def compare_models(args: argparse.Namespace) -> int:
     """Print two models on each set, and which differences are larger than chance."""
-    compared = open_client(args).compare(*map(str, args.models))
-    name_a, name_b = compared["a"]["model"], compared["b"]["model"]
-    better = {"a": name_a, "b": name_b, "": "not clear", "untested": "not tested"}
-    judge = compared.get("judge")
+    comparison = open_client(args).compare(*map(str, args.models))
+    name_a, name_b = comparison["a"]["model"], comparison["b"]["model"]
+    winner_names = {"a": name_a, "b": name_b, "": "not clear", "untested": "not tested"}
+    judge = comparison.get("judge")
     rows = [
         [
             row["set"],
@@ -208,24 +209,24 @@ def compare_models(args: argparse.Namespace) -> int:
             _format_number(row["b"]),
             _format_number(row["difference"]),
             _format_interval(row["difference"]),
-            better[row["better"]],
+            winner_names[row["better"]],
             _format_p_value(row.get("p_uncorrected")),
             _format_p_value(row.get("p")),
             row.get("method"),
         ]
-        for row in compared["rows"]
+        for row in comparison["rows"]
     ]
     heads = ["set", "metric", name_a, name_b, "difference", "95 % interval", "better"]
     heads += ["p", "corrected p", "test"]
     lines = [format_table(heads, rows) if rows else "They have no set in common."]
-    if any(row.get("p") is not None for row in compared["rows"]):
+    if any(row.get("p") is not None for row in comparison["rows"]):
         lines.append(CORRECTION_NOTE)
     # A set has a row for each metric, and one note.
-    sets = {row["set"]: {**row, "name": row["set"]} for row in compared["rows"]}
+    sets = {row["set"]: {**row, "name": row["set"]} for row in comparison["rows"]}
     lines += _list_provisional_notes(sets.values())
-    rounded_sets = dict.fromkeys(row["set"] for row in compared["rows"] if row.get("is_rounded"))
+    rounded_sets = dict.fromkeys(row["set"] for row in comparison["rows"] if row.get("is_rounded"))
     lines += _list_sealed_notes(rounded_sets)
-    print_result(args, compared, "\n".join(lines))
+    print_result(args, comparison, "\n".join(lines))
     return 0
 
 

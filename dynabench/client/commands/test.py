@@ -140,12 +140,12 @@ def _refuse_unfit_machine(args: argparse.Namespace) -> None:
     _refuse_missing(lead, CHECK_PACKAGES + (("docker",) if in_docker else HARNESS_PACKAGES))
 
 
-def _refuse_missing(lead: str, needed: Sequence[str]) -> None:
+def _refuse_missing(lead: str, package_names: Sequence[str]) -> None:
     """Raise CommandError if packages are missing. lead: the beginning of its message."""
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing:
+    missing_names = [name for name in package_names if find_spec(name) is None]
+    if missing_names:
         raise CommandError(
-            f"{lead} lacks {', '.join(missing)} on this machine. {INSTALL_HINT}", USAGE
+            f"{lead} lacks {', '.join(missing_names)} on this machine. {INSTALL_HINT}", USAGE
         )
 
 

@@ -91,10 +91,10 @@ def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
 @contextmanager
 def _keep_lease(client: DynabenchClient, token: str) -> Iterator[None]:
     """Renew the lease during the block, in which large files are downloaded or uploaded."""
-    over = threading.Event()
+    end_event = threading.Event()
 
     def keep() -> None:
-        while not over.wait(KEEP_SECONDS):
+        while not end_event.wait(KEEP_SECONDS):
             # Where the lease is lost, the server refuses the files themselves.
             with suppress(DynabenchError):
                 client.keep_lease(token)
@@ -103,7 +103,7 @@ def _keep_lease(client: DynabenchClient, token: str) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        end_event.set()
 
 
 def _run_model(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) -> Any:
