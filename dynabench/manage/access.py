@@ -13,23 +13,25 @@ from tasks.permissions import can_manage, can_review
 from tasks.targets.failures import find_failures
 
 
-def find_owned_task(request: HttpRequest, code: str, may: PermissionCheck = can_review) -> Task:
-    """Return the task if the user passes the permission check `may`, by default that of reviewers.
+def find_owned_task(
+    request: HttpRequest, code: str, permission_check: PermissionCheck = can_review
+) -> Task:
+    """Return the task if the user passes the permission check, by default that of reviewers.
 
     Raises Http404 or PermissionDenied for other users, as `find_task` does.
     """
     # Arenas, too: their owners share the pages of members, the log and the configuration.
-    return find_task(request, code, may, kinds=ALL_KINDS)
+    return find_task(request, code, permission_check, kinds=ALL_KINDS)
 
 
 def find_owned_round(
-    request: HttpRequest, code: str, number: int, may: PermissionCheck = can_review
+    request: HttpRequest, code: str, number: int, permission_check: PermissionCheck = can_review
 ) -> Round:
     """Return the task's round with this number.
 
     Checks permission and raises as `find_owned_task` does.
     """
-    return get_object_or_404(find_owned_task(request, code, may).rounds, number=number)
+    return get_object_or_404(find_owned_task(request, code, permission_check).rounds, number=number)
 
 
 def build_attention_values(request: HttpRequest, task: Task) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def count_activity(round: Round) -> Activity:
     queue = QueueItem.objects.filter(
         round=round, still_needed__gt=0, example__retracted_at__isnull=True
     ).aggregate(oldest=Min("example__created_at"))
-    now = timezone.now()
+    counted_at = timezone.now()
     began = midnight()
     today = Q(created_at__gte=began)
     # Two queries and no union: a person who writes and judges counts once.
@@ -109,7 +109,7 @@ def count_activity(round: Round) -> Activity:
         list(days),
         _count_labels(round),
         _count_slices(round),
-        now,
+        counted_at,
         _count_agreement_by_day(votes.filter(created_at__gte=since)),
         _find_written_examples(round).filter(is_counted("fooled"), is_counted("judged")).count(),
     )
@@ -128,11 +128,11 @@ def _compute_median(seconds: Iterable[Any]) -> float | None:
 
 
 def _count_agreement_by_day(votes: QuerySet[Validation]) -> Sequence[tuple[date, int, int]]:
-    decided = votes.filter(example__consensus__state=Consensus.State.DECIDED)
+    decided_votes = votes.filter(example__consensus__state=Consensus.State.DECIDED)
     # A vote has a label or a verdict. The other column is empty, as in the consensus.
     is_same = Q(label=F("example__consensus__label"), verdict=F("example__consensus__verdict"))
     return list(
-        decided.annotate(day=TruncDate("created_at"))
+        decided_votes.annotate(day=TruncDate("created_at"))
         .values_list("day")
         .annotate(votes=Count("pk"), same=Count("pk", filter=is_same))
         .order_by("day")
@@ -150,12 +150,12 @@ def _count_labels(round: Round) -> Sequence[tuple[str, int, int]]:
         .annotate(**counts_of("confirmed"))
         .order_by()
     )
-    counts = {label: (tries, confirmed) for label, tries, confirmed in rows}
-    listed = []
+    counts_by_label = {label: (tries, confirmed) for label, tries, confirmed in rows}
+    label_rows = []
     for label in config.labels(name):  # also labels that nobody has chosen yet
-        tries, confirmed = counts.get(label.value, (0, 0))
-        listed.append((label.words, tries, confirmed))
-    return listed
+        tries, confirmed = counts_by_label.get(label.value, (0, 0))
+        label_rows.append((label.words, tries, confirmed))
+    return label_rows
 
 
 def _count_slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
@@ -182,17 +182,17 @@ def _count_slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
 
 def _count_challenges(round: Round) -> list[Any]:
     """Return (title, challenge, tries, confirmed), including challenges without tries."""
-    taken = (
+    challenge_counts = (
         _find_written_examples(round)
         .filter(challenge__isnull=False)
         .values_list("challenge")
         .annotate(**counts_of("confirmed"))
         .order_by()
     )
-    counts = {name: (tries, confirmed) for name, tries, confirmed in taken}
+    counts_by_challenge = {name: (tries, confirmed) for name, tries, confirmed in challenge_counts}
     rows = []
     for name in round.task.config.challenges:
-        tries, confirmed = counts.get(name, (0, 0))
+        tries, confirmed = counts_by_challenge.get(name, (0, 0))
         rows.append((CHALLENGE_TITLE, name, tries, confirmed))
     return sorted(rows, key=lambda row: (row[3], row[2]))
 

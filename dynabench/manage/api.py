@@ -213,12 +213,12 @@ class ActivityView(APIView):
         Cached for half a minute.
         """
         task = find_task(request, code, can_read)
-        now = read_round_activity(get_object_or_404(task.rounds, number=number))
+        activity = read_round_activity(get_object_or_404(task.rounds, number=number))
         body = {
-            **vars(now),
-            "days": _build_rows(("day", "tries", "fooled", "verified"), now.days),
-            "labels": _build_rows(("label", "tries", "verified"), now.labels),
-            "slices": _build_rows(("slice", "value", "tries", "verified"), now.slices),
+            **vars(activity),
+            "days": _build_rows(("day", "tries", "fooled", "verified"), activity.days),
+            "labels": _build_rows(("label", "tries", "verified"), activity.labels),
+            "slices": _build_rows(("slice", "value", "tries", "verified"), activity.slices),
         }
         return Response(ActivitySerializer(body).data)
 
@@ -275,10 +275,10 @@ class SecondOpinionView(APIView):
 def _describe_opinion(round: Round) -> dict[str, Any]:
     model = second_opinion(round)
     if isinstance(model, Undefined):
-        nothing: dict[str, Any] = dict.fromkeys(
+        empty_values: dict[str, Any] = dict.fromkeys(
             ("labels", "warnings", "otherwise", "validators"), ()
         )
-        return {"reason": model.reason, "prior": {}, **nothing}
+        return {"reason": model.reason, "prior": {}, **empty_values}
     validators = []
     for validator in model.validators:
         validators.append(

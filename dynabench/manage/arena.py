@@ -111,9 +111,9 @@ class GoldForm(forms.Form):
     )
 
 
-def _find_arena(request: HttpRequest, code: str, may: Any = can_edit) -> Task:
+def _find_arena(request: HttpRequest, code: str, permission_check: Any = can_edit) -> Task:
     # Other tasks have no arena, so their owners get a 404 here.
-    return find_task(request, code, may, kinds=("arena",))
+    return find_task(request, code, permission_check, kinds=("arena",))
 
 
 def _build_model_form(request: HttpRequest, task: Task, data: Any = None) -> ModelForm:
@@ -211,11 +211,15 @@ def arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
     """Show the conversations that await publication."""
     task = _find_arena(request, code, can_review)
     # The oldest first, as each waits for one decision.
-    waiting = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by("pk")
+    waiting_battles = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by(
+        "pk"
+    )
     values = {
         "task": task,
-        "page": rows_after(request, waiting.prefetch_related("turns__replies"), size=PAGE_SIZE),
-        "waiting_count": waiting.count(),
+        "page": rows_after(
+            request, waiting_battles.prefetch_related("turns__replies"), size=PAGE_SIZE
+        ),
+        "waiting_count": waiting_battles.count(),
     }
     return render(request, "own/arena_conversations.html", values)
 

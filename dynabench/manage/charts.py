@@ -14,50 +14,52 @@ from validation.statistics.cache import Numbers
 from validation.statistics.report import Number
 
 
-def draw_funnel(now: Activity, numbers: Numbers) -> SafeString:
+def draw_funnel(activity: Activity, numbers: Numbers) -> SafeString:
     """Draw the steps from tries to catches. A round without models ends with confirmed tries."""
     steps: dict[str, Number] = {_("Tries"): numbers["collected"]}
     if isinstance(numbers["fooled"], int):
         steps |= {
             _("Fooled"): numbers["fooled"],
-            _("Fooled and judged"): now.fooled_judged,
+            _("Fooled and judged"): activity.fooled_judged,
             _("Catches"): numbers["verified_fooled"],
         }
     else:
         steps |= {_("Judged"): numbers["judged"], _("Confirmed"): numbers["verified"]}
-    counts: dict[str, int | None] = {}
+    counts_by_step: dict[str, int | None] = {}
     for name, count in steps.items():
-        counts[name] = None  # an undefined number is drawn as missing
+        counts_by_step[name] = None  # an undefined number is drawn as missing
         if isinstance(count, int):
-            counts[name] = count
-    return bars(counts, title=_("Each step, and its share of the step before"), is_funnel=True)
+            counts_by_step[name] = count
+    return bars(
+        counts_by_step, title=_("Each step, and its share of the step before"), is_funnel=True
+    )
 
 
-def draw_days(now: Activity) -> SafeString:
+def draw_days(activity: Activity) -> SafeString:
     """Draw tries, tries that fooled a model, and catches by day, without gaps between days."""
-    counts = {day: (tries, fooled, catches) for day, tries, fooled, catches in now.days}
-    tried, fooled_points, caught = [], [], []
-    for day in _list_days(counts):
+    counts_by_day = {day: (tries, fooled, catches) for day, tries, fooled, catches in activity.days}
+    try_points, fooled_points, catch_points = [], [], []
+    for day in _list_days(counts_by_day):
         words = _format_day(day)
-        tries, fooled, catches = counts.get(day, (0, 0, 0))
-        tried.append(Point(words, tries))
+        tries, fooled, catches = counts_by_day.get(day, (0, 0, 0))
+        try_points.append(Point(words, tries))
         fooled_points.append(Point(words, fooled))
-        caught.append(Point(words, catches))
-    if not tried:
+        catch_points.append(Point(words, catches))
+    if not try_points:
         return SafeString()
-    lines = {_("Tries"): tried, _("Fooled"): fooled_points, _("Catches"): caught}
+    lines = {_("Tries"): try_points, _("Fooled"): fooled_points, _("Catches"): catch_points}
     return line_chart(lines, title=_("Examples by day"), shown=plain)
 
 
-def draw_agreement(now: Activity) -> SafeString:
+def draw_agreement(activity: Activity) -> SafeString:
     """Draw how often votes match the consensus, by the day of the vote."""
-    counts = {day: (votes, same) for day, votes, same in now.agreement}
+    counts_by_day = {day: (votes, same) for day, votes, same in activity.agreement}
     line = []
-    for day in _list_days(counts):
-        if day not in counts:
+    for day in _list_days(counts_by_day):
+        if day not in counts_by_day:
             line.append(Point(_format_day(day), None))
             continue
-        votes, same = counts[day]
+        votes, same = counts_by_day[day]
         low, high = wilson(same, votes)
         line.append(Point(_format_day(day), same / votes, low, high))
     if not line:
@@ -66,26 +68,26 @@ def draw_agreement(now: Activity) -> SafeString:
     return line_chart({_("Agreement"): line}, title=title)
 
 
-def draw_labels(now: Activity) -> SafeString:
+def draw_labels(activity: Activity) -> SafeString:
     """Draw how tries and confirmed tries are distributed over the labels."""
-    if not now.labels:
+    if not activity.labels:
         return SafeString()
-    names, tries, confirmed = zip(*now.labels, strict=True)
+    names, tries, confirmed = zip(*activity.labels, strict=True)
     return stacked_bars({_("Tries"): tries, _("Confirmed"): confirmed}, names, title=_("Labels"))
 
 
-def draw_slices(counted: Sequence[tuple[str, str, int, int]]) -> SafeString:
+def draw_slices(slice_rows: Sequence[tuple[str, str, int, int]]) -> SafeString:
     """Draw a heat map of the slices that have tries.
 
-    counted: (slice, its value, tries, confirmed).
+    slice_rows: (slice, its value, tries, confirmed).
     """
-    tried = [row for row in counted if row[2]]
-    if not tried:
+    tried_rows = [row for row in slice_rows if row[2]]
+    if not tried_rows:
         return SafeString()
-    most = max(row[2] for row in tried)
+    max_tries = max(row[2] for row in tried_rows)
     rows = []
-    for name, value, tries, confirmed in tried:
-        cells = [Heat(str(tries), tries / most), Heat(str(confirmed), confirmed / most)]
+    for name, value, tries, confirmed in tried_rows:
+        cells = [Heat(str(tries), tries / max_tries), Heat(str(confirmed), confirmed / max_tries)]
         rows.append((f"{name}: {value}", cells))
     names = [_("Tries"), _("Confirmed")]
     return matrix(names, rows, title=_("Slices"), corner=_("Slice"))
@@ -99,10 +101,10 @@ def draw_costs(by_round: Mapping[int, float | None]) -> SafeString:
 
 def _list_days(dates: Collection[date]) -> list[date]:
     """Return every day from the first to the last of the dates."""
-    first, last = min(dates, default=None), max(dates, default=None)
-    if first is None or last is None:
+    first_day, last_day = min(dates, default=None), max(dates, default=None)
+    if first_day is None or last_day is None:
         return []
-    return [first + timedelta(n) for n in range((last - first).days + 1)]
+    return [first_day + timedelta(n) for n in range((last_day - first_day).days + 1)]
 
 
 def _format_day(day: date) -> str:

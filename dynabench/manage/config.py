@@ -119,33 +119,33 @@ class ProblemLine:
 def list_problem_lines(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
     """Return the problems with their lines, in text order."""
     lines = text.split("\n")
-    listed: list[ProblemLine] = []
-    seen: set[int] = set()
+    problem_lines: list[ProblemLine] = []
+    seen_numbers: set[int] = set()
     for problem in sorted(problems, key=lambda each: (each.line, each.column)):
         line = ""  # a problem of the end of the text is behind the last line
         if problem.line <= len(lines):
             line = lines[problem.line - 1]
-        listed.append(ProblemLine(problem, line, problem.line not in seen))
-        seen.add(problem.line)
-    return listed
+        problem_lines.append(ProblemLine(problem, line, problem.line not in seen_numbers))
+        seen_numbers.add(problem.line)
+    return problem_lines
 
 
 def describe_problem_counts(problems: Sequence[Problem]) -> str:
     """Return the number of errors and warnings as text.
 
-    >>> count_words([])
+    >>> describe_problem_counts([])
     'No problems'
     """
     severities = [problem.severity for problem in problems]
     errors, warnings = severities.count("error"), severities.count("warning")
-    counts = []
+    phrases = []
     if errors:
         words = ngettext("%(number)d error", "%(number)d errors", errors)
-        counts.append(words % {"number": errors})
+        phrases.append(words % {"number": errors})
     if warnings:
         words = ngettext("%(number)d warning", "%(number)d warnings", warnings)
-        counts.append(words % {"number": warnings})
-    return ", ".join(counts) or gettext("No problems")
+        phrases.append(words % {"number": warnings})
+    return ", ".join(phrases) or gettext("No problems")
 
 
 @require_http_methods(["GET", "POST"])
@@ -211,7 +211,7 @@ def _show_editor(
         text = task.config_text
     if problems is None:
         problems = check_change(task, text)[1]
-    why, fixed = find_fixed_parts(task)
+    fixed_reason, fixed_parts = find_fixed_parts(task)
     base = form.data.get("base")
     if message == STALE_MESSAGE:
         # A person who has read that the text was changed elsewhere may save over it.
@@ -223,8 +223,8 @@ def _show_editor(
         "form": ConfigForm(initial=initial),
         "is_typed": form.typed is not None,
         "said": gettext(message),
-        "why": why,
-        "fixed": fixed,
+        "why": fixed_reason,
+        "fixed": fixed_parts,
         "errors": form.errors.get("text", []),
         "page": list_page(request, entries.select_related("actor__annotator"), size=PAGE_SIZE),
         "problems": list_problem_lines(problems, text),
@@ -251,10 +251,10 @@ def config_preview(request: HttpRequest, code: str) -> HttpResponse:
     typed = ConfigForm(request.POST).typed
     if typed is not None:
         task.config_text = typed  # never saved
-    parsed = check_config(task.config_text)[0]
+    parsed_config = check_config(task.config_text)[0]
     values: dict[str, Any] = {"task": task, "page": ""}
-    if parsed:
-        task.name = parsed.name
+    if parsed_config:
+        task.name = parsed_config.name
         if request.POST.get("page") == "judge":
             values = {**build_judge_values(task, annotator_of(person(request))), "page": "judge"}
         else:

@@ -50,12 +50,12 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
         data = _pick_last_two(versions)
     form = CompareForm(versions, data)
     texts = {version.number: version.text for version in versions}
-    written = count_examples_by_version(task)
+    example_counts = count_examples_by_version(task)
     values: dict[str, Any] = {
         "task": task,
         "form": form,
         "base": hash_text(task.config_text),
-        "rows": [(version, written.get(version.number, 0)) for version in versions],
+        "rows": [(version, example_counts.get(version.number, 0)) for version in versions],
     }
     if versions and form.is_valid():
         older, newer = form.cleaned_data["older"], form.cleaned_data["newer"]

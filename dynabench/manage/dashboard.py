@@ -113,36 +113,38 @@ def _build_round_values(round: Round) -> dict[str, Any]:
 
     Only the round while a large one is counted for the first time.
     """
-    counts = read_cached_numbers("activity", round, count_activity)
-    if not counts:
+    cached_numbers = read_cached_numbers("activity", round, count_activity)
+    if not cached_numbers:
         return {"round": round}
-    now: Any = counts.numbers["activity"]
-    slices, untried = [], []
-    for title, value, tries, confirmed in now.slices:
+    activity: Any = cached_numbers.numbers["activity"]
+    slices, untried_values = [], []
+    for title, value, tries, confirmed in activity.slices:
         # The count is kept for readers of all languages, so these two are translated here.
         words = gettext(title) if title in (TAG_TITLE, CHALLENGE_TITLE) else title
         slices.append((words, value, tries, confirmed))
         if not tries:
-            untried.append(f"{words}: {value}")
+            untried_values.append(f"{words}: {value}")
     answers = None
     if round.task.config.judges_rows:
         answers = right_answers([round])
     return {
         "found": answers,
         "round": round,
-        "kept": counts,
-        "now": now,
-        "numbers": counts.numbers,
-        "rates": [(name, title, counts.numbers[name]) for name, title in RATE_TITLES.items()],
-        "money": _build_money_values(round, now, counts.numbers),
+        "kept": cached_numbers,
+        "now": activity,
+        "numbers": cached_numbers.numbers,
+        "rates": [
+            (name, title, cached_numbers.numbers[name]) for name, title in RATE_TITLES.items()
+        ],
+        "money": _build_money_values(round, activity, cached_numbers.numbers),
         "model_uses": sum_uses_in_round(round),
         "other_uses": sum_uses_outside(round.task),
-        "funnel": charts.draw_funnel(now, counts.numbers),
-        "days": charts.draw_days(now),
-        "agreement": charts.draw_agreement(now),
-        "labels": charts.draw_labels(now),
+        "funnel": charts.draw_funnel(activity, cached_numbers.numbers),
+        "days": charts.draw_days(activity),
+        "agreement": charts.draw_agreement(activity),
+        "labels": charts.draw_labels(activity),
         "slices": charts.draw_slices(slices),
-        "untried": untried,
+        "untried": untried_values,
     }
 
 
@@ -156,14 +158,14 @@ def _compute_cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
 
     The second is None without such examples.
     """
-    fooling = numbers["verified_fooled"]
-    if not isinstance(fooling, int):  # a round without models
-        fooling = 0
-    used = UsedBudget(numbers["collected"], fooling, numbers["votes"])  # type: ignore[arg-type]
+    catch_count = numbers["verified_fooled"]
+    if not isinstance(catch_count, int):  # a round without models
+        catch_count = 0
+    used = UsedBudget(numbers["collected"], catch_count, numbers["votes"])  # type: ignore[arg-type]
     cost = compute_cost(round.budget, used) / 100
-    if not fooling:
+    if not catch_count:
         return cost, None
-    return cost, cost / fooling
+    return cost, cost / catch_count
 
 
 def _draw_cost_by_round(rounds: list[Round]) -> SafeString:
@@ -172,28 +174,30 @@ def _draw_cost_by_round(rounds: list[Round]) -> SafeString:
     Returns an empty string for fewer than two rounds that pay.
     """
     # From the first round to the last, as charts are read.
-    paid = [round for round in reversed(rounds) if _is_paid(round)]
-    if len(paid) < 2:
+    paid_rounds = [round for round in reversed(rounds) if _is_paid(round)]
+    if len(paid_rounds) < 2:
         return SafeString()
-    counts = all_numbers(paid)
+    cached_numbers = all_numbers(paid_rounds)
     by_round = {}
-    for round in paid:
-        if round.pk in counts:  # others are being counted for the first time
-            _cost_of_round, cost_of_catch = _compute_cost(round, counts[round.pk].numbers)
+    for round in paid_rounds:
+        if round.pk in cached_numbers:  # others are being counted for the first time
+            _cost_of_round, cost_of_catch = _compute_cost(round, cached_numbers[round.pk].numbers)
             by_round[round.number] = cost_of_catch
     return charts.draw_costs(by_round)
 
 
-def _build_money_values(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:
+def _build_money_values(
+    round: Round, activity: Activity, numbers: Numbers
+) -> dict[str, Any] | None:
     """Return the round's costs in whole currency units, or None if it pays nothing.
 
     The hourly pay is the base pay at the median time.
     """
     if not _is_paid(round):
         return None
-    budget, (cost, a_fool) = round.budget, _compute_cost(round, numbers)
+    budget, (cost, catch_cost) = round.budget, _compute_cost(round, numbers)
 
-    def an_hour(pay_cents: int, seconds: float | None) -> float | None:
+    def compute_hourly_pay(pay_cents: int, seconds: float | None) -> float | None:
         if not (pay_cents and seconds):
             return None
         return pay_cents / 100 * 3600 / seconds
@@ -201,7 +205,7 @@ def _build_money_values(round: Round, now: Activity, numbers: Numbers) -> dict[s
     return {
         "cost": cost,
         "limit": budget.money and budget.money / 100,
-        "a_fool": a_fool,
-        "writing": an_hour(budget.pay_example, now.writing),
-        "judging": an_hour(budget.pay_validation, now.judging),
+        "a_fool": catch_cost,
+        "writing": compute_hourly_pay(budget.pay_example, activity.writing),
+        "judging": compute_hourly_pay(budget.pay_validation, activity.judging),
     }

@@ -27,29 +27,31 @@ REVIEWER_ACTIONS = ("gold", "consensus", "tag")
 def log(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task's log, newest entries first."""
     task = find_owned_task(request, code, can_read)
-    reviews = can_review(request.user, task)
-    reviewed = [code] if reviews else []
+    may_review = can_review(request.user, task)
+    reviewed = [code] if may_review else []
     entries = find_readable_entries([code], reviewed).select_related("actor__annotator")
     page = list_page(request, entries.order_by("-pk"), size=PAGE_SIZE)
     hidden: tuple[str, ...] = MACHINE_KEYS
     if not can_own(request.user, task):
         hidden = MACHINE_KEYS + ACCOUNT_KEYS
-    listed = []
+    entry_rows = []
     for entry in page:
         facts = [(name, value) for name, value in entry.data.items() if name not in hidden]
-        listed.append((entry, facts))
-    values = {"task": task, "page": page, "entries": listed, "names": reviews}
+        entry_rows.append((entry, facts))
+    values = {"task": task, "page": page, "entries": entry_rows, "names": may_review}
     return render(request, "own/log.html", values)
 
 
-def find_readable_entries(reads: Collection[str], reviews: Collection[str]) -> QuerySet[LogEntry]:
+def find_readable_entries(
+    readable_codes: Collection[str], reviewed_codes: Collection[str]
+) -> QuerySet[LogEntry]:
     """Return the log entries that a person may read.
 
-    reads: codes of the tasks that the person reads. reviews: codes of the tasks that the person
+    readable_codes: of the tasks that the person reads. reviewed_codes: of the tasks that the person
     reviews; only their entries that reveal an answer are included.
     """
-    open_to_readers = match_tasks(reads) & ~_match_kinds(REVIEWER_ACTIONS)
-    return LogEntry.objects.filter(match_tasks(reviews) | open_to_readers).exclude(
+    open_to_readers = match_tasks(readable_codes) & ~_match_kinds(REVIEWER_ACTIONS)
+    return LogEntry.objects.filter(match_tasks(reviewed_codes) | open_to_readers).exclude(
         _match_kinds(PERSONAL_ACTIONS)
     )
 

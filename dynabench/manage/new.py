@@ -48,8 +48,8 @@ def gallery(request: HttpRequest) -> HttpResponse:
     if not is_offered_new_tasks(request.user):
         raise Http404
     user = person(request)
-    may = can_make_tasks(user)
-    if not may:
+    may_create = can_make_tasks(user)
+    if not may_create:
         keep_place(request)  # to come back here once their address is confirmed
     values = {
         "templates": load_templates().values(),
@@ -57,7 +57,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
         "drafts": user.task_drafts.filter(task=None),
         "begun": find_unopened_tasks().filter(made_by=user),
         "proposals": user.task_proposals.select_related("task"),
-        "may": may,
+        "may": may_create,
     }
     return render(request, "own/new/gallery.html", values)
 
@@ -85,10 +85,10 @@ def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
             if "steps" in request.POST:  # the second button: put it together step by step
                 return _begin_draft(request, source, form)
             return _make_task(request, source, form)
-    may = can_make_tasks(request.user)
-    if not may:
+    may_create = can_make_tasks(request.user)
+    if not may_create:
         keep_place(request)
-    values = {"source": source, "kind": kind, "form": form, "may": may}
+    values = {"source": source, "kind": kind, "form": form, "may": may_create}
     return render(request, "own/new/task.html", values, status=form_status(form))
 
 

@@ -34,11 +34,13 @@ def find_next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep 
     if not can_edit(user, task):
         return None
     # The first round of all has its own list of what is missing.
-    if round.state in PLANNED_STATES and any(other.state not in PLANNED_STATES for other in rounds):
+    if round.state in PLANNED_STATES and any(
+        task_round.state not in PLANNED_STATES for task_round in rounds
+    ):
         return _build_step(round, State.OPEN)
     if round.state == State.OPEN:
         return _build_step(round, State.CLOSED)
-    is_last = round.number == max(other.number for other in rounds)
+    is_last = round.number == max(task_round.number for task_round in rounds)
     if round.state == State.RELEASED and is_last and not task.config.judges_rows:
         return NextStep(_("Plan the next round"), reverse("own:round-create", args=[task.code]))
     return None

@@ -60,10 +60,10 @@ def _compare_with_half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
 
 def _build_author_sort_key(author: AuthorStatistics) -> tuple[float, int]:
     """Return the sort key of authors: most surely contradicted first, then most tries."""
-    flipped = author.label_flip
+    flip_rate = author.label_flip
     surely_flipped = 0.0
-    if not isinstance(flipped, Undefined):
-        surely_flipped = flipped.low
+    if not isinstance(flip_rate, Undefined):
+        surely_flipped = flip_rate.low
     return -surely_flipped, -author.tries
 
 
@@ -72,10 +72,10 @@ def _build_validator_sort_key(validator: ValidatorStatistics) -> tuple[bool, boo
 
     Failed gold and votes without reading come first, then sure disagreement, then most votes.
     """
-    agreed = validator.reliability
+    reliability = validator.reliability
     surely_differs = 0.0
-    if not isinstance(agreed, Undefined):
-        surely_differs = 1 - agreed.high
+    if not isinstance(reliability, Undefined):
+        surely_differs = 1 - reliability.high
     has_read = validator.reading_check is not Check.FAIL
     return validator.gold_check is not Check.FAIL, has_read, -surely_differs, -validator.votes
 

@@ -50,17 +50,19 @@ def _apply(request: HttpRequest, round: Round) -> HttpResponse:
     if not form.is_valid():
         return _show(request, round, form, status=422)
     try:
-        changed = services.apply_policy(round=round, owner=person(request), policy=form.policy)
+        changed_count = services.apply_policy(
+            round=round, owner=person(request), policy=form.policy
+        )
     except services.RoundReleased as error:  # the page says so above the form
         return _show(request, round, form, status=error.status)
-    if changed is None:  # too many votes for a request
+    if changed_count is None:  # too many votes for a request
         message = _(
             "Round %(number)d has a new policy. A worker counts its votes again; look at the "
             "numbers in some minutes."
         )
     else:
         message = _("Round %(number)d has a new policy. Examples that changed: %(changed)d.")
-    messages.success(request, message % {"number": round.number, "changed": changed})
+    messages.success(request, message % {"number": round.number, "changed": changed_count})
     return redirect("own:policy", code=round.task.code, number=round.number)
 
 
@@ -101,8 +103,8 @@ def _build_preview_values(round: Round, change: Preview) -> dict[str, Any]:
     texts = read_texts_by_example(round.task, change.first)
     config = round.task.config
 
-    def words(pk: int, standing: ExampleStatus) -> str:
-        answer, state = describe_decision(config, standing, examples[pk]), _(standing.words)
+    def words(pk: int, status: ExampleStatus) -> str:
+        answer, state = describe_decision(config, status, examples[pk]), _(status.words)
         if not answer:
             return state
         return f"{state}: {answer}"

@@ -68,19 +68,19 @@ def _find_context(task: Task) -> Context:
     config = task.config
     names = {component.name for component in config.context}
     stored = Context.objects.filter(round__task=task.pk, is_retired=False).order_by("pk")
-    first = stored.select_related("round").first()
-    if first is None or not names <= first.fields.keys():
+    context = stored.select_related("round").first()
+    if context is None or not names <= context.fields.keys():
         values: Mapping[str, Any] = {}
         if config.examples.good:
             values = config.examples.good[0].context
         fields = {component.name: _build_value(values, component) for component in config.context}
         number = 1
-        if first is not None:
-            number = first.round.number
+        if context is not None:
+            number = context.round.number
         # Rows that are never saved; 0 is the id of none.
-        first = Context(pk=0, round=Round(pk=0, task=task, number=number), fields=fields)
-    first.round.task = task
-    return first
+        context = Context(pk=0, round=Round(pk=0, task=task, number=number), fields=fields)
+    context.round.task = task
+    return context
 
 
 def _build_inputs(config: TaskConfig) -> dict[str, Any]:

@@ -45,16 +45,16 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
     task_reports = Report.objects.filter(context__round__task=task, resolved_at__isnull=is_open)
     rows = task_reports.select_related("annotator", "context__round").order_by("-pk")
     page = list_page(request, rows, size=PAGE_SIZE)
-    listed = []
+    report_rows = []
     for report in page:
-        listed.append((report, shown_name(report.annotator), report.context.fields.items()))
+        report_rows.append((report, shown_name(report.annotator), report.context.fields.items()))
     comments = Comment.objects.none()
     if is_open:  # a resolved comment is reported no longer
         comments = Comment.objects.filter(example__round__task=task, reported_at__isnull=False)
     values = {
         "task": task,
         "page": page,
-        "reports": listed,
+        "reports": report_rows,
         "is_open": is_open,
         "filters": filters,
         "comments": comments.select_related("example"),

@@ -43,13 +43,13 @@ def results_page(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "own/results.html", build_results_values(task, request.GET))
 
 
-def build_results_values(task: Task, sent: Any) -> dict[str, Any]:
+def build_results_values(task: Task, query_data: Any) -> dict[str, Any]:
     """Return the values of the page. At most three queries."""
     rounds = list(task.rounds.order_by("number"))
     for round in rounds:
         round.task = task  # saves a query for each
     # Bound to the address, so an unknown round counts as all of them.
-    form = RoundForm(rounds, sent)
+    form = RoundForm(rounds, query_data)
     chosen = form.chosen(rounds)
     answers, labels = right_answers(chosen), decided_labels(chosen)
     values = {"task": task, "form": form, "rounds": rounds, "found": answers}

@@ -128,21 +128,21 @@ def _show_next(request: HttpRequest, example: Example, message: str = "") -> Htt
     task = example.round.task
     filters = QueueFilter(request, task)
     # By id, not by place: others decide at the same time.
-    following = filters.examples(example.pk, size=1)
-    if following.items and htmx_partial(request):
-        next_example = _find_example(task, following.items[0].uuid)
+    next_page = filters.examples(example.pk, size=1)
+    if next_page.items and htmx_partial(request):
+        next_example = _find_example(task, next_page.items[0].uuid)
         response = _show(request, next_example, message=message)
         # So that going back and a reload lead to this example, not to the one before.
         response["HX-Push-Url"] = _build_url(task, next_example.uuid, filters)
         return response
     if message:
         messages.success(request, message)
-    if following.items:
-        return redirect(_build_url(task, following.items[0].uuid, filters))
+    if next_page.items:
+        return redirect(_build_url(task, next_page.items[0].uuid, filters))
     messages.info(request, gettext("No further example was found here."))
     address = reverse("own:review", args=[task.code]) + filters.query
-    if following.after:
-        address += f"&after={following.after}"
+    if next_page.after:
+        address += f"&after={next_page.after}"
     return redirect(address)
 
 

@@ -83,15 +83,15 @@ def examples_page(request: HttpRequest, code: str) -> HttpResponse:
     form = WishForm(request.POST)
     try:
         if run := request.POST.get("undo"):
-            done = undo(task=task, actor=person(request), run=run[:32])
+            bulk_result = undo(task=task, actor=person(request), run=run[:32])
         elif form.is_valid():
             ids = _read_selected_ids(request, task, filters)
-            done = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
+            bulk_result = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
         else:
             return _show_page(request, task, filters, form)
     except Refused as error:
         return _show_page(request, task, filters, form, error)
-    return _report_done(request, task, filters, done)
+    return _report_result(request, task, filters, bulk_result)
 
 
 def _read_selected_ids(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
@@ -102,19 +102,21 @@ def _read_selected_ids(request: HttpRequest, task: Task, filters: FilterForm) ->
     return find_named_examples(task, request.POST.getlist("example"))
 
 
-def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Done) -> HttpResponse:
+def _report_result(
+    request: HttpRequest, task: Task, filters: FilterForm, bulk_result: Done
+) -> HttpResponse:
     """Redirect to the list with a message: how many examples changed and how many did not."""
-    if done.changed:
+    if bulk_result.changed:
         message = ngettext(
             # Translators: action: the name of a button, such as Confirm
             "%(action)s: %(number)d example.",
             "%(action)s: %(number)d examples.",
-            done.changed,
+            bulk_result.changed,
         )
-        words = {"action": done.action.label, "number": done.changed}
+        words = {"action": bulk_result.action.label, "number": bulk_result.changed}
         messages.success(request, message % words)
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for untouched in done.left:
+    for untouched in bulk_result.left:
         # The first digits of the UUID, as the table shows them.
         by_reason[untouched.reason].append(str(untouched.example)[:8])
     for reason, names in by_reason.items():
@@ -126,8 +128,8 @@ def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Do
     query_values = dict(filters.chosen)
     if after := read_after(request):
         query_values[AFTER] = after
-    if done.changed:
-        query_values["run"] = done.run  # the page offers to undo it
+    if bulk_result.changed:
+        query_values["run"] = bulk_result.run  # the page offers to undo it
     query = urlencode(query_values)
     return redirect(f"{reverse('own:review-examples', args=[task.code])}?{query}")
 
@@ -170,13 +172,13 @@ def _show_page(
 
 def _list_matching_rows(request: HttpRequest, task: Task, filters: FilterForm) -> dict[str, Any]:
     """Return a page of the examples that the filters match."""
-    matching = filters.examples()
-    rows = matching.select_related("round", "annotator", "consensus")
+    matching_examples = filters.examples()
+    rows = matching_examples.select_related("round", "annotator", "consensus")
     # One condition for all rows in place of a query for each.
     rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
     page = rows_after(request, rows.prefetch_related("tags", prefetch_outputs()), size=PAGE_SIZE)
     return {
-        "matched": count_matched(matching),
+        "matched": count_matched(matching_examples),
         "rows": [_build_row(task, example) for example in page],
         "page": page,
     }

@@ -83,22 +83,23 @@ def build_round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
         rows = rows.filter(number=number)
     rounds = list(rows)
     # Each number is read for all rounds at once.
-    numbers, votes, waiting = round_numbers(*rounds), _count_votes(rounds), waiting_examples(rounds)
+    numbers, votes = round_numbers(*rounds), _count_votes(rounds)
+    waiting_counts = waiting_examples(rounds)
     usable = Context.objects.filter(round__in=rounds, is_retired=False).order_by()
     contexts = dict(usable.values_list("round").annotate(Count("pk")))
-    listed = []
+    cards = []
     for round in rounds:
-        used = _build_used_budget(numbers[round.pk], votes.get(round.pk, 0))
+        used_budget = _build_used_budget(numbers[round.pk], votes.get(round.pk, 0))
         card = RoundCard(
             round=round,
             numbers=numbers[round.pk],
-            waiting=waiting[round.pk],
+            waiting=waiting_counts[round.pk],
             contexts=contexts.get(round.pk, 0),
-            budget=list_limits(round.budget, used),
+            budget=list_limits(round.budget, used_budget),
             writing=count_still_writing(round),
         )
-        listed.append(card)
-    return listed
+        cards.append(card)
+    return cards
 
 
 def _build_used_budget(numbers: Mapping[str, int], votes: int) -> UsedBudget:
@@ -115,29 +116,29 @@ def describe_closing(round: Round) -> str:
     now = timezone.now()
     # Whoever is writing when a round closes may finish within this time.
     until = find_grace_end(round, now)
-    waiting = waiting_examples([round])[round.pk]
-    who = _("Nobody is writing now. The round closes at once and can be released.")
+    waiting_count = waiting_examples([round])[round.pk]
+    writing_note = _("Nobody is writing now. The round closes at once and can be released.")
     if until:
         people = find_writers(round, now).count()
-        who = ngettext(
+        writing_note = ngettext(
             "%(number)d person is writing and may finish within %(minutes)d minutes. You can "
             "release the round after that, or as soon as they have finished.",
             "%(number)d people are writing and may finish within %(minutes)d minutes. You can "
             "release the round after that, or as soon as they have finished.",
             people,
         ) % {"number": people, "minutes": ceil((until - now).total_seconds() / 60)}
-    judging = _("No item waits to be judged.")
-    if waiting:
-        judging = ngettext(
+    judging_note = _("No item waits to be judged.")
+    if waiting_count:
+        judging_note = ngettext(
             "Judging continues until the waiting item is decided.",
             "Judging continues until all %(number)d waiting items are decided.",
-            waiting,
-        ) % {"number": waiting}
+            waiting_count,
+        ) % {"number": waiting_count}
     shortage = short_of_judges(round)
     if shortage.examples:
-        judging += " " + ngettext(
+        judging_note += " " + ngettext(
             "%(number)d of them needs a vote that none of your judges can give: add a judge.",
             "%(number)d of them need votes that none of your judges can give: add judges.",
             shortage.examples,
         ) % {"number": shortage.examples}
-    return f"{who} {judging}"
+    return f"{writing_note} {judging_note}"

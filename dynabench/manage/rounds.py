@@ -61,10 +61,12 @@ def round_create(request: HttpRequest, code: str) -> HttpResponse:
     form = RoundForm(request.POST or None, task=task)
     if form.is_valid():
         with as_form_error(form):
-            planned = plan_round(task=task, actor=person(request), **form.plan)
-            message = _("Round %(number)d is planned. It is a draft.") % {"number": planned.number}
+            planned_round = plan_round(task=task, actor=person(request), **form.plan)
+            message = _("Round %(number)d is planned. It is a draft.") % {
+                "number": planned_round.number
+            }
             messages.success(request, message)
-            return redirect(_build_url(planned))
+            return redirect(_build_url(planned_round))
     return _show_form(request, form, {"task": task})
 
 
@@ -75,10 +77,13 @@ def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
     form = RoundForm(request.POST or None, task=round.task, instance=round)
     if form.is_valid():
         with as_form_error(form):
-            changed = change_round(round=round, actor=person(request), **form.plan)
+            changed_round = change_round(round=round, actor=person(request), **form.plan)
             # Limits that are reached already close it at once.
             message = " ".join(
-                (_("The plan of round %(number)d is saved."), _(STATE_MESSAGES[changed.state]))
+                (
+                    _("The plan of round %(number)d is saved."),
+                    _(STATE_MESSAGES[changed_round.state]),
+                )
             )
             messages.success(request, message % {"number": number})
             return redirect(_build_url(round))

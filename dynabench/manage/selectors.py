@@ -54,11 +54,11 @@ def build_case_file(task: Task, example: Example) -> dict[str, Any]:
     # In the order in which they were cast.
     votes = example.validations.select_related("validator").order_by("pk")
     decisions = list(example.owner_decisions.select_related("owner__annotator").order_by("-pk"))
-    standing = next((d for d in decisions if d.withdrawn_at is None), None)
+    current_decision = next((d for d in decisions if d.withdrawn_at is None), None)
     consensus = Consensus.objects.filter(pk=example.pk).first()
-    decided = ""
+    consensus_words = ""
     if consensus:
-        decided = describe_decision(config, consensus, example)
+        consensus_words = describe_decision(config, consensus, example)
     decision_rows = []
     for decision in decisions:
         decision_rows.append((decision, describe_decision(config, decision, example)))
@@ -70,10 +70,10 @@ def build_case_file(task: Task, example: Example) -> dict[str, Any]:
         "answers": _list_target_answers(config, example),
         "votes": [_describe_vote(config, vote, example) for vote in votes],
         "decisions": decision_rows,
-        "standing": standing,
+        "standing": current_decision,
         "consensus": consensus,
         "gold": Gold.objects.filter(pk=example.pk).first(),
-        "decided": decided,
+        "decided": consensus_words,
     }
 
 
@@ -112,7 +112,7 @@ def _list_target_answers(config: TaskConfig, example: Example) -> list[tuple[str
 
 
 def _describe_vote(config: TaskConfig, vote: Validation, example: Example) -> VoteDetails:
-    flag_reason = reveal = changed = ""
+    flag_reason = reveal = changed_answer = ""
     if vote.flag_reason:
         flag_reason = vote.get_flag_reason_display()
     if vote.reveal:
@@ -120,11 +120,11 @@ def _describe_vote(config: TaskConfig, vote: Validation, example: Example) -> Vo
     # Stored as `label:VALUE` or `verdict:VALUE`; a vote of that kind has the same words.
     kind, _colon, value = vote.reveal_choice.partition(":")
     if value:
-        changed = describe_decision(config, Validation(**{kind: value}), example)
+        changed_answer = describe_decision(config, Validation(**{kind: value}), example)
     notes = [(_("Flagged because"), flag_reason), (_("Comment"), vote.comment)]
     notes += _list_answers(config, config.judge_questions, vote.metadata)
     notes += [
-        (_("After seeing the author's label"), f"{reveal} {changed}".strip()),
+        (_("After seeing the author's label"), f"{reveal} {changed_answer}".strip()),
         (_("Why"), vote.reveal_comment),
     ]
     return VoteDetails(

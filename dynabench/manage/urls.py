@@ -38,12 +38,12 @@ app_name = "own"
 
 def build_desk_urls(name: str) -> list[URLPattern]:
     """Return the URL patterns of the import pages of the desk with this name."""
-    at, which = f"rounds/<int:number>/{name}/", {"desk": name}
+    at, desk_values = f"rounds/<int:number>/{name}/", {"desk": name}
     return [
-        path(at, contexts.choose_file, which, name=name),
-        path(f"{at}hub/", contexts.choose_of_hub, which, name=f"{name}-hub"),
-        path(f"{at}match/", contexts.match_columns, which, name=f"{name}-match"),
-        path(f"{at}store/", contexts.store_rows_seen, which, name=f"{name}-store"),
+        path(at, contexts.choose_file, desk_values, name=name),
+        path(f"{at}hub/", contexts.choose_of_hub, desk_values, name=f"{name}-hub"),
+        path(f"{at}match/", contexts.match_columns, desk_values, name=f"{name}-match"),
+        path(f"{at}store/", contexts.store_rows_seen, desk_values, name=f"{name}-store"),
     ]
 
 

@@ -32,7 +32,7 @@ def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
             words = ngettext("%(n)d assignment is set.", "%(n)d assignments are set.", count)
             messages.success(request, words % {"n": count})
             return redirect("own:duties", code)
-    standing = progress_of(task.duties.standing())
+    open_progress = progress_of(task.duties.standing())
     # In pages after those that are open, which the page is about and which all are shown.
     page = list_page(request, task.duties.exclude(ended_at=None), size=PAGE_SIZE)
     shown_assignments = task.duties.filter(pk__in=[assignment.pk for assignment in page])
@@ -40,7 +40,7 @@ def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
         "task": task,
         "form": form,
         "page": page,
-        "rows": sorted(standing, key=due_before) + progress_of(shown_assignments),
+        "rows": sorted(open_progress, key=due_before) + progress_of(shown_assignments),
     }
     return render(request, "own/setup/assignments.html", values, status=form_status(form))
 
@@ -49,15 +49,15 @@ def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
 def assignment_page(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Show one assignment. A POST changes its amount or deadline."""
     task = find_owned_task(request, code, can_edit)
-    standing = task.duties.standing().select_related("person__annotator", "round")
-    assignment = get_object_or_404(standing, pk=pk)
-    now = {
+    open_assignments = task.duties.standing().select_related("person__annotator", "round")
+    assignment = get_object_or_404(open_assignments, pk=pk)
+    current_values = {
         "amount": assignment.amount,
         "share": round(100 * assignment.share, 2) if assignment.share else None,
         "overlap": assignment.overlap,
         "due_on": assignment.due_on,
     }
-    form = AmountForm(request.POST if request.method == "POST" else None, initial=now)
+    form = AmountForm(request.POST if request.method == "POST" else None, initial=current_values)
     if form.is_valid():
         changed_values = dict(form.cleaned_data)
         if "share" not in form.changed_data:  # which is shown rounded

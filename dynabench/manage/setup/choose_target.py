@@ -201,20 +201,25 @@ FORMS_BY_KIND: dict[str, type[ChoiceForm]] = {
 @require_http_methods(["GET", "POST"])
 def target_choose(request: HttpRequest, code: str) -> HttpResponse:
     """Show the sources of a target. A POST adds the target and redirects to its tests."""
-    task, who = find_owned_task(request, code, can_edit), person(request)
-    sent = request.POST.get("kind", "")
-    offered: dict[str, ChoiceForm] = {}
+    task, user = find_owned_task(request, code, can_edit), person(request)
+    sent_kind = request.POST.get("kind", "")
+    choice_forms: dict[str, ChoiceForm] = {}
     for kind, form_class in FORMS_BY_KIND.items():
-        data = request.POST if kind == sent else None
-        offered[kind] = form_class(task, who, kind, data)
-    form = offered.get(sent)
+        data = request.POST if kind == sent_kind else None
+        choice_forms[kind] = form_class(task, user, kind, data)
+    form = choice_forms.get(sent_kind)
     if form and form.is_valid():
         with as_form_error(form):
-            target = _add_chosen(task, who, form)
+            target = _add_chosen(task, user, form)
             if target:
                 show_registered(request, target)
                 return redirect("own:target-health", code, target.pk)
-    values: dict[str, Any] = {"task": task, "form": form, "round": task.rounds.last(), **offered}
+    values: dict[str, Any] = {
+        "task": task,
+        "form": form,
+        "round": task.rounds.last(),
+        **choice_forms,
+    }
     values["untrainable"] = _explain_untrainable(task.config)
     return render(request, "own/setup/target_choose.html", values, status=form_status(form))
 
@@ -228,17 +233,17 @@ def _explain_untrainable(config: TaskConfig) -> str:
     return ""
 
 
-def validate_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] | None:
+def validate_settings(task: Task, user: User, form: BriefForm) -> dict[str, Any] | None:
     """Return a form's settings, validated like those of `TargetSettings`.
 
     Returns None if they have errors; the form then shows the errors.
     """
     values = {"name": form.cleaned_data["name"], "options": {}, "serving": {}, **form.settings()}
-    typed = {}
+    form_data = {}
     for key, value in values.items():
-        typed[key] = json.dumps(value) if isinstance(value, dict) else value
+        form_data[key] = json.dumps(value) if isinstance(value, dict) else value
     # By the form of the other page, so that both doors check the same.
-    settings = TargetSettings(who, typed, instance=TargetModel(task=task))
+    settings = TargetSettings(user, form_data, instance=TargetModel(task=task))
     if settings.is_valid():
         return settings.settings_in(settings.fields)
     for field, errors in settings.errors.items():
@@ -247,9 +252,9 @@ def validate_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] 
     return None
 
 
-def _add_chosen(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
+def _add_chosen(task: Task, user: User, form: ChoiceForm) -> TargetModel | None:
     """Add the target and return it. Returns None if the form is invalid and shows the errors."""
-    fields = validate_settings(task, who, form)
+    fields = validate_settings(task, user, form)
     if fields is None:
         return None
-    return add_target(task=task, actor=who, fields=fields)
+    return add_target(task=task, actor=user, fields=fields)

@@ -169,12 +169,12 @@ def store_rows_seen(request: HttpRequest, code: str, number: int, desk: str) -> 
         upload.forget()  # what was stored could be stored twice from it
         messages.success(request, DESKS[desk].done % {"number": new})
         if summary.error_count:
-            bad = ngettext(
+            warning = ngettext(
                 "%(n)d line had an error and was left out.",
                 "%(n)d lines had errors and were left out.",
                 summary.error_count,
             )
-            messages.warning(request, bad % {"n": summary.error_count})
+            messages.warning(request, warning % {"n": summary.error_count})
         return redirect(DESKS[desk].after, code)
     return redirect(f"own:{desk}", code, number)
 

@@ -26,19 +26,21 @@ class GeneratorSettings(SecretForm, GeneratorForm):
 def generator(request: HttpRequest, code: str) -> HttpResponse:
     """Show the settings of the task's generator. A POST creates, changes or removes it."""
     task = find_owned_task(request, code, can_edit)
-    who = person(request)
-    existing = Generator.objects.filter(task=task).first()
+    user = person(request)
+    existing_generator = Generator.objects.filter(task=task).first()
     # Before the form is read: its errors do not matter then.
     if "remove" in request.POST:
-        remove_generator(task=task, actor=who)
+        remove_generator(task=task, actor=user)
         messages.success(request, _("Removed."))
         return redirect("own:targets", code)
-    form = GeneratorSettings(who, request.POST or None, instance=existing or Generator(task=task))
+    form = GeneratorSettings(
+        user, request.POST or None, instance=existing_generator or Generator(task=task)
+    )
     if form.is_valid():
         with as_form_error(form):
-            stored = set_generator(task=task, actor=who, fields=form.settings_in(form.fields))
+            stored = set_generator(task=task, actor=user, fields=form.settings_in(form.fields))
             messages.success(request, _("Saved."))
             show_contact(request, stored)
             return redirect("own:targets", code)
-    values = {"task": task, "generator": existing, "form": form}
+    values = {"task": task, "generator": existing_generator, "form": form}
     return render(request, "own/setup/generator.html", values, status=form_status(form))

@@ -65,14 +65,14 @@ def _find_rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
     """
     entries = RoundTarget.objects.filter(round=OuterRef("pk"), target=target)
     rounds = target.task.rounds.annotate(uses=Exists(entries)).order_by("number")
-    using: list[Round] = []
-    planned: list[Round] = []
+    using_rounds: list[Round] = []
+    planned_rounds: list[Round] = []
     for round in rounds:
         if round.uses:
-            using.append(round)
+            using_rounds.append(round)
         elif round.state in PLANNED_STATES:
-            planned.append(round)
-    return using, next(iter(planned), None)
+            planned_rounds.append(round)
+    return using_rounds, next(iter(planned_rounds), None)
 
 
 def _test_all_texts(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
@@ -81,22 +81,24 @@ def _test_all_texts(request: HttpRequest, target: TargetModel) -> dict[str, Any]
         messages.error(request, _(TOO_MANY_MESSAGE))
         return {}
     try:
-        answered = [_build_row(target.task.config, *answer) for answer in ask_three_texts(target)]
+        answer_rows = [
+            _build_row(target.task.config, *answer) for answer in ask_three_texts(target)
+        ]
     except NoAnswer as error:
         return {"failure": str(error), "detail": error.more}
-    return {"is_tested": True, "answered": answered}
+    return {"is_tested": True, "answered": answer_rows}
 
 
 def _test_one_text(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
     """Send one text and return the row of its answer, and the next text. Raises Http404."""
     known_numbers = {str(number): number for number in range(TEXT_COUNT)}
     number = known_numbers.get(request.GET["text"], TEXT_COUNT)  # TEXT_COUNT: behind the last one
-    following = _find_text(target, number)
-    if following is None:
+    next_text = _find_text(target, number)
+    if next_text is None:
         raise Http404
-    inputs, config = following["inputs"], target.task.config
+    inputs, config = next_text["inputs"], target.task.config
     if is_used_up("test", person(request).pk):
-        return {"answered": [{"texts": following["texts"], "failure": _(TOO_MANY_MESSAGE)}]}
+        return {"answered": [{"texts": next_text["texts"], "failure": _(TOO_MANY_MESSAGE)}]}
     try:
         answer: Any = send_test(target, inputs)
     except NoAnswer as error:

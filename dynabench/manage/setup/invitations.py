@@ -50,10 +50,10 @@ class MailForm(InvitationForm):
         if len(addresses) > MAX_ADDRESSES:
             message = _("Invite at most %(most)d people at a time.")
             raise ValidationError(message % {"most": MAX_ADDRESSES})
-        wrong = [address for address in addresses if not is_address(address)]
-        if wrong:
+        invalid_addresses = [address for address in addresses if not is_address(address)]
+        if invalid_addresses:
             message = _("These are no e-mail addresses: %(wrong)s")
-            raise ValidationError(message % {"wrong": ", ".join(wrong)})
+            raise ValidationError(message % {"wrong": ", ".join(invalid_addresses)})
         return addresses
 
 
@@ -76,16 +76,16 @@ class LinkForm(InvitationForm):
         left: how many more people may become members; None for no limit.
         """
         super().__init__(*args, **kwargs)
-        most = self.fields["most"]
+        limit_field = self.fields["most"]
         if left is not None:
             # Never below the least that the field takes, even if nobody may join.
-            most.initial = max(1, min(most.initial, left))
+            limit_field.initial = max(1, min(limit_field.initial, left))
             words = ngettext(
                 "Until the task is approved, %(n)d more person can join.",
                 "Until the task is approved, %(n)d more people can join.",
                 left,
             )
-            most.help_text = words % {"n": left}
+            limit_field.help_text = words % {"n": left}
 
 
 @never_cache

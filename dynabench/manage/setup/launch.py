@@ -54,10 +54,10 @@ def build_launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> 
     round = min(rounds, key=lambda round: round.number, default=None)
     if round is None:
         return {}
-    prepared = _measure_preparation(task, round)
+    preparation = _measure_preparation(task, round)
     lines, may_open = [], True
-    for gap in find_gaps(task.config, prepared):
-        words = _describe_gap(gap.name, task, prepared)
+    for gap in find_gaps(task.config, preparation):
+        words = _describe_gap(gap.name, task, preparation)
         lines.append(MissingThing(gap.name, words, _build_gap_url(gap.name, round), gap.is_needed))
         if gap.is_needed:
             may_open = False
@@ -73,10 +73,10 @@ def _measure_preparation(task: Task, round: Round) -> Preparation:
     return Preparation(contexts, round.round_targets.count(), judges)
 
 
-def _describe_gap(gap: str, task: Task, prepared: Preparation) -> str:
+def _describe_gap(gap: str, task: Task, preparation: Preparation) -> str:
     if gap != "judges":
         return _(GAP_WORDS[gap])
-    numbers = {"needed": task.config.validation.votes.needed, "judges": prepared.judges}
+    numbers = {"needed": task.config.validation.votes.needed, "judges": preparation.judges}
     if task.config.judges_rows:  # nobody wrote the rows, so there is no author to leave out
         gap = "row_judges"
     return _(GAP_WORDS[gap]) % numbers

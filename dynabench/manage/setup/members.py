@@ -83,7 +83,7 @@ def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
             messages.success(request, _("Approval requested. We email you the decision."))
             return redirect("own:access", code)
     return _show_page(
-        request, task, _build_visibility_form(task), MemberForm(), asking=form, status=422
+        request, task, _build_visibility_form(task), MemberForm(), approval_form=form, status=422
     )
 
 
@@ -128,16 +128,16 @@ def _show_page(
     request: HttpRequest,
     task: Task,
     form: SeenForm,
-    adding: MemberForm,
+    member_form: MemberForm,
     *,
-    asking: ApprovalForm | None = None,
+    approval_form: ApprovalForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
     values = {
         **describe_approval(request, task),
         "task": task,
         "form": form,
-        "adding": adding,
+        "adding": member_form,
         "roles": ROLES,
         "members": task.members.colleagues().with_standing().select_related("user").order_by("pk"),
         "can_edit": can_edit(request.user, task),
@@ -146,5 +146,5 @@ def _show_page(
         "may_be_blind": may_be_blind(request.user, task),
     }
     if values.get("may_ask"):
-        values["asking"] = asking or build_approval_form(request)
+        values["asking"] = approval_form or build_approval_form(request)
     return render(request, "own/setup/members.html", values, status=status)

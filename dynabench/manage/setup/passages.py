@@ -45,12 +45,17 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
         return _change_contexts(request, find_owned_round(request, code, number, can_edit))
     round = find_owned_round(request, code, number, can_oversee)
     rows = round.contexts.order_by("-pk")
-    searched = ContextFilter(request).cleaned_data["context"]
-    if searched is not None:
-        rows = rows.filter(pk=searched)
+    context_id = ContextFilter(request).cleaned_data["context"]
+    if context_id is not None:
+        rows = rows.filter(pk=context_id)
     # The database counts for the rows of the page only: a round may have 100,000 contexts.
     page = list_page(request, _count_uses(rows), size=PAGE_SIZE)
-    values: dict[str, Any] = {"task": round.task, "round": round, "page": page, "wanted": searched}
+    values: dict[str, Any] = {
+        "task": round.task,
+        "round": round,
+        "page": page,
+        "wanted": context_id,
+    }
     values["rows"] = []
     for context in page:
         text = " | ".join(format_media(value) for value in context.fields.values())
@@ -82,15 +87,15 @@ def _change_contexts(request: HttpRequest, round: Round) -> HttpResponse:
     """Retire or restore the selected contexts and show the same page again."""
     ticked = [pk for pk in request.POST.getlist("context") if _is_id(pk)]
     # Of this round, and no more than a page shows.
-    chosen = round.contexts.filter(pk__in=ticked[:PAGE_SIZE])
-    if not chosen:
+    chosen_contexts = round.contexts.filter(pk__in=ticked[:PAGE_SIZE])
+    if not chosen_contexts:
         messages.error(request, gettext("Tick a context first."))
     elif "retire" in request.POST:
-        n = set_retired(contexts=chosen, is_retired=True, actor=person(request))
+        n = set_retired(contexts=chosen_contexts, is_retired=True, actor=person(request))
         message = ngettext("%(n)d context is retired.", "%(n)d contexts are retired.", n)
         messages.success(request, message % {"n": n})
     else:
-        n = set_retired(contexts=chosen, is_retired=False, actor=person(request))
+        n = set_retired(contexts=chosen_contexts, is_retired=False, actor=person(request))
         message = ngettext("%(n)d context is in use.", "%(n)d contexts are in use.", n)
         messages.success(request, message % {"n": n})
     page = reverse("own:contexts-all", args=[round.task.code, round.number])

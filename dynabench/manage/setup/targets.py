@@ -92,15 +92,15 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
     def settings_in(self, names: Iterable[str]) -> dict[str, Any]:
         """Return the named settings, and the secret if it is entered or deleted."""
         values = self.cleaned_data
-        chosen = {}
+        chosen_settings = {}
         for name in names:
             if name not in ("secret", "forget_secret"):
-                chosen[name] = values[name]
+                chosen_settings[name] = values[name]
         if values.get("forget_secret"):
-            chosen["secret"] = ""
+            chosen_settings["secret"] = ""
         elif values.get("secret"):
-            chosen["secret"] = values["secret"]
-        return chosen
+            chosen_settings["secret"] = values["secret"]
+        return chosen_settings
 
 
 class TargetSettings(SecretForm, SettingsForm):
@@ -140,11 +140,11 @@ def targets(request: HttpRequest, code: str) -> HttpResponse:
 def target_add(request: HttpRequest, code: str) -> HttpResponse:
     """Register a target; the next page sends it a test."""
     task = find_owned_task(request, code, can_edit)
-    who = person(request)
-    form = TargetSettings(who, request.POST or None, instance=TargetModel(task=task))
+    user = person(request)
+    form = TargetSettings(user, request.POST or None, instance=TargetModel(task=task))
     if form.is_valid():
         with as_form_error(form):
-            target = add_target(task=task, actor=who, fields=form.settings_in(form.fields))
+            target = add_target(task=task, actor=user, fields=form.settings_in(form.fields))
             show_registered(request, target)
             return redirect("own:target-test", code, target.pk)
     return _show_form(request, task, form)
@@ -169,18 +169,18 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Show the form for a target's settings. A POST changes them."""
     task = find_owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
-    who = person(request)
-    form = TargetSettings(who, request.POST or None, instance=target)
+    user = person(request)
+    form = TargetSettings(user, request.POST or None, instance=target)
     if form.is_valid():
         with as_form_error(form):
-            changed = change_target(
+            changed_target = change_target(
                 # Only what was changed, so that two editors do not undo each other's fields.
                 target=target,
-                actor=who,
+                actor=user,
                 fields=form.settings_in(form.changed_data),
             )
             messages.success(request, _("Saved."))
-            show_contact(request, changed)
+            show_contact(request, changed_target)
             return redirect("own:targets", code)
     return _show_form(request, task, form)
 

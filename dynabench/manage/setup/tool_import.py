@@ -115,10 +115,10 @@ def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpRespo
             # Only a form that was made by hand has errors here.
             raise UploadGone(_("This preview is too old. Choose the file again."))
         ticket = form.cleaned_data["ticket"]
-        done = _import(request, round, ticket, form.reading, dry_run=False)
+        import_result = _import(request, round, ticket, form.reading, dry_run=False)
         find_upload(ticket=ticket, round=round, user=person(request)).forget()
         message = _("Examples imported: %(number)d.")
-        messages.success(request, message % {"number": done.summary.new})
+        messages.success(request, message % {"number": import_result.summary.new})
         return redirect("own:dashboard", code)
     return redirect("own:tool-import", code, number)
 
@@ -130,9 +130,9 @@ def _import(
 
     Raises UploadGone, FileError, Refused.
     """
-    who = person(request)
-    upload = find_upload(ticket=ticket, round=round, user=who)
+    user = person(request)
+    upload = find_upload(ticket=ticket, round=round, user=user)
     if not upload.path.exists():
         raise UploadGone(_("The upload is not kept any more. Choose the file again."))
-    about = {"path": upload.path, "file_name": upload.file_name, "actor": who}
+    about = {"path": upload.path, "file_name": upload.file_name, "actor": user}
     return import_answers(round=round, wanted=reading, dry_run=dry_run, **about)  # type: ignore[arg-type]

@@ -105,10 +105,10 @@ def _find_section(place: str) -> str:
 
 def list_type_choices(place: str = "") -> list[tuple[str, Any]]:
     """Return the types that a field in this place may have, or all types, with titles."""
-    fitting = list(FIELD_TYPES)
+    type_names = list(FIELD_TYPES)
     if place:
-        fitting = list_types_for(_find_section(place))
-    kinds = sorted((FIELD_TYPES[name] for name in fitting), key=lambda kind: kind.place)
+        type_names = list_types_for(_find_section(place))
+    kinds = sorted((FIELD_TYPES[name] for name in type_names), key=lambda kind: kind.place)
     return [(kind.name, _(kind.title)) for kind in kinds]
 
 
@@ -159,10 +159,10 @@ def list_conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]
         for key, words in verdicts.items():
             choices.append(({"verdict": key}, words))
     if place in ("create", "validate"):
-        fooled = {"fooled": _("the model is fooled"), "not_fooled": _("the model is right")}
-        fooled |= {"undecided": _("nothing is decided"), "no_model": _("no model answered")}
+        outcome_words = {"fooled": _("the model is fooled"), "not_fooled": _("the model is right")}
+        outcome_words |= {"undecided": _("nothing is decided"), "no_model": _("no model answered")}
         for key in OUTCOMES:
-            choices.append(({"outcome": key}, fooled[key]))
+            choices.append(({"outcome": key}, outcome_words[key]))
     for field in _find_earlier_fields(data, place, index):
         for label in field.get("labels") or ():
             value = _read_label_value(label)
@@ -239,10 +239,10 @@ class FieldForm(forms.Form):
         self.field = get_fields(draft, place)[index]
         self.kind = FIELD_TYPES[self.field["type"]]
         outputs = [output.get("name") for output in get_fields(draft, "output")]
-        when = ""
+        condition = ""
         if self.field.get("when"):
-            when = json.dumps(self.field["when"])
-        about: dict[str, Any] = {**self.field, "when": when, "was": self.field.get("name", "")}
+            condition = json.dumps(self.field["when"])
+        about: dict[str, Any] = {**self.field, "when": condition, "was": self.field.get("name", "")}
         about |= {"required": self.field.get("required", True)}
         about |= {"judges_see": VISIBILITY_CHOICES.get(self.field.get("judges_see"), "")}
         about |= {"is_answer": self.field.get("name") in outputs, "place": place}
@@ -258,10 +258,10 @@ class FieldForm(forms.Form):
                 widget=build_text_area(3),
                 help_text=_("One per line, such as a list from another program."),
             )
-        self._arrange(draft, when)
+        self._arrange(draft, condition)
         self.order_fields(_list_first_fields(self.fields) + list(LAST_FIELDS))
 
-    def _arrange(self, draft: Data, when: str) -> None:
+    def _arrange(self, draft: Data, condition: str) -> None:
         fields: dict[str, Any] = self.fields
         fields["type"].choices = list_type_choices(self.at)
         places = list_places(self.kind.name)
@@ -274,10 +274,11 @@ class FieldForm(forms.Form):
         if self.at in ("context", "output"):
             del fields["when"]
         else:
-            offered = list_conditions(draft, self.at, self.index)
-            if when and when not in dict(offered):  # written by hand, or of a field that is gone
-                offered.append((when, when))
-            fields["when"].choices = offered
+            condition_choices = list_conditions(draft, self.at, self.index)
+            # One that was written by hand, or of a field that is gone.
+            if condition and condition not in dict(condition_choices):
+                condition_choices.append((condition, condition))
+            fields["when"].choices = condition_choices
         if "reference" in fields:
             # A probability is about an answer beside it, all else about a given text.
             place = self.at if self.kind.name == "prob" else "context"
@@ -333,10 +334,10 @@ class FieldForm(forms.Form):
                 if value is False:  # a tick that is not set is the default
                     value = None
                 set_value(field, (key,), value)
-        required = None  # the default
+        is_required = None  # the default
         if not values["required"]:
-            required = False
-        set_value(field, ("required",), required)
+            is_required = False
+        set_value(field, ("required",), is_required)
         if "when" in values:
             condition = None
             if values["when"]:
@@ -377,11 +378,11 @@ def _list_first_fields(fields: Mapping[str, Any]) -> list[str]:
 def _set_output(data: Data, name: str, is_output: bool) -> None:
     """Add the input to the outputs or remove it from them, as `is_output` says."""
     outputs = get_fields(data, "output")
-    there = [output for output in outputs if output.get("name") == name]
-    if is_output and not there:
+    same_outputs = [output for output in outputs if output.get("name") == name]
+    if is_output and not same_outputs:
         outputs.insert(0, {"name": name})
-    elif not is_output and there:
-        outputs.remove(there[0])
+    elif not is_output and same_outputs:
+        outputs.remove(same_outputs[0])
 
 
 MAX_LABEL_CHARS = 100
@@ -407,7 +408,7 @@ class LabelForm(forms.Form):
 LabelFormSet = forms.formset_factory(LabelForm, extra=2, max_num=200)
 
 
-def build_label_formset(field: Data, key: str, sent: Any = None) -> Any:
+def build_label_formset(field: Data, key: str, form_data: Any = None) -> Any:
     """Return the formset for a field's labels or tags, or None if the field has none."""
     if not key:
         return None
@@ -419,7 +420,7 @@ def build_label_formset(field: Data, key: str, sent: Any = None) -> Any:
             row = dict(label)
         row["colour"] = colours.get(_read_label_value(label))
         rows.append(row)
-    rows_of = LabelFormSet(sent, initial=rows, prefix="labels")
+    rows_of = LabelFormSet(form_data, initial=rows, prefix="labels")
     if key == "tags":
         for form in rows_of.forms:
             for name in ("display", "goal", "help"):
@@ -427,15 +428,15 @@ def build_label_formset(field: Data, key: str, sent: Any = None) -> Any:
     return rows_of
 
 
-def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
+def write_labels(field: Data, key: str, rows: Any, pasted_text: str = "") -> None:
     """Write the rows that have a value, then the new ones of the pasted lines."""
-    labels_kept = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
-    values = {row["value"] for row in labels_kept}
+    label_rows = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
+    values = {row["value"] for row in label_rows}
     # Once each, in their order.
-    lines = dict.fromkeys(line.strip()[:MAX_LABEL_CHARS] for line in pasted.splitlines())
-    labels_kept += [{"value": line} for line in lines if line and line not in values]
+    lines = dict.fromkeys(line.strip()[:MAX_LABEL_CHARS] for line in pasted_text.splitlines())
+    label_rows += [{"value": line} for line in lines if line and line not in values]
     labels: list[Any] = []
-    for row in labels_kept:
+    for row in label_rows:
         more = {k: row[k] for k in ("display", "goal", "help") if row.get(k)}
         if more:
             labels.append({"value": row["value"], **more})
@@ -445,7 +446,7 @@ def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
     set_value(
         field,
         ("colours",),
-        {row["value"]: row["colour"] for row in labels_kept if row.get("colour")},
+        {row["value"]: row["colour"] for row in label_rows if row.get("colour")},
     )
 
 

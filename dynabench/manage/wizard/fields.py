@@ -56,30 +56,30 @@ def _list_fields(data: Data, focus: str) -> list[dict[str, Any]]:
 
     focus: the button that gets the focus, such as `input-1-up`.
     """
-    listed = []
+    sections = []
     for place, words in PLACE_WORDS.items():
-        listed.append({"place": place, "words": words, "rows": _build_rows(data, place, focus)})
-    return listed
+        sections.append({"place": place, "words": words, "rows": _build_rows(data, place, focus)})
+    return sections
 
 
 def _build_rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
     """Return the fields of a place with the buttons that move them."""
     fields = get_fields(data, place)
     rows = []
-    focused, _dash, button = focus.rpartition("-")
+    focused_field, _dash, button = focus.rpartition("-")
     for index, field in enumerate(fields):
-        ends = {"up": index == 0, "down": index == len(fields) - 1}
+        end_flags = {"up": index == 0, "down": index == len(fields) - 1}
         row = {
             "title": find_field_title(field),
             "kind": describe_type(field),
             "index": index,
-            "ends": ends,
+            "ends": end_flags,
         }
         if is_mirror(data, place, field):
             row |= {"is_mirror": True, "title": _find_input_title(data, field)}
-        if focused == f"{place}-{index}":
+        if focused_field == f"{place}-{index}":
             # A button that can move the field no further is disabled and takes no focus.
-            row["focus"] = "edit" if ends.get(button) else button
+            row["focus"] = "edit" if end_flags.get(button) else button
         rows.append(row)
     return rows
 
@@ -143,10 +143,10 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
     do = words[0]
     try:
         place, index = words[1], int(words[2])
-        there, at = place, index + MOVE_STEPS.get(do, 0)
+        new_place, new_index = place, index + MOVE_STEPS.get(do, 0)
         if len(words) > 3:
-            there, at = words[3], int(words[4])
-        if place not in PLACE_PATHS or there not in PLACE_PATHS or min(index, at) < 0:
+            new_place, new_index = words[3], int(words[4])
+        if place not in PLACE_PATHS or new_place not in PLACE_PATHS or min(index, new_index) < 0:
             raise ValueError
 
         def change(data: Data) -> None:
@@ -154,15 +154,15 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
                 remove_field(data, place, index)
                 return
             kind = get_fields(data, place)[index].get("type", "")
-            if there != place and there not in list_places(kind):
+            if new_place != place and new_place not in list_places(kind):
                 raise Refused(_("This kind of field cannot stand there."), code="place")
-            move_field(data, place, index, there, at)
+            move_field(data, place, index, new_place, new_index)
 
         change_draft(draft=draft, change=change)
     # Words that no button sends, or a place that another window has emptied.
     except (ValueError, IndexError):
         raise Refused(_(STALE_MESSAGE), code="stale") from None
-    return f"{there}-{at}-{do}"
+    return f"{new_place}-{new_index}-{do}"
 
 
 @require_http_methods(["GET", "POST"])

@@ -177,37 +177,37 @@ class AnswerForm(StepForm):
 
     def arrange(self, data: Data) -> None:
         current = str(self.initial.get("rule") or "")
-        offered = list(list_fitting_rules(data))
-        if current and current not in offered:
-            offered.append(current)
-        chosen: Any = self.fields["rule"]
-        chosen.choices = [(name, RULE_WORDS[name]) for name in offered]
-        if offered == ["ask_user"]:
+        rule_names = list(list_fitting_rules(data))
+        if current and current not in rule_names:
+            rule_names.append(current)
+        rule_field: Any = self.fields["rule"]
+        rule_field.choices = [(name, RULE_WORDS[name]) for name in rule_names]
+        if rule_names == ["ask_user"]:
             self.fields["rule"].help_text = _(
                 "To compare answers, open a field that people fill in and tick that the model "
                 "answers it too."
             )
         # Those that can score the answers of these fields.
-        fitting = list_fitting_metrics(data)
-        mains = [name for name in fitting if name not in ERROR_METRICS]
-        self.choose("main", mains, none=("", _("Choose one")))
-        also: Any = self.fields["also"]
-        listed = list(fitting)
+        metric_names = list_fitting_metrics(data)
+        main_names = [name for name in metric_names if name not in ERROR_METRICS]
+        self.choose("main", main_names, none=("", _("Choose one")))
+        also_field: Any = self.fields["also"]
+        also_names = list(metric_names)
         for name in self.initial.get("also") or ():
-            if name not in listed:  # chosen before the fields changed
-                listed.append(name)
-        also.choices = [(name, find_metric_title(name)) for name in listed]
-        main: Any = self.fields["main"]
-        titled = []
-        for name, words in main.choices:
+            if name not in also_names:  # chosen before the fields changed
+                also_names.append(name)
+        also_field.choices = [(name, find_metric_title(name)) for name in also_names]
+        main_field: Any = self.fields["main"]
+        main_choices = []
+        for name, words in main_field.choices:
             if name:  # the first one says to choose
                 words = find_metric_title(name)
-            titled.append((name, words))
-        main.choices = titled
-        if "pattern" not in offered:
+            main_choices.append((name, words))
+        main_field.choices = main_choices
+        if "pattern" not in rule_names:
             del self.fields["pattern"], self.fields["forbidden"]
         # Other rules compare without a threshold.
-        if not {"string_f1", "rank", "spans_f1"} & set(offered):
+        if not {"string_f1", "rank", "spans_f1"} & set(rule_names):
             del self.fields["threshold"]
         if not list_field_names(data, "input", "chat"):
             del self.fields["marked_is_wrong"]
@@ -218,13 +218,15 @@ class AnswerForm(StepForm):
 
     def write(self, data: Data) -> None:
         values = self.cleaned_data
-        before, kind = get_value(data, ("verdict",), {}), values["rule"]
+        former_rule, kind = get_value(data, ("verdict",), {}), values["rule"]
         rule: Data = {"type": kind}
         if kind == "exact_match":
             # Fields chosen by hand stay.
-            rule["fields"] = get_value(before, ("fields",)) or find_answer_names(data)
+            rule["fields"] = get_value(former_rule, ("fields",)) or find_answer_names(data)
         elif kind != "ask_user":
-            rule["field"] = get_value(before, ("field",)) or next(iter(find_answer_names(data)), "")
+            rule["field"] = get_value(former_rule, ("field",)) or next(
+                iter(find_answer_names(data)), ""
+            )
         # No threshold is the default one.
         if kind in ("string_f1", "rank", "spans_f1") and values.get("threshold"):
             rule["threshold"] = values["threshold"]
@@ -234,9 +236,9 @@ class AnswerForm(StepForm):
                 rule["forbidden"] = True
         if kind in ASKING_RULES:
             self._put_question(rule, kind)
-        if before.get("type") == kind:
+        if former_rule.get("type") == kind:
             # The same rule keeps what this form does not show.
-            for key, value in before.items():
+            for key, value in former_rule.items():
                 if key not in SHOWN_KEYS["verdict"]:
                     rule[key] = value
         set_value(data, ("verdict",), rule)

@@ -170,7 +170,7 @@ def show_step(
     """
     data = parse_data(draft.text)
     steps = [(name, STEP_WORDS[name]) for name in list_steps(data)]
-    around = {
+    step_values = {
         "draft": draft,
         "data": data,
         "step": step,
@@ -180,20 +180,20 @@ def show_step(
         "has_preview": data.get("kind") != "arena",
     }
     page = template or f"own/wizard/{step}.html"
-    return render(request, page, {**around, **values}, status=status)
+    return render(request, page, {**step_values, **values}, status=status)
 
 
 def render_preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
     """Show the write page or the judge page for the data, with the task's contexts if any."""
     text = format_data(build_preview(data))
-    parsed, problems = check_config(text)
+    parsed_config, problems = check_config(text)
     # Without a page: the template then shows only the problems.
     values: dict[str, Any] = {"task": draft.task or Task(pk=0, code="draft"), "page": ""}
     values["problems"] = problems
-    if parsed and parsed.kind != "arena":
+    if parsed_config and parsed_config.kind != "arena":
         task = draft.task or Task(pk=0, code="draft")
         # Never saved.
-        task.config_text, task.name = text, parsed.name
+        task.config_text, task.name = text, parsed_config.name
         if page == "judge":
             values = {**build_judge_values(task, annotator_of(person(request))), "page": "judge"}
         else:

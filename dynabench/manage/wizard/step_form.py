@@ -52,12 +52,12 @@ class StepForm(forms.Form):
 
     def __init__(self, draft: Data, sent: Any = None) -> None:
         # With what follows from other fields, such as a policy's numbers.
-        full = complete_data(draft)
+        complete_draft = complete_data(draft)
         values = {}
         for name, path in self.PATHS.items():
-            values[name] = get_value(full, path, find_default(path))
+            values[name] = get_value(complete_draft, path, find_default(path))
         super().__init__(sent, initial=values)
-        self.arrange(full)
+        self.arrange(complete_draft)
 
     def arrange(self, data: Data) -> None:
         """Adapt the fields to the data."""

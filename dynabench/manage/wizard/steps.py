@@ -144,8 +144,8 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the draft's text for editing. A text with errors is shown again and not stored."""
     draft = find_own_draft(request, pk)
     text = draft_text(draft)
-    now = hash_text(text)
-    form = ConfigForm(request.POST or None, initial={"text": text, "base": now})
+    text_hash = hash_text(text)
+    form = ConfigForm(request.POST or None, initial={"text": text, "base": text_hash})
     problems: list[Problem] = []
     if form.is_valid():
         text = form.cleaned_data["text"]
@@ -156,7 +156,7 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
                 replace_draft(draft=draft, text=text, base=form.cleaned_data["base"])
                 return redirect("draft-step", draft.pk, "finish")
             # A person who has read that the draft was changed elsewhere may save over it.
-            form = form.over(now)
+            form = form.over(text_hash)
         else:
             form.add_error("text", _("The text has errors, which are listed below."))
     values = {"draft": draft, "form": form, "problems": list_problem_lines(problems, text)}
