@@ -155,7 +155,7 @@ def test_old_backups_go_from_a_bucket(site, server, tmp_path):
         store = open_store(build_dated_place(where, then + timedelta(days)))
         for name in (MANIFEST_NAME, "media/a/b"):
             put_file(store, name, [b"x"])
-    assert remove_older_backups(where, than=then + timedelta(hours=1)) == ["2026-01-01T0000"]
+    assert remove_older_backups(where, cutoff_at=then + timedelta(hours=1)) == ["2026-01-01T0000"]
     assert open_store(where).listdir("")[0] == ["2026-01-02T0000"]
 
 

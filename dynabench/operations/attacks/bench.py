@@ -55,10 +55,10 @@ class Breach(Exception):
     """Raised when a hostile model got further than it may. The message shows what was seen."""
 
 
-def expect_that(holds: object, seen: object) -> None:
-    """Raise Breach with `seen` as its message unless `holds` is true."""
-    if not holds:
-        raise Breach(str(seen))
+def expect_that(condition: object, evidence: object) -> None:
+    """Raise Breach with the evidence as its message unless the condition is true."""
+    if not condition:
+        raise Breach(str(evidence))
 
 
 class HostileRun(NamedTuple):

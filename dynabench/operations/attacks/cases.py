@@ -48,17 +48,19 @@ class Case:
         """Run the case and return a description of the result. Raises Breach."""
         if self.check:
             return str(getattr(checks, self.check)(bench))
-        good = None
+        neighbour_run = None
         image = ""
         with ThreadPoolExecutor(1) as pool:
             if self.neighbour:  # it runs beside the hostile one
-                good = pool.submit(bench.run, checks.GOOD_SCRIPT)
+                neighbour_run = pool.submit(bench.run, checks.GOOD_SCRIPT)
             if self.image:
                 image = bench.build(*self.image)
-            seen = bench.run(self.script, image=image, limits=self.limits)
-        if good:
-            expect_that(good.result().ending.outcome == Outcome.OK, good.result().ending)
-        ending = seen.ending
+            hostile_run = bench.run(self.script, image=image, limits=self.limits)
+        if neighbour_run:
+            expect_that(
+                neighbour_run.result().ending.outcome == Outcome.OK, neighbour_run.result().ending
+            )
+        ending = hostile_run.ending
         got = f"{ending.outcome}: {ending.sentence or ' '.join(ending.warnings)}".rstrip(": ")
         expect_that("BREACH" not in ending.log, ending.log)
         if bench.is_gvisor and ending.outcome in self.in_gvisor:
@@ -69,7 +71,7 @@ class Case:
             self.sentence in ending.sentence and GOLD_ANSWER not in ending.sentence, ending.sentence
         )
         if self.holds:
-            getattr(checks, self.holds)(seen)
+            getattr(checks, self.holds)(hostile_run)
         return got
 
 

@@ -46,37 +46,43 @@ GOOD_SCRIPT = "answer_all()"
 SLOW_SCRIPT = "import time\ntime.sleep(60)"
 
 
-def check_memory_warning(seen: HostileRun) -> None:
+def check_memory_warning(hostile_run: HostileRun) -> None:
     """Check that there is a warning about the memory of a child process that was killed."""
-    expect_that(any("memory" in warning for warning in seen.ending.warnings), seen.ending)
+    expect_that(
+        any("memory" in warning for warning in hostile_run.ending.warnings), hostile_run.ending
+    )
 
 
-def check_log_is_cut(seen: HostileRun) -> None:
+def check_log_is_cut(hostile_run: HostileRun) -> None:
     """Check that the log is bounded and that its first line says so."""
-    log = seen.ending.log
+    log = hostile_run.ending.log
     # With room for the line that says so.
     expect_that(len(log) < LIMITS.log_bytes + 100, len(log))
     expect_that("were not kept" in log.splitlines()[0], log[:100])
 
 
-def check_log_is_redacted(seen: HostileRun) -> None:
+def check_log_is_redacted(hostile_run: HostileRun) -> None:
     """Check that the owners' log contains the examples and the submitter's log does not."""
-    redacted_log = redact_log(seen.ending.log, texts=seen.texts)
-    expect_that(seen.texts[-1] in seen.ending.log, seen.ending.log)
+    redacted_log = redact_log(hostile_run.ending.log, texts=hostile_run.texts)
+    expect_that(hostile_run.texts[-1] in hostile_run.ending.log, hostile_run.ending.log)
     expect_that(REMOVED_LINE_TEXT in redacted_log, redacted_log)
-    expect_that(not any(text in redacted_log for text in seen.texts), redacted_log)
+    expect_that(not any(text in redacted_log for text in hostile_run.texts), redacted_log)
 
 
-def check_log_is_inert(seen: HostileRun) -> None:
+def check_log_is_inert(hostile_run: HostileRun) -> None:
     """Check that the log contains nothing that a terminal or a page would interpret."""
-    page = Engine().from_string("<pre>{{ log }}</pre>").render(Context({"log": seen.ending.log}))
+    page = (
+        Engine()
+        .from_string("<pre>{{ log }}</pre>")
+        .render(Context({"log": hostile_run.ending.log}))
+    )
     expect_that("\x1b" not in page and "\u202e" not in page, page)
     expect_that("<script>" not in page and "{{ settings }}" in page, page)
 
 
-def check_few_digits(seen: HostileRun) -> None:
+def check_few_digits(hostile_run: HostileRun) -> None:
     """Check that probabilities have few digits, so that they cannot smuggle out data."""
-    prob = next(answer for answer in seen.answers.in_order() if answer).prob
+    prob = next(answer for answer in hostile_run.answers.in_order() if answer).prob
     expect_that(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
 
 
@@ -140,15 +146,15 @@ def check_no_stored_times(bench: Bench) -> str:
 def check_archives(bench: Bench) -> str:
     """Check that hostile archives are refused before anything is written."""
     bomb, climber = bench.folder / "bomb.zip", bench.folder / "up.tar"
-    many = bench.folder / "many.tar"
+    crowd = bench.folder / "many.tar"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as zipped:
         zipped.writestr("weights.safetensors", bytes(32 * MIB))
     with tarfile.open(climber, "w") as tar:
         tar.addfile(tarfile.TarInfo("../../etc/cron.d/x"))
-    with tarfile.open(many, "w") as tar:
+    with tarfile.open(crowd, "w") as tar:
         for number in range(1001):
             tar.addfile(tarfile.TarInfo(f"{number}"))
-    for path in (bomb, climber, many):
+    for path in (bomb, climber, crowd):
         try:
             check_archive(path, ArchiveLimits(members=1000))
         except ArchiveRefused:
@@ -159,16 +165,16 @@ def check_archives(bench: Bench) -> str:
 
 def check_moved_tag(bench: Bench) -> str:
     """Check that a run identifies an image by its id, and that a tag is not pulled."""
-    checked = bench.build("ENV VERSION=checked")
-    other = bench.build("ENV VERSION=other")
+    checked_image = bench.build("ENV VERSION=checked")
+    other_image = bench.build("ENV VERSION=other")
     tag = f"dynabench-hostile:{bench.token}"
     with closing(connect()) as client:
-        for image in (checked, other):
+        for image in (checked_image, other_image):
             client.images.get(image).tag(tag)
-        expect_that(inspect_image(tag).id == other, tag)
+        expect_that(inspect_image(tag).id == other_image, tag)
     # The id that was checked still runs the image that was checked.
     _check_good_run(
-        bench, "import os\nif os.environ['VERSION'] != 'checked': breach('moved')", checked
+        bench, "import os\nif os.environ['VERSION'] != 'checked': breach('moved')", checked_image
     )
     try:
         pull_image(tag)
@@ -209,29 +215,31 @@ def _build_image_archive(config: dict[str, Any]) -> bytes:
         "layer.tar": layer.getvalue(),
         "manifest.json": json.dumps(manifest).encode(),
     }
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
+    archive_buffer = io.BytesIO()
+    with tarfile.open(fileobj=archive_buffer, mode="w") as tar:
         for name, data in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
-    return packed.getvalue()
+    return archive_buffer.getvalue()
 
 
 def check_spoofed_label(bench: Bench) -> str:
     """Check that an image's label does not make a container ours, and that our label wins."""
-    stolen, own = bench.key(), bench.key()
-    image = bench.build(f"LABEL {LABEL}={stolen}")
+    stolen_key, own_key = bench.key(), bench.key()
+    image = bench.build(f"LABEL {LABEL}={stolen_key}")
     with closing(connect()) as client:
         stranger = client.containers.create(image, network_mode="none")
         try:
-            expect_that(not list_ours(stolen), list_ours(stolen))
+            expect_that(not list_ours(stolen_key), list_ours(stolen_key))
         finally:
             stranger.remove()
-    seen: list[OwnContainer] = []
+    own_containers: list[OwnContainer] = []
     script = f"import time\ntime.sleep(1.5)\n{GOOD_SCRIPT}"
-    bench.run(script, image=image, key=own, beat=lambda: seen.extend(list_ours(own)))
-    expect_that(seen, "our own container was not found")
+    bench.run(
+        script, image=image, key=own_key, beat=lambda: own_containers.extend(list_ours(own_key))
+    )
+    expect_that(own_containers, "our own container was not found")
     return "the stranger is not listed, our run is"
 
 

@@ -66,12 +66,12 @@ def empty_tables() -> Iterator[Any]:
         cursor.execute(f"ALTER TABLE {TABLE_WITH_TRIGGERS} ENABLE TRIGGER USER")
 
 
-def set_last_id(cursor: Any, model: type[Model], last: int) -> None:
+def set_last_id(cursor: Any, model: type[Model], last_id: int) -> None:
     """Set the table's sequence to `last`, so that ids of deleted rows are never reused."""
-    if last:
+    if last_id:
         table, column = _name_primary_key(model)
         query = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
-        cursor.execute(query, [table, column, last])
+        cursor.execute(query, [table, column, last_id])
 
 
 def _read_last_id(cursor: Any, model: type[Model]) -> int:

@@ -122,9 +122,9 @@ def load_dump(path: Path) -> None:
 
 def _load_sqlite(path: Path) -> None:
     database = Path(str(connection.settings_dict["NAME"]))
-    new = database.with_name(f"{database.name}.restored")
-    shutil.copyfile(path, new)
-    with closing(sqlite3.connect(new)) as copy:
+    restored_path = database.with_name(f"{database.name}.restored")
+    shutil.copyfile(path, restored_path)
+    with closing(sqlite3.connect(restored_path)) as copy:
         # One file without a journal beside it, which `replace` would leave behind.
         copy.execute("PRAGMA journal_mode=DELETE")
         copy.executescript(f"BEGIN; {build_statements(timezone.now())} COMMIT;")
@@ -133,7 +133,7 @@ def _load_sqlite(path: Path) -> None:
     # Journals of the empty database would be played into the restored one.
     for suffix in ("-wal", "-shm"):
         database.with_name(f"{database.name}{suffix}").unlink(missing_ok=True)
-    new.replace(database)
+    restored_path.replace(database)
 
 
 def _load_postgres(path: Path) -> None:

@@ -46,11 +46,11 @@ def move_rows(path: Path, tell: Callable[[str], object]) -> None:
         # One transaction for all tables: a difference in the last one moves nothing.
         with empty_tables() as cursor:
             # Ids of deleted rows are in logs and files, so they are not given again.
-            last = _read_last_ids(path)
+            last_ids = _read_last_ids(path)
             for model in list_stored_models():
                 _copy_table(cursor, model)
                 _compare_tables(model, tell)
-                set_last_id(cursor, model, last.get(model._meta.db_table, 0))
+                set_last_id(cursor, model, last_ids.get(model._meta.db_table, 0))
 
 
 @contextmanager
@@ -99,10 +99,12 @@ def _copy_table(cursor: Any, model: type[Model]) -> None:
 
 
 def _compare_tables(model: type[Model], tell: Callable[[str], object]) -> None:
-    old, new = compute_table_digest(model, OLD_ALIAS), compute_table_digest(model, "default")
-    if old != new:
-        raise BackupError(f"{model._meta.db_table} differs: {old} became {new}. Nothing is moved.")
-    tell(f"{model._meta.db_table}: {new[0]} rows, {new[1][:16]}")
+    old_digest = compute_table_digest(model, OLD_ALIAS)
+    new_digest = compute_table_digest(model, "default")
+    if old_digest != new_digest:
+        change = f"{old_digest} became {new_digest}"
+        raise BackupError(f"{model._meta.db_table} differs: {change}. Nothing is moved.")
+    tell(f"{model._meta.db_table}: {new_digest[0]} rows, {new_digest[1][:16]}")
 
 
 def _read_last_ids(path: Path) -> dict[str, int]:

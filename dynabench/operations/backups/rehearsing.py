@@ -23,7 +23,7 @@ CHECKED_PARTS = ("database", "secrets")
 """Lines of the doctor that tell of it; each file was compared with its digest as it came."""
 
 
-def rehearse_restore(where: str, *, without_log: bool) -> list[str]:
+def rehearse_restore(place: str, *, without_log: bool) -> list[str]:
     """Restore a backup into a scratch site, check it, remove it, and return the output's lines.
 
     The site itself is not changed. Needs disk space for the unpacked backup. Raises BackupError.
@@ -36,24 +36,24 @@ def rehearse_restore(where: str, *, without_log: bool) -> list[str]:
         environment["DYNABENCH_HOME"] = str(folder)
         environment["DATABASE_URL"] = url
         environment["ERASURE_LOG"] = str(Path(settings.ERASURE_LOG).resolve())
-        command = ["restore", where]
-        if not where.startswith("s3://"):  # the command runs in another folder
-            command = ["restore", str(Path(where).resolve())]
+        command = ["restore", place]
+        if not place.startswith("s3://"):  # the command runs in another folder
+            command = ["restore", str(Path(place).resolve())]
         if without_log:
             command.append("--without-log")
-        printed = _run_command(command, environment, is_checked=True).splitlines()[:-1]
+        printed_lines = _run_command(command, environment, is_checked=True).splitlines()[:-1]
         report = json.loads(_run_command(["doctor", "--quick", "--json"], environment))
-    lines, wrong = [], []
+    lines, problem_lines = [], []
     for finding in report["findings"]:
         if finding["what"] in CHECKED_PARTS:
             line = f"{finding['what']}: {finding['message']}"
             lines.append(line)
             if finding["state"] == "bad":
-                wrong.append(line)
-    if wrong:
-        raise BackupError("\n".join(wrong))
+                problem_lines.append(line)
+    if problem_lines:
+        raise BackupError("\n".join(problem_lines))
     seconds = time.monotonic() - began
-    return [*printed, *lines, f"{seconds:.0f} seconds"]
+    return [*printed_lines, *lines, f"{seconds:.0f} seconds"]
 
 
 def _run_command(
@@ -64,12 +64,12 @@ def _run_command(
     is_checked: whether a failure of the command raises.
     """
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *words]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True
     )
-    if done.returncode and is_checked:
-        raise BackupError(done.stderr.strip().removeprefix("CommandError: "))
-    return done.stdout
+    if process.returncode and is_checked:
+        raise BackupError(process.stderr.strip().removeprefix("CommandError: "))
+    return process.stdout
 
 
 @contextmanager

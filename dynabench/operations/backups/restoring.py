@@ -71,9 +71,9 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
     name = hashlib.sha256(json.dumps(manifest.files).encode()).hexdigest()
     mark = find_restoring_mark()
     is_going_on = mark.exists() and mark.read_text() == name
-    erased: Mapping[str, set[str]] = {}
+    erasures: Mapping[str, set[str]] = {}
     if not without_log:
-        erased = _read_erasures(manifest.erased)
+        erasures = _read_erasures(manifest.erased)
     _check_fits(backup)
     if not is_going_on:
         _check_empty()
@@ -88,7 +88,7 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
                 file.writelines(gunzip_blocks(backup.blocks(DATABASE)))
             load_dump(path)
     lines = [
-        f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erased)
+        f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erasures)
     ]
     lines.append(f"{purge_deleted()} examples of people who left were emptied")
     lines.append(f"{apply_retention()} rows were emptied by their age")
@@ -111,16 +111,16 @@ def _read_erasures(at_least: int) -> Mapping[str, set[str]]:
         "there is none or nobody was erased, give --without-log."
     )
     try:
-        erased = read_log()
+        erasures = read_log()
     except OSError as error:
         raise BackupError(f"The log of erasures cannot be read: {error}. {cure}") from None
-    names = sum(map(len, erased.values()))
+    names = sum(map(len, erasures.values()))
     if names < at_least:
         raise BackupError(
             f"The log of erasures, {settings.ERASURE_LOG}, holds {names} names, and {at_least} "
             f"when the backup was made. {cure}"
         )
-    return erased
+    return erasures
 
 
 def _check_fits(backup: Backup) -> None:
@@ -156,13 +156,13 @@ def _has_files(folder: Path) -> bool:
 
 def _restore_files(backup: Backup, is_going_on: bool) -> None:
     """Restore each file under its name; verify files left by an interrupted restoration."""
-    for name, stored in backup.names(MEDIA):
-        if is_going_on and default_storage.exists(stored):
+    for name, stored_name in backup.names(MEDIA):
+        if is_going_on and default_storage.exists(stored_name):
             # A file that was cut short by the kill is written again.
-            if _compute_digest(stored) == backup.manifest.files[name][1]:
+            if _compute_digest(stored_name) == backup.manifest.files[name][1]:
                 continue
-            default_storage.delete(stored)
-        put_file(default_storage, stored, backup.blocks(name))
+            default_storage.delete(stored_name)
+        put_file(default_storage, stored_name, backup.blocks(name))
     for name, relative in backup.names(MODELS):
         path = settings.MODELS_HOME / relative
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,38 +195,38 @@ def _restore_key(backup: Backup) -> None:
 
 def _keep_secret(name: str, text: str) -> None:
     # Readable for its owner before it has any content, and complete before it has its name.
-    new = settings.HOME / f"{name}.restored"
-    new.touch(mode=0o600)
-    new.write_text(text)
-    new.replace(settings.HOME / name)
+    new_path = settings.HOME / f"{name}.restored"
+    new_path.touch(mode=0o600)
+    new_path.write_text(text)
+    new_path.replace(settings.HOME / name)
 
 
-def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
+def _erase(key: str, erasures: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
     """Erase what the log names; yield (kind, number of rows found)."""
     # The log is written with keys derived from SECRET_KEY, which may have changed since.
     keys = [bytes.fromhex(key), erasure_key(settings.SECRET_KEY)]
     keys += [erasure_key(former) for former in settings.SECRET_KEY_FALLBACKS]
 
     def is_erased(kind: str, name: object) -> bool:
-        return any(keyed(kind, str(name), key) in erased[kind] for key in keys)
+        return any(keyed(kind, str(name), key) in erasures[kind] for key in keys)
 
-    if Kind.EXAMPLE in erased:
+    if Kind.EXAMPLE in erasures:
         standing = Example.objects.filter(retracted_at=None).iterator(CHUNK_ROWS)
         examples = [row for row in standing if is_erased(Kind.EXAMPLE, row.uuid)]
         for example in examples:
             withdraw_example(example=example, actor=None, reason="It was withdrawn before.")
         yield "examples", len(examples)
-    if Kind.SUBMISSION in erased:
+    if Kind.SUBMISSION in erasures:
         models = Submission.objects.filter(withdrawn_at=None).iterator(CHUNK_ROWS)
         submissions = [row for row in models if is_erased(Kind.SUBMISSION, row.pk)]
         for submission in submissions:
             withdraw_model(submission=submission, actor=None)
         yield "models", len(submissions)
-    if Kind.TOKEN in erased:
+    if Kind.TOKEN in erasures:
         tokens = [t.pk for t in ApiToken.objects.all() if is_erased(Kind.TOKEN, t.digest)]
         ApiToken.objects.filter(pk__in=tokens).delete()
         yield "tokens", len(tokens)
-    if Kind.PERSON in erased:
+    if Kind.PERSON in erasures:
         people = [row for row in User.objects.all() if is_erased(Kind.PERSON, name_of(row))]
         for user in people:
             # They had left before, so they go now, even if they are the last administrator.
@@ -249,16 +249,16 @@ def _list_lost_secrets() -> Iterator[str]:
     for model, column in sealed_columns():
         if model._meta.label in SEPARATELY_REPORTED_MODELS:
             continue
-        lost = 0
+        lost_count = 0
         for token in model._default_manager.exclude(**{column: ""}).values_list(column, flat=True):
             try:
                 decrypt(token)
             except Unreadable:
-                lost += 1
-        if lost:
+                lost_count += 1
+        if lost_count:
             yield (
-                f"{lost} secrets of {model._meta.verbose_name_plural} are lost, as SECRET_KEY is "
-                "another one: their people have to enter them again"
+                f"{lost_count} secrets of {model._meta.verbose_name_plural} are lost, as "
+                "SECRET_KEY is another one: their people have to enter them again"
             )
     if is_key_lost():
         yield "the key of address marks is lost: whoever deleted an account counts as a new person"

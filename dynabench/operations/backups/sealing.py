@@ -37,17 +37,17 @@ def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) ->
     salt: random, but the same for all files of a backup, because scrypt is slow.
     """
     # Another key for each file, for all of which scrypt is asked once.
-    own = os.urandom(SALT_BYTES)
-    cipher = _build_cipher(passphrase, salt, own, name)
-    yield MAGIC + salt + own
-    waiting = b""
+    file_salt = os.urandom(SALT_BYTES)
+    cipher = _build_cipher(passphrase, salt, file_salt, name)
+    yield MAGIC + salt + file_salt
+    pending_chunk = b""
     number = 0
     for chunk in _cut_into_pieces(blocks, CHUNK_BYTES):
         if number:
-            yield cipher.encrypt(_build_nonce(number, is_last=False), waiting, None)
-        waiting, number = chunk, number + 1
+            yield cipher.encrypt(_build_nonce(number, is_last=False), pending_chunk, None)
+        pending_chunk, number = chunk, number + 1
     # An empty file has one empty chunk, so that its end is sealed, too.
-    yield cipher.encrypt(_build_nonce(max(number, 1), is_last=True), waiting, None)
+    yield cipher.encrypt(_build_nonce(max(number, 1), is_last=True), pending_chunk, None)
 
 
 def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[bytes]:
@@ -55,26 +55,28 @@ def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[b
 
     Raises WrongSeal, possibly after yielding valid blocks.
     """
-    pieces = _cut_into_pieces(blocks, len(MAGIC) + 2 * SALT_BYTES, then=CHUNK_BYTES + TAG_BYTES)
+    pieces = _cut_into_pieces(
+        blocks, len(MAGIC) + 2 * SALT_BYTES, later_size=CHUNK_BYTES + TAG_BYTES
+    )
     head = next(pieces, b"")
-    salt, own = head[len(MAGIC) : -SALT_BYTES], head[-SALT_BYTES:]
+    salt, file_salt = head[len(MAGIC) : -SALT_BYTES], head[-SALT_BYTES:]
     if not is_sealed(head) or len(salt) != SALT_BYTES:
         raise WrongSeal(f"{name} is not sealed as it should be.")
-    cipher = _build_cipher(passphrase, salt, own, name)
-    waiting, number = next(pieces, b""), 1
+    cipher = _build_cipher(passphrase, salt, file_salt, name)
+    pending_chunk, number = next(pieces, b""), 1
     try:
         for chunk in pieces:
-            yield cipher.decrypt(_build_nonce(number, is_last=False), waiting, None)
-            waiting, number = chunk, number + 1
-        yield cipher.decrypt(_build_nonce(number, is_last=True), waiting, None)
+            yield cipher.decrypt(_build_nonce(number, is_last=False), pending_chunk, None)
+            pending_chunk, number = chunk, number + 1
+        yield cipher.decrypt(_build_nonce(number, is_last=True), pending_chunk, None)
     except InvalidTag:
         raise WrongSeal(f"{name}: the passphrase is wrong, or the file is damaged.") from None
 
 
-def _cut_into_pieces(blocks: Iterable[bytes], size: int, *, then: int = 0) -> Iterator[bytes]:
+def _cut_into_pieces(blocks: Iterable[bytes], size: int, *, later_size: int = 0) -> Iterator[bytes]:
     """Yield the same bytes in pieces of `size`; the last piece may be shorter.
 
-    then: the size of all pieces after the first; 0 for `size`.
+    later_size: the size of all pieces after the first; 0 for `size`.
     """
     buffer = bytearray()
     for block in blocks:
@@ -82,7 +84,7 @@ def _cut_into_pieces(blocks: Iterable[bytes], size: int, *, then: int = 0) -> It
         while len(buffer) >= size:
             yield bytes(buffer[:size])
             del buffer[:size]
-            size = then or size
+            size = later_size or size
     if buffer:
         yield bytes(buffer)
 
@@ -91,8 +93,8 @@ def _build_nonce(number: int, *, is_last: bool) -> bytes:
     return number.to_bytes(11, "big") + bytes([is_last])
 
 
-def _build_cipher(passphrase: str, salt: bytes, own: bytes, name: str) -> AESGCM:
-    key = HKDF(algorithm=SHA256(), length=32, salt=own, info=name.encode())
+def _build_cipher(passphrase: str, salt: bytes, file_salt: bytes, name: str) -> AESGCM:
+    key = HKDF(algorithm=SHA256(), length=32, salt=file_salt, info=name.encode())
     return AESGCM(key.derive(_stretch_passphrase(passphrase, salt)))
 
 

@@ -64,7 +64,7 @@ class _Writer:
         return seal(blocks, passphrase=self.passphrase, salt=self.salt, name=name)
 
 
-def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) -> Manifest:
+def make_backup(place: str, *, passphrase: str = "", with_keys: bool = False) -> Manifest:
     """Write a backup to a new place: a snapshot of the database, then the files it refers to.
 
     Stored files never change, so people can go on writing. Files deleted during the backup are left
@@ -73,11 +73,11 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
     if with_keys and not passphrase:
         raise BackupError(f"Keys go only into a backup under a passphrase. {SEALING_ADVICE}.")
     # It gets its name only if all of this ends well.
-    with create_store(where) as store:
+    with create_store(place) as store:
         writer = _Writer(store, _describe_site(), passphrase, os.urandom(SALT_BYTES))
-        with take_snapshot() as taken:
-            writer.put(DATABASE, gzip_blocks(taken.dump))
-        missing = list(_write_media(writer, taken.files))
+        with take_snapshot() as snapshot:
+            writer.put(DATABASE, gzip_blocks(snapshot.dump))
+        missing = list(_write_media(writer, snapshot.files))
         # A file that no row names any more was deleted during the backup.
         writer.manifest.missing = sorted(set(missing) & set(find_referenced_files()))
         for path in sorted(settings.MODELS_HOME.rglob("*")):
@@ -137,15 +137,15 @@ def _write_media(writer: _Writer, names: Iterable[str]) -> Iterator[str]:
 class Backup:
     """A finished backup: its manifest, and access to its decrypted files. Raises BackupError."""
 
-    def __init__(self, where: str, *, passphrase: str = "") -> None:
-        self._store, self._passphrase = open_store(where), passphrase
+    def __init__(self, place: str, *, passphrase: str = "") -> None:
+        self._store, self._passphrase = open_store(place), passphrase
         try:
             self.manifest = manifests.read_manifest(b"".join(self._opened(MANIFEST_NAME)))
         except FileNotFoundError:
-            message = f"There is no whole backup at {where}: {MANIFEST_NAME} is missing."
+            message = f"There is no whole backup at {place}: {MANIFEST_NAME} is missing."
             raise BackupError(message) from None
         except (ValueError, TypeError, KeyError) as error:
-            raise BackupError(f"{MANIFEST_NAME} of {where} cannot be read: {error}") from None
+            raise BackupError(f"{MANIFEST_NAME} of {place} cannot be read: {error}") from None
 
     def _opened(self, name: str) -> Iterator[bytes]:
         blocks = read_blocks(self._store, name)
@@ -162,12 +162,12 @@ class Backup:
 
         Raises BackupError at the end if they differ from what was backed up.
         """
-        counted = CountingBlocks(self._opened(name))
+        counting_blocks = CountingBlocks(self._opened(name))
         try:
-            yield from counted
+            yield from counting_blocks
         except WrongSeal as error:
             raise BackupError(str(error)) from None
-        if counted.found != self.manifest.files[name]:
+        if counting_blocks.found != self.manifest.files[name]:
             size, digest = self.manifest.files[name]
             raise BackupError(f"{name} is damaged: it has not {size} bytes of SHA-256 {digest}.")
 

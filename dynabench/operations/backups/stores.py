@@ -22,85 +22,85 @@ MANIFEST_NAME = "manifest.json"
 MOMENT, PART = "%Y-%m-%dT%H%M", ".part"
 
 
-def open_store(where: str) -> Storage:
+def open_store(place: str) -> Storage:
     """Return the storage at a folder or at `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
-    if where.startswith("s3://"):
+    if place.startswith("s3://"):
         try:
-            return storages.create_storage(object_storage(where))
+            return storages.create_storage(object_storage(place))
         except EnvError as error:
             raise BackupError(str(error)) from None
-    return FileSystemStorage(where, file_permissions_mode=0o600, directory_permissions_mode=0o700)
+    return FileSystemStorage(place, file_permissions_mode=0o600, directory_permissions_mode=0o700)
 
 
 @contextmanager
-def create_store(where: str) -> Iterator[Storage]:
-    """Yield an empty storage, which becomes `where` if the block succeeds. Raises BackupError.
+def create_store(place: str) -> Iterator[Storage]:
+    """Yield an empty storage, which becomes `place` if the block succeeds. Raises BackupError.
 
     A folder is renamed at the end. A bucket may contain leftovers; only the manifest counts.
     """
-    if where.startswith("s3://"):
-        store = open_store(where)
+    if place.startswith("s3://"):
+        store = open_store(place)
         if store.exists(MANIFEST_NAME):
-            raise BackupError(f"There is a backup at {where} already. Name another place.")
+            raise BackupError(f"There is a backup at {place} already. Name another place.")
         yield store
         return
-    whole = Path(where).absolute()
-    if whole.exists():
-        raise BackupError(f"{whole} exists already. Name a new folder.")
-    unfinished = whole.with_name(whole.name + PART)
-    unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(unfinished, os.O_RDONLY)
+    final_path = Path(place).absolute()
+    if final_path.exists():
+        raise BackupError(f"{final_path} exists already. Name a new folder.")
+    unfinished_path = final_path.with_name(final_path.name + PART)
+    unfinished_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(unfinished_path, os.O_RDONLY)
     try:
-        _claim_folder(unfinished, lock)
-        yield open_store(str(unfinished))
+        _claim_folder(unfinished_path, lock)
+        yield open_store(str(unfinished_path))
         os.sync()  # before the name: a folder with that name has whole files, even after a crash
-        unfinished.rename(whole)
+        unfinished_path.rename(final_path)
     finally:
         os.close(lock)
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(unfinished_path, ignore_errors=True)
 
 
-def _claim_folder(unfinished: Path, lock: int) -> None:
+def _claim_folder(unfinished_path: Path, lock: int) -> None:
     """Take the lock, and remove what a killed backup left behind. Raises BackupError."""
     try:
         # The system releases it when the process ends, however it ends.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BackupError(f"Another backup is writing {unfinished}. Wait for it.") from None
-    for old in unfinished.iterdir():
-        if old.is_dir():
-            shutil.rmtree(old)
+        raise BackupError(f"Another backup is writing {unfinished_path}. Wait for it.") from None
+    for leftover in unfinished_path.iterdir():
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
         else:
-            old.unlink()
+            leftover.unlink()
 
 
-def build_dated_place(where: str, at: datetime) -> str:
+def build_dated_place(base_place: str, at: datetime) -> str:
     """Return the place for a backup made at this time, below a folder or a bucket's prefix.
 
     >>> from datetime import UTC
     >>> build_dated_place("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
     's3://site/backups/2026-01-31T0315?region=eu'
     """
-    path, mark, query = where, "", ""
-    if where.startswith("s3://"):  # a folder may have a question mark in its name
-        path, mark, query = where.partition("?")
+    path, mark, query = base_place, "", ""
+    if base_place.startswith("s3://"):  # a folder may have a question mark in its name
+        path, mark, query = base_place.partition("?")
     return f"{path.rstrip('/')}/{at.strftime(MOMENT)}{mark}{query}"
 
 
-def remove_killed_backups(where: str) -> None:
+def remove_killed_backups(place: str) -> None:
     """Remove what killed backups left in a folder, to free disk space.
 
     Only backups named by `build_dated_place`. Does nothing in a bucket, where a backup in progress
     looks the same; `remove_older_backups` removes their remains there.
     """
-    if where.startswith("s3://"):
+    if place.startswith("s3://"):
         return
-    for unfinished in Path(where).glob(f"*{PART}"):
-        if _parse_moment(unfinished.name):
-            lock = os.open(unfinished, os.O_RDONLY)
+    for unfinished_path in Path(place).glob(f"*{PART}"):
+        if _parse_moment(unfinished_path.name):
+            lock = os.open(unfinished_path, os.O_RDONLY)
             with suppress(BackupError):  # it is being written
-                _claim_folder(unfinished, lock)
-                unfinished.rmdir()
+                _claim_folder(unfinished_path, lock)
+                unfinished_path.rmdir()
             os.close(lock)
 
 
@@ -111,19 +111,19 @@ def _parse_moment(name: str) -> datetime | None:
         return None
 
 
-def remove_older_backups(where: str, than: datetime) -> list[str]:
-    """Remove backups named by `build_dated_place` from before `than`, complete or not.
+def remove_older_backups(place: str, cutoff_at: datetime) -> list[str]:
+    """Remove backups named by `build_dated_place` from before `cutoff_at`, complete or not.
 
     Returns their names.
     """
-    store, removed = open_store(where), []
+    store, removed_names = open_store(place), []
     for name in store.listdir("")[0]:
         made_at = _parse_moment(name)
-        if made_at and made_at < than:
+        if made_at and made_at < cutoff_at:
             store.delete(f"{name}/{MANIFEST_NAME}")  # first: what is left is no backup
             _remove_folder(store, name)
-            removed.append(name)
-    return removed
+            removed_names.append(name)
+    return removed_names
 
 
 def _remove_folder(store: Storage, folder: str) -> None:

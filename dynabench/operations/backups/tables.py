@@ -27,7 +27,7 @@ def list_columns(model: type[Model]) -> "list[Field[Any, Any]]":
     return list(model._meta.concrete_fields)
 
 
-def read_table_rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
+def read_table_rows(model: type[Model], alias: str) -> Iterator[tuple[Any, ...]]:
     """Yield all rows as Python values, ordered by primary key. Pickled values stay text."""
     expressions: dict[str, Any] = {}
     for number, field in enumerate(list_columns(model)):
@@ -36,14 +36,14 @@ def read_table_rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]
             expression = Cast(field.attname, TextField())
         expressions[f"column_{number}"] = expression
     # The base manager hides no rows.
-    ordered = model._base_manager.using(using).order_by("pk")
+    ordered = model._base_manager.using(alias).order_by("pk")
     return ordered.values_list(*expressions.values()).iterator(CHUNK_ROWS)
 
 
-def compute_table_digest(model: type[Model], using: str) -> tuple[int, str]:
+def compute_table_digest(model: type[Model], alias: str) -> tuple[int, str]:
     """Return the number of rows in a table and their SHA-256."""
     sha256, count = hashlib.sha256(), 0
-    for row in read_table_rows(model, using):
+    for row in read_table_rows(model, alias):
         sha256.update(
             json.dumps([_normalize_value(value) for value in row], sort_keys=True).encode()
         )

@@ -69,11 +69,11 @@ def release_round(round: Round, owner: User, seed: int) -> None:
     A sixth of its rows becomes the test split and a twelfth the dev split, if possible.
     """
     make_missing_versions()  # the set of what the round verified; a site makes it within a minute
-    counts = count_rows(round)
-    rows = (counts.labels(True) + counts.labels(False)).total()
-    sizes = make_plan(counts, Sizes(None, rows // 12, rows // 6), seed=seed).sizes
+    row_counts = count_rows(round)
+    rows = (row_counts.labels(True) + row_counts.labels(False)).total()
+    sizes = make_plan(row_counts, Sizes(None, rows // 12, rows // 6), seed=seed).sizes
     if not sizes.train:
-        sizes = suggest_sizes(counts)
+        sizes = suggest_sizes(row_counts)
     options = Options(
         dev=sizes.dev,
         test=sizes.test,
@@ -98,20 +98,20 @@ def plan_next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
         epochs=EPOCHS,
     )
     finish_job(run, jobs.run_training)
-    planned = plan_round(
+    planned_round = plan_round(
         task=task, actor=owner, fields=build_plan(tries), parents=[round], contexts_of=round
     )
     with transaction.atomic():
         target = register_trained(
             run=TrainingRun.objects.get(pk=run.pk),
-            number=planned.number,
-            name=find_free_name(task, planned.number),
+            number=planned_round.number,
+            name=find_free_name(task, planned_round.number),
             actor=owner,
         )
         # An export to ONNX would take longer than the round.
         served = build_serving_settings(task.config, backend="torch")
         change_target(target=target, actor=owner, fields={"serving": served})
-    return planned
+    return planned_round
 
 
 def evaluate_models(task: Task) -> None:

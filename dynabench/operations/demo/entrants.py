@@ -43,19 +43,21 @@ def train_naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
 
     rows: dictionaries with `text` and `label`.
     """
-    seen: dict[str, Counter[str]] = {label: Counter() for label in LABELS}
+    word_counts: dict[str, Counter[str]] = {label: Counter() for label in LABELS}
     labels: Counter[str] = Counter()
     for row in rows:
         labels[row["label"]] += 1
-        seen[row["label"]].update(re.findall(r"\w+", row["text"].lower()))
-    size = len(set().union(*seen.values()))
+        word_counts[row["label"]].update(re.findall(r"\w+", row["text"].lower()))
+    size = len(set().union(*word_counts.values()))
 
     def answer(text: str) -> str:
         words = re.findall(r"\w+", text.lower())
 
         def score(label: str) -> float:
-            total = seen[label].total() + size
-            return log(labels[label] + 1) + sum(log((seen[label][w] + 1) / total) for w in words)
+            total = word_counts[label].total() + size
+            return log(labels[label] + 1) + sum(
+                log((word_counts[label][w] + 1) / total) for w in words
+            )
 
         return max(LABELS, key=score)
 

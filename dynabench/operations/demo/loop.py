@@ -50,7 +50,7 @@ def run_demo(
     base: the folder of the first target; by default the sentiment starter. Raises Refused if the
     task already has rounds.
     """
-    started = time.monotonic()
+    started_at = time.monotonic()
     if task.rounds.exists():
         raise Refused("It broke off. Take the demo away, then fill it again.")
     base = base or install_starter("sentiment", settings.HOME)
@@ -61,13 +61,13 @@ def run_demo(
     people = Community(owner, writers, judges, accounts, chance)
     round = plan_first_round(task, owner, base, size.tries, chance)
     for number in range(1, size.rounds + 1):
-        done = (number - 1) / (size.rounds + 1)
-        tell(done, f"round {number}: people write and judge")
+        progress = (number - 1) / (size.rounds + 1)
+        tell(progress, f"round {number}: people write and judge")
         round = open_round(round, owner)
         people.play(round)
         round.refresh_from_db()
         date_back(round, size.rounds - number)
-        tell(done + 0.5 / (size.rounds + 1), f"round {number}: its release and the next target")
+        tell(progress + 0.5 / (size.rounds + 1), f"round {number}: its release and the next target")
         release_round(round, owner, seed)
         round = plan_next_round(round, owner, seed, size.tries)
     tell(size.rounds / (size.rounds + 1), "evaluations")
@@ -79,7 +79,7 @@ def run_demo(
     renew_boards()
     open_round(round, owner)
     # The last round stays open, so that people can try it.
-    return {**_build_report(task, size), "seconds": int(time.monotonic() - started)}
+    return {**_build_report(task, size), "seconds": int(time.monotonic() - started_at)}
 
 
 def seed_chance(seed: int) -> None:

@@ -27,11 +27,11 @@ def date_back(round: Round, weeks: int) -> None:
         return at and now - weeks * WEEK - factor * (now - at)
 
     for rows, columns in _list_dated_rows(round):
-        changed = list(rows)
-        for row in changed:
+        changed_rows = list(rows)
+        for row in changed_rows:
             for column in columns:
                 setattr(row, column, moved(getattr(row, column)))
-        rows.model._default_manager.bulk_update(changed, columns, batch_size=100)
+        rows.model._default_manager.bulk_update(changed_rows, columns, batch_size=100)
     examples = list(Example.objects.filter(round=round, shown_at__isnull=False))
     # Writing took seconds of the week, not hours.
     for example in examples:

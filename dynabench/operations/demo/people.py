@@ -80,12 +80,12 @@ class Writer:
 
     def _idea(self, label: str) -> Idea:
         """Return an idea for the label. Skilled writers prefer what worked and are seldom plain."""
-        fitting = [idea for idea in self.ideas if idea.label == label]
-        clever = [idea for idea in fitting if idea.way != PLAIN]
-        if not clever or self.chance.random() > self.skill:
-            return self.chance.choice(fitting)
-        weights = [max(0.2, 1 + self.worked[idea]) for idea in clever]
-        return self.chance.choices(clever, weights)[0]
+        fitting_ideas = [idea for idea in self.ideas if idea.label == label]
+        clever_ideas = [idea for idea in fitting_ideas if idea.way != PLAIN]
+        if not clever_ideas or self.chance.random() > self.skill:
+            return self.chance.choice(fitting_ideas)
+        weights = [max(0.2, 1 + self.worked[idea]) for idea in clever_ideas]
+        return self.chance.choices(clever_ideas, weights)[0]
 
     def _careless(self, place: str, prompt: str) -> Text:
         """Return a text with a random label, or hardly a sentence."""
@@ -117,10 +117,10 @@ class Judge:
                 return FLAG
             return UNCLEAR
         if self.chance.random() < 2 * text.hard * (1 - self.skill):
-            others = [label for label in LABELS if label != text.label]
+            other_labels = [label for label in LABELS if label != text.label]
             if self.chance.random() < 0.2:
                 return UNCLEAR
-            return Vote(label=self.chance.choice(others))
+            return Vote(label=self.chance.choice(other_labels))
         return Vote(label=text.label)
 
 

@@ -52,17 +52,17 @@ def build_contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
 
 def write_idea(idea: Idea, place: str, chance: Random) -> str:
     """Return the idea as a text about the place."""
-    large, small = chance.randint(8, 30), chance.randint(2, 7)
-    good = chance.choice(IDEA_POOL["good"])
+    large_number, small_number = chance.randint(8, 30), chance.randint(2, 7)
+    good_word = chance.choice(IDEA_POOL["good"])
     words = {
         "it": f"the {place}",
         "kind": place,
-        "good": good,
-        "Good": good.capitalize(),
+        "good": good_word,
+        "Good": good_word.capitalize(),
         "bad": chance.choice(IDEA_POOL["bad"]),
         "day": chance.choice(IDEA_POOL["day"]),
-        "n": large,
-        "m": small,
+        "n": large_number,
+        "m": small_number,
     }
     text = idea.pattern.format(**words)
     # Both are drawn before either is used: the order of draws decides what a seed gives.

@@ -97,14 +97,16 @@ def _install_starters(tell: Tell) -> None:
     for code in CODES:
         folder = install_starter(code, settings.HOME)
         task = Task.objects.get(code=code)
-        first = task.rounds.filter(number=1).first()
+        first_round = task.rounds.filter(number=1).first()
         starter = task.targets.filter(name=f"starter-{code}").first()
         if starter and starter.source == str(folder):
             continue
         if starter:  # a newer one; which round asks it is decided already
-            first = None
+            first_round = None
         try:
-            register_target(task=task, name=f"starter-{code}", round=first, source=str(folder))
+            register_target(
+                task=task, name=f"starter-{code}", round=first_round, source=str(folder)
+            )
         except Refused as error:  # a round was opened with another starter
             tell(f"The starter of {code} stays what it is. {error}")
     # Of former versions, which nothing uses any more.
@@ -116,10 +118,10 @@ def find_starters_in_use() -> set[str]:
 
     They are those of this version, of all targets, and of future trainings.
     """
-    unfinished = TrainingRun.objects.filter(state__in=UNFINISHED)
+    unfinished_runs = TrainingRun.objects.filter(state__in=UNFINISHED)
     folders = {str(find_starter_folder(code, settings.HOME)) for code in CODES}
     folders |= set(TargetModel.objects.values_list("source", flat=True))
-    folders |= set(unfinished.values_list("options__base", flat=True))
+    folders |= set(unfinished_runs.values_list("options__base", flat=True))
     return folders
 
 
@@ -128,12 +130,12 @@ def _install_language_model() -> None:
     if not any(distributions(name=LANGUAGE_MODEL.removeprefix("package:"))):
         return
     for task in Task.objects.filter(code__in=TALK_TASKS):
-        first = task.rounds.filter(number=1, opened_at=None).first()
-        if first and not task.targets.exists():
+        first_round = task.rounds.filter(number=1, opened_at=None).first()
+        if first_round and not task.targets.exists():
             register_target(
                 task=task,
                 name=f"smollm2-{task.code}",
-                round=first,
+                round=first_round,
                 adapter="openai_chat",
                 source=LANGUAGE_MODEL,
                 options={"max_tokens": 128},

@@ -11,14 +11,14 @@ def explain_error(error: Exception) -> str:
     # Everything else is a fault of ours.
     if not isinstance(error, DatabaseError | InterfaceError):
         return ""
-    first = next(iter(str(error).splitlines()), "")
+    first_line = next(iter(str(error).splitlines()), "")
     if outage_of(error) is FULL_DISK:
-        return f"The database's disk is full: {first}."
+        return f"The database's disk is full: {first_line}."
     try:
         # A table that is missing is a site before `migrate`.
         schema = check_schema()
     except (DatabaseError, InterfaceError):
-        return f"The database does not answer: {first}"
+        return f"The database does not answer: {first_line}"
     if schema.state == "bad":
-        return f"The database is not ready ({first}). {schema.message}"
+        return f"The database is not ready ({first_line}). {schema.message}"
     return ""

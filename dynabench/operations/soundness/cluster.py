@@ -39,14 +39,14 @@ def check_cluster() -> Iterator[Finding]:
     command = [sys.executable, "-c", NODES_SCRIPT, settings.RAY_ADDRESS]
     try:
         # A process of its own: `ray.init` cannot be given up, nor undone.
-        done = subprocess.run(
+        process = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=SCRIPT_SECONDS
         )
-        nodes, offered = json.loads(done.stdout)
+        nodes, resources = json.loads(process.stdout)
     except (subprocess.TimeoutExpired, ValueError):
         yield Finding("cluster", "bad", SILENT_MESSAGE)
         return
-    has = ", ".join(f"{name} {offered[name]:g}" for name in RESOURCE_NAMES if name in offered)
+    has = ", ".join(f"{name} {resources[name]:g}" for name in RESOURCE_NAMES if name in resources)
     yield Finding("cluster", "ok", f"{len(nodes)} nodes, {has}")
     for address in nodes:
         if _is_public(address):

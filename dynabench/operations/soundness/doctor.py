@@ -100,13 +100,13 @@ def check_migrations() -> Finding:
 def find_newer_migrations(executor: MigrationExecutor) -> list[str]:
     """Return the migrations that the database has and this older version lacks."""
     on_disk = executor.loader.disk_migrations
-    newest: dict[str, str] = {}
+    newest_names: dict[str, str] = {}
     for app, name in on_disk:
-        newest[app] = max(newest.get(app, ""), name)
+        newest_names[app] = max(newest_names.get(app, ""), name)
     newer = []
     for app, name in executor.loader.applied_migrations:
         # An older name that is not on disk was squashed; an unknown app is an extension's.
-        if (app, name) not in on_disk and app in newest and name > newest[app]:
+        if (app, name) not in on_disk and app in newest_names and name > newest_names[app]:
             newer.append(f"{app} {name}")
     return sorted(newer)
 
@@ -127,48 +127,52 @@ def check_connections() -> Iterator[Finding]:
         return
     with connection.cursor() as cursor:
         cursor.execute(CONNECTIONS_QUERY)
-        most, used = cursor.fetchone()
-    needed = count_connections_needed(
+        max_count, used_count = cursor.fetchone()
+    needed_count = count_connections_needed(
         web=settings.WEB_CONCURRENCY,
-        live=settings.LIVE_CALLS,
+        live_calls=settings.LIVE_CALLS,
         queue=settings.Q_CLUSTER["workers"] + settings.PRACTICE_MODELS,
     )
-    message = f"this machine may hold {needed}, the server takes {most}, {used} are in use"
-    state: State = "ok" if needed <= most else "bad"
+    message = (
+        f"this machine may hold {needed_count}, the server takes {max_count}, "
+        f"{used_count} are in use"
+    )
+    state: State = "ok" if needed_count <= max_count else "bad"
     yield Finding("connections", state, message)
 
 
-def count_connections_needed(*, web: int, live: int, queue: int) -> int:
+def count_connections_needed(*, web: int, live_calls: int, queue: int) -> int:
     """Return the number of connections of a machine that runs everything.
 
-    web: number of processes, each with twice `live` threads for pages, `live` for calls to models
-    and one that renews attempts. queue: number of workers; the sweeper and the scheduler add two.
-    The model server and two commands also connect. Each thread keeps one connection.
+    web: number of processes, each with twice `live_calls` threads for pages, `live_calls` for
+    calls to models and one that renews attempts. queue: number of workers; the sweeper and the
+    scheduler add two. The model server and two commands also connect. Each thread keeps one
+    connection.
     """
-    return web * (3 * live + 1) + queue + 2 + 1 + 2
+    return web * (3 * live_calls + 1) + queue + 2 + 1 + 2
 
 
 def check_stored_models() -> Finding:
     """Check the total size of uploads and models against the limit."""
-    here, most = site_bytes() / GIB, settings.MODELS_BYTES / GIB
-    if not most:
-        return Finding("stored models", "ok", f"{here:.1f} GiB")
-    state: State = "ok" if here < 0.9 * most else "bad"
-    return Finding("stored models", state, f"{here:.1f} of {most:g} GiB (MODELS_GIB)")
+    stored_gib, limit_gib = site_bytes() / GIB, settings.MODELS_BYTES / GIB
+    if not limit_gib:
+        return Finding("stored models", "ok", f"{stored_gib:.1f} GiB")
+    state: State = "ok" if stored_gib < 0.9 * limit_gib else "bad"
+    return Finding("stored models", state, f"{stored_gib:.1f} of {limit_gib:g} GiB (MODELS_GIB)")
 
 
 def check_targets() -> Finding:
     """Check that the targets of open rounds answer."""
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
-    failed = []
+    failures = []
     for target in targets.select_related("task"):
         try:
             # Asks for its version only: no model has to compute.
             get_endpoint(target).info(deadline_seconds=ANSWER_SECONDS)
         except EndpointError as error:
-            failed.append(f"{target.name}: {error}")
-    if failed:
-        return Finding("live targets", "bad", "\n".join(failed))
+            failures.append(f"{target.name}: {error}")
+    if failures:
+        return Finding("live targets", "bad", "\n".join(failures))
     return Finding("live targets", "ok", f"{len(targets)} answer")
 
 
@@ -183,11 +187,11 @@ def check_disk() -> Iterator[Finding]:
     docker = find_engine()
     if docker:
         places["engine's disk"] = Path(docker.root)
-    for what, place in places.items():
+    for part_name, place in places.items():
         if place.exists():  # an engine of another machine has its disk there
             free = shutil.disk_usage(place).free / GIB
             state: State = "ok" if free >= SPARE_BYTES / GIB else "bad"
-            yield Finding(what, state, f"{free:.1f} GiB free in {place}")
+            yield Finding(part_name, state, f"{free:.1f} GiB free in {place}")
 
 
 def check_media() -> Iterator[Finding]:
@@ -229,14 +233,14 @@ def check_runtime_image() -> Finding:
     if not has_image(RUNTIME_IMAGE):
         sentence = "Model folders need it: run scripts/runtime_image.sh."
         return Finding("runtime image", "note", sentence)
-    done = subprocess.run([IMAGE_SCRIPT, "--is-current"], capture_output=True, text=True)
-    if done.returncode == OUTDATED_EXIT_CODE:
+    process = subprocess.run([IMAGE_SCRIPT, "--is-current"], capture_output=True, text=True)
+    if process.returncode == OUTDATED_EXIT_CODE:
         sentence = (
             "It was built of other sources or pins: run scripts/runtime_image.sh to rebuild it."
         )
         return Finding("runtime image", "note", sentence)
-    if done.returncode:
-        sentence = f"Whether it is of this version is not known: {done.stderr.strip()[-300:]}"
+    if process.returncode:
+        sentence = f"Whether it is of this version is not known: {process.stderr.strip()[-300:]}"
         return Finding("runtime image", "note", sentence)
     return Finding("runtime image", "ok", RUNTIME_IMAGE)
 

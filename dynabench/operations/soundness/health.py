@@ -54,14 +54,15 @@ def check_schema() -> Finding:
 
     The newest migration of each of our applications must have been applied.
     """
-    applied = MigrationRecorder(connection).applied_migrations().keys()  # none: an empty database
-    newest: dict[str, str] = {}
+    # None in an empty database.
+    applied_migrations = MigrationRecorder(connection).applied_migrations().keys()
+    newest_names: dict[str, str] = {}
     # Only our own: a library's migrations come with its version.
     for app in apps.get_app_configs():
         if Path(app.path).is_relative_to(settings.BASE_DIR):
             for file in sorted(Path(app.path, "migrations").glob("0*.py")):
-                newest[app.label] = file.stem
-    if missing := sorted(newest.items() - applied):
+                newest_names[app.label] = file.stem
+    if missing := sorted(newest_names.items() - applied_migrations):
         names = ", ".join(" ".join(migration) for migration in missing)
         return Finding("schema", "bad", f"Run manage.py migrate: {names}.")
     return Finding("schema", "ok", "all migrations applied")
@@ -76,14 +77,14 @@ def check_static_files() -> Finding:
     storage = storages.create_storage(settings.STORAGES["staticfiles"])
     if not isinstance(storage, ManifestFilesMixin):
         return Finding("static files", "ok", "served from their sources")
-    collected = storage.hashed_files
+    collected_files = storage.hashed_files
     sources = settings.BASE_DIR / "static"
     names = (path.relative_to(sources) for path in sources.glob("**/*") if path.is_file())
-    missing = sorted(name.as_posix() for name in names if name.as_posix() not in collected)
+    missing = sorted(name.as_posix() for name in names if name.as_posix() not in collected_files)
     if missing:
         listed = ", ".join(missing[:MAX_SHOWN])
         return Finding("static files", "bad", f"Run manage.py collectstatic: {listed} is missing.")
-    return Finding("static files", "ok", f"{len(collected)} are collected")
+    return Finding("static files", "ok", f"{len(collected_files)} are collected")
 
 
 def check_cache() -> Finding:
@@ -91,10 +92,10 @@ def check_cache() -> Finding:
 
     A local substitute responds while a shared cache is down.
     """
-    shared: Any = cache
+    shared_cache: Any = cache
     try:
         if settings.CACHE_URL:
-            shared.ping()
+            shared_cache.ping()
         # Ten seconds are enough to read it back.
         cache.set("doctor", "well", 10)
         value = cache.get("doctor")
@@ -102,8 +103,8 @@ def check_cache() -> Finding:
         return Finding("cache", "bad", f"It does not answer: {error}")
     if value != "well":
         return Finding("cache", "bad", "What was written could not be read.")
-    where = "shared" if settings.CACHE_URL else "in each process"
-    return Finding("cache", "ok", where)
+    scope = "shared" if settings.CACHE_URL else "in each process"
+    return Finding("cache", "ok", scope)
 
 
 def check_disk() -> Finding:
@@ -120,13 +121,13 @@ def check_disk() -> Finding:
 
 def check_stored_files() -> Finding:
     """Check that the file storage responds: the bucket or the media folder."""
-    where = "a bucket" if settings.STORAGE_URL else "a folder"
+    place = "a bucket" if settings.STORAGE_URL else "a folder"
     try:
         # Whether it is there does not matter, only that the store answers.
         default_storage.exists("doctor")
     except Unavailable as error:
         return Finding("stored files", "bad", error.detail or str(error))
-    return Finding("stored files", "ok", f"{where} answers")
+    return Finding("stored files", "ok", f"{place} answers")
 
 
 def check_model_server() -> Finding:

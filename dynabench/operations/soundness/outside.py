@@ -69,9 +69,9 @@ def check_mail() -> Finding:
     if transport == "core.mail.transport.LimitedBackend":  # ours, around the operator's
         transport = settings.MAIL_TRANSPORT
     is_smtp = transport == "django.core.mail.backends.smtp.EmailBackend"
-    where = transport
+    transport_name = transport
     if is_smtp:
-        where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+        transport_name = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:
         # Opens and closes it, which tries the password.
         with get_connection():
@@ -80,10 +80,12 @@ def check_mail() -> Finding:
         # Some servers repeat the password in what they answer.
         words = clean_message(mask_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
         cure = "Check EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS, the user and the password."
-        return Finding("mail", "bad", f"{where} takes no mails: {words}. {cure}")
+        return Finding("mail", "bad", f"{transport_name} takes no mails: {words}. {cure}")
     if is_smtp:
-        return Finding("mail", "ok", f"{where} takes mails")
-    return Finding("mail", "ok", f"{where} is used; only a mail shows whether its key is right")
+        return Finding("mail", "ok", f"{transport_name} takes mails")
+    return Finding(
+        "mail", "ok", f"{transport_name} is used; only a mail shows whether its key is right"
+    )
 
 
 def check_sign_in() -> Iterator[Finding]:
@@ -134,14 +136,14 @@ def check_folders() -> Iterator[Finding]:
 
 def _explain_unwritable(folder: Path) -> str:
     """Return why a folder is not writable; empty if it is. The folder may not exist yet."""
-    existing = folder
-    while not existing.exists():
-        existing = existing.parent
+    existing_folder = folder
+    while not existing_folder.exists():
+        existing_folder = existing_folder.parent
     try:
-        with tempfile.TemporaryFile(dir=existing):
+        with tempfile.TemporaryFile(dir=existing_folder):
             return ""
     except OSError as error:
-        return f"Nothing can be written to {existing}: {error.strerror}."
+        return f"Nothing can be written to {existing_folder}: {error.strerror}."
 
 
 def check_erasure_log() -> Finding:
@@ -163,11 +165,11 @@ def check_erasure_log() -> Finding:
 
 def check_backup() -> Finding:
     """Check that a recent backup succeeded."""
-    last = LastSuccess.objects.filter(job="backup").first()
-    if last is None:
+    last_success = LastSuccess.objects.filter(job="backup").first()
+    if last_success is None:
         return Finding("backup", "note", "None was ever made: run manage.py backup by a timer.")
-    at = f"{last.succeeded_at:%Y-%m-%d %H:%M} UTC"
-    if timezone.now() - last.succeeded_at > BACKUP_AGE:
+    at = f"{last_success.succeeded_at:%Y-%m-%d %H:%M} UTC"
+    if timezone.now() - last_success.succeeded_at > BACKUP_AGE:
         return Finding("backup", "bad", f"The last one that ended well was at {at}.")
     return Finding("backup", "ok", at)
 
@@ -185,15 +187,15 @@ def check_address() -> Finding:
 
 def check_failed_runs() -> Finding:
     """Report evaluations of the last days that failed through the platform's fault."""
-    failed = EvaluationRun.objects.filter(
+    failed_runs = EvaluationRun.objects.filter(
         outcome=Outcome.INFRASTRUCTURE, finished_at__gte=timezone.now() - RECENT_PERIOD
     )
     lines = [
         f"{run.submission}: {run.error}"
-        for run in failed.select_related("submission").order_by("-finished_at")[:MAX_SHOWN]
+        for run in failed_runs.select_related("submission").order_by("-finished_at")[:MAX_SHOWN]
     ]
     if lines:
-        count = failed.count()
+        count = failed_runs.count()
         return Finding("evaluations", "note", "\n".join([f"{count} failed lately:", *lines]))
     return Finding("evaluations", "ok", "none failed lately")
 

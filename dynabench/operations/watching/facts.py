@@ -87,9 +87,9 @@ def read_last_facts() -> Facts | None:
     return facts_then
 
 
-def find_paused_targets(now: Facts) -> set[int]:
+def find_paused_targets(site: Facts) -> set[int]:
     """Return the primary keys of targets that failed too often and are not called for a while."""
-    return set(map(int, find_open_breakers(cache, [str(target.pk) for target in now.targets])))
+    return set(map(int, find_open_breakers(cache, [str(target.pk) for target in site.targets])))
 
 
 def _count() -> Facts:
@@ -113,11 +113,11 @@ def _count() -> Facts:
 
 
 def _count_jobs(kind: type[Job]) -> JobFacts:
-    waiting, state = claimable(kind), Job.State
+    is_waiting, state = claimable(kind), Job.State
     unfinished = kind._default_manager.filter(state__in=[state.QUEUED, state.RUNNING])
     counts = unfinished.aggregate(
-        waiting=Count("pk", filter=waiting),
+        waiting=Count("pk", filter=is_waiting),
         running=Count("pk", filter=Q(state=state.RUNNING)),
-        oldest_at=Min("queued_at", filter=waiting),
+        oldest_at=Min("queued_at", filter=is_waiting),
     )
     return JobFacts(**counts)

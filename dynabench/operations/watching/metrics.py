@@ -86,18 +86,18 @@ class SiteCollector:
 
 def _build_metrics(site: Facts) -> Iterator[GaugeMetricFamily]:
     """Yield the metrics from the database and the cache."""
-    now, paused = timezone.now(), find_paused_targets(site)
-    waiting, running, ages = {}, {}, {}
+    now, paused_ids = timezone.now(), find_paused_targets(site)
+    waiting_counts, running_counts, ages = {}, {}, {}
     for kind, job in site.jobs.items():
-        waiting[kind], running[kind], ages[kind] = job.waiting, job.running, 0.0
+        waiting_counts[kind], running_counts[kind], ages[kind] = job.waiting, job.running, 0.0
         if job.oldest_at:
             ages[kind] = (now - job.oldest_at).total_seconds()
     # By name, as an alert reads it; of targets of one name one that is paused counts.
-    failing = {target.name for target in site.targets if target.pk in paused}
+    failing = {target.name for target in site.targets if target.pk in paused_ids}
     breakers = {target.name: target.name in failing for target in site.targets}
-    seen = {job: at.timestamp() for job, at in site.successes.items()}
-    yield _build_gauge("queue_waiting", "Jobs that could begin.", "kind", waiting)
-    yield _build_gauge("queue_running", "Jobs that workers have.", "kind", running)
+    success_times = {job: at.timestamp() for job, at in site.successes.items()}
+    yield _build_gauge("queue_waiting", "Jobs that could begin.", "kind", waiting_counts)
+    yield _build_gauge("queue_running", "Jobs that workers have.", "kind", running_counts)
     yield _build_gauge("queue_oldest_seconds", "How long one has waited at most.", "kind", ages)
     yield _build_gauge(
         "evaluations_ended", "Evaluations of the last hour by outcome.", "outcome", site.ended
@@ -107,7 +107,10 @@ def _build_metrics(site: Facts) -> Iterator[GaugeMetricFamily]:
         "breaker_open", "1: the target is not asked for a while.", "target", breakers
     )
     yield _build_gauge(  # Prometheus itself calls a server's own label `job`
-        "last_success_timestamp_seconds", "When a job of the clock ended well.", "work", seen
+        "last_success_timestamp_seconds",
+        "When a job of the clock ended well.",
+        "work",
+        success_times,
     )
 
 

@@ -54,18 +54,18 @@ def site_status(request: HttpRequest) -> HttpResponse:
 
 def _build_public_values(site: Facts) -> dict[str, Any]:
     """Return the public part of the state: visible tasks by name, without their targets."""
-    paused = find_paused_targets(site)
+    paused_ids = find_paused_targets(site)
     names: dict[str, str] = {}
-    failing: set[str] = set()
+    failing_codes: set[str] = set()
     for target in site.targets:
         if target.is_seen:
             names[target.code] = target.task
         # A target without an address is served by our model server.
-        if target.pk in paused or (site.is_server_away and not target.url):
-            failing.add(target.code)
+        if target.pk in paused_ids or (site.is_server_away and not target.url):
+            failing_codes.add(target.code)
     return {
         "found": site,
-        "tasks": [(name, code in failing) for code, name in names.items()],
+        "tasks": [(name, code in failing_codes) for code, name in names.items()],
         "jobs": [(words, site.jobs[kind]) for kind, words in KIND_WORDS.items()],
     }
 

@@ -32,10 +32,12 @@ class Command(BaseCommand):
         if options["action"]:  # Django's log has no actions of ours
             admins = admins.none()
         for entry in entries.order_by("pk").iterator():
-            who = None  # the platform, a command or a deleted account
+            actor_email = None  # the platform, a command or a deleted account
             if entry.actor:
-                who = entry.actor.email
-            self._tell(entry.created_at, who, entry.action, entry.target, entry.task, entry.data)
+                actor_email = entry.actor.email
+            self._tell(
+                entry.created_at, actor_email, entry.action, entry.target, entry.task, entry.data
+            )
         for admin_entry in admins.order_by("pk").iterator():
             action = f"admin.{admin_entry.get_action_flag_display().lower()}"
             data = {"message": admin_entry.get_change_message()}
@@ -49,7 +51,14 @@ class Command(BaseCommand):
             )
 
     def _tell(
-        self, at: datetime, who: str | None, action: str, target: str, task: str, data: Any
+        self, at: datetime, actor_email: str | None, action: str, target: str, task: str, data: Any
     ) -> None:
-        row = {"at": at, "who": who, "action": action, "target": target, "task": task, "data": data}
+        row = {
+            "at": at,
+            "who": actor_email,
+            "action": action,
+            "target": target,
+            "task": task,
+            "data": data,
+        }
         self.stdout.write(json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False))

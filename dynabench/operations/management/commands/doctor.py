@@ -35,15 +35,15 @@ class Command(BaseCommand):
         # The rows name the files.
         if options["media"] and has_database:
             self._tell(check_media(), results)
-        judged: list[Verdict] = []
+        verdicts: list[Verdict] = []
         # Without an engine there is no sandbox; a finding says so.
         if not options["quick"] and find_engine():
-            results += self._hostile(judged)
+            results += self._hostile(verdicts)
         is_well = all(f.state != "bad" for f in results) and all(
-            v.is_ok is not False for v in judged
+            v.is_ok is not False for v in verdicts
         )
         if options["json"]:
-            self.stdout.write(json.dumps(_report(results, judged, is_well), indent=2))
+            self.stdout.write(json.dumps(_report(results, verdicts, is_well), indent=2))
         if not is_well:
             raise CommandError(
                 "Something is wrong. docs/runbook.md says what to do about each line."
@@ -59,12 +59,12 @@ class Command(BaseCommand):
         if not self.is_quiet:
             self.stdout.write(line)
 
-    def _hostile(self, judged: list[Verdict]) -> list[Finding]:
+    def _hostile(self, verdicts: list[Verdict]) -> list[Finding]:
         """Print a line for each case; return a finding if an error stopped the others."""
         self._say("\nHostile models (about a minute)")
         try:
             for verdict in run_cases():
-                judged.append(verdict)
+                verdicts.append(verdict)
                 case = verdict.case
                 self._say(f"{MARKS[verdict.is_ok]:<4} {case.number:>2} {case.title}")
                 self._say(f"        expected: {case.expected}\n        got:      {verdict.got}")
@@ -76,7 +76,7 @@ class Command(BaseCommand):
         return []
 
 
-def _report(results: list[Finding], judged: list[Verdict], is_well: bool) -> dict[str, Any]:
+def _report(results: list[Finding], verdicts: list[Verdict], is_well: bool) -> dict[str, Any]:
     return {
         "ok": is_well,
         "findings": [finding._asdict() for finding in results],
@@ -89,6 +89,6 @@ def _report(results: list[Finding], judged: list[Verdict], is_well: bool) -> dic
                 "ok": verdict.is_ok,
                 "covered_by": verdict.case.elsewhere,
             }
-            for verdict in judged
+            for verdict in verdicts
         ],
     }

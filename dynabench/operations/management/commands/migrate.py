@@ -86,12 +86,15 @@ class Command(migrate.Command):
             # For this session, and reset below: `setup` goes on with the connection.
             cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_MS}ms"])
         try:
-            for left in reversed(range(MAX_TRIES)):
+            for tries_left in reversed(range(MAX_TRIES)):
                 try:
                     super().handle(*args, **options)
                     return
                 except OperationalError as error:
-                    if getattr(error.__cause__, "sqlstate", "") not in LOCK_ERROR_CODES or not left:
+                    if (
+                        getattr(error.__cause__, "sqlstate", "") not in LOCK_ERROR_CODES
+                        or not tries_left
+                    ):
                         raise
                     self.stdout.write("A table is in use; again.")
                     time.sleep(RETRY_SECONDS)

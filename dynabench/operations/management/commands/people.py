@@ -55,14 +55,14 @@ class Command(BaseCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         for user in User.objects.order_by("email"):
-            kind, state, last = "person", "suspended", "never"
+            kind, state, last_login = "person", "suspended", "never"
             if user.is_superuser:
                 kind = "administrator"
             if user.is_active:
                 state = "active"
             if user.last_login:
-                last = f"{user.last_login:%Y-%m-%d}"
-            self.stdout.write(f"{user.email}\t{kind}\t{state}\tlast here: {last}")
+                last_login = f"{user.last_login:%Y-%m-%d}"
+            self.stdout.write(f"{user.email}\t{kind}\t{state}\tlast here: {last_login}")
 
     def _add(self, options: dict[str, Any]) -> None:
         email, password = options["email"], secrets.token_urlsafe(12)

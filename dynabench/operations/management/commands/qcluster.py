@@ -48,11 +48,11 @@ class Command(BaseCommand):
         gc.freeze()  # collecting garbage would copy every page that the processes share
         workers = range(1, settings.Q_CLUSTER["workers"] + 1)
         practice = range(1, settings.PRACTICE_MODELS + 1)
-        works: dict[str, Callable[[], None]] = {f"worker {n}": answer_messages for n in workers}
+        processes: dict[str, Callable[[], None]] = {f"worker {n}": answer_messages for n in workers}
         # A process of its own, so that no long job keeps it waiting.
-        works["minutely"] = run_scheduled_jobs
-        works |= {f"practice {n}": serve_practice for n in practice}
-        keep({"sweeper": sweep_often} | works, GRACE_SECONDS)
+        processes["minutely"] = run_scheduled_jobs
+        processes |= {f"practice {n}": serve_practice for n in practice}
+        keep({"sweeper": sweep_often} | processes, GRACE_SECONDS)
 
 
 def is_migrated() -> bool:

@@ -13,18 +13,20 @@ class Command(BaseCommand):
     help = "Encrypt stored secrets again with SECRET_KEY; SECRET_KEY_FALLBACKS may be empty then."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        done, unreadable = 0, []
+        renewed_count, unreadable = 0, []
         for model, field in sealed_columns():
             rows = model._default_manager.exclude(**{field: ""})
-            for pk, before in rows.values_list("pk", field):
+            for pk, old_value in rows.values_list("pk", field):
                 try:
-                    after = rotated(before)
+                    new_value = rotated(old_value)
                 except Unreadable:
                     unreadable.append(f"{model._meta.verbose_name} {pk}")
                     continue
                 # A row that was changed since it was read has the new key already.
-                done += rows.filter(pk=pk, **{field: before}).update(**{field: after})
+                renewed_count += rows.filter(pk=pk, **{field: old_value}).update(
+                    **{field: new_value}
+                )
         renew_hashes()
-        self.stdout.write(f"{done} secrets are encrypted with the new key.")
+        self.stdout.write(f"{renewed_count} secrets are encrypted with the new key.")
         if unreadable:
             raise CommandError(f"No key reads: {', '.join(unreadable)}. Enter these secrets again.")

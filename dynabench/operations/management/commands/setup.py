@@ -123,10 +123,10 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(f"ADMIN_EMAIL={email!r}: {error.message}") from None
         # Of the operator, or made here and told once.
-        chosen = env_secret("ADMIN_PASSWORD")
-        password = chosen or secrets.token_urlsafe(12)
+        chosen_password = env_secret("ADMIN_PASSWORD")
+        password = chosen_password or secrets.token_urlsafe(12)
         User.objects.create_superuser(email, password)
-        if chosen:
+        if chosen_password:
             self.stdout.write(f"{email} administers the site.")
         else:
             self.stdout.write(f"{email} administers the site, by {password}.")

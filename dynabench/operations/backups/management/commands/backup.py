@@ -36,23 +36,23 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         passphrase, now, days = env_secret("BACKUP_PASSPHRASE"), timezone.now(), options["days"]
-        where, older = options["where"], []
+        place, removed_names = options["where"], []
         if days is not None:
             if days < 1:
                 raise CommandError("--days has to be 1 or more.")
-            where = build_dated_place(options["where"], now)
+            place = build_dated_place(options["where"], now)
         try:
             with noted("backup"):  # monitors tell when this is long ago
                 if days:  # what a killed backup left may fill the disk
                     remove_killed_backups(options["where"])
-                manifest = make_backup(where, passphrase=passphrase, with_keys=options["keys"])
+                manifest = make_backup(place, passphrase=passphrase, with_keys=options["keys"])
                 if days:  # only after the new one is whole
-                    older = remove_older_backups(options["where"], now - timedelta(days))
+                    removed_names = remove_older_backups(options["where"], now - timedelta(days))
         except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{len(manifest.files)} files, {manifest.size} bytes: {where}")
-        if older:
-            self.stdout.write(f"Removed: {', '.join(older)}")
+        self.stdout.write(f"{len(manifest.files)} files, {manifest.size} bytes: {place}")
+        if removed_names:
+            self.stdout.write(f"Removed: {', '.join(removed_names)}")
         if manifest.missing:
             raise CommandError(
                 f"The backup is whole, but {len(manifest.missing)} files that rows name are missing"

@@ -44,7 +44,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{line}.")
         self.stdout.write("Restored. Run manage.py doctor --quick --media before people come.")
 
-    def _rehearse(self, where: str, *, without_log: bool) -> None:
-        for line in rehearse_restore(where, without_log=without_log):
+    def _rehearse(self, place: str, *, without_log: bool) -> None:
+        for line in rehearse_restore(place, without_log=without_log):
             self.stdout.write(line)
         self.stdout.write("This backup can be restored.")
