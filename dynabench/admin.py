@@ -51,13 +51,15 @@ class LogAdmin(ManyTasksAdmin):
         rows = admin.ModelAdmin.get_queryset(self, request).select_related("actor__annotator")
         if request.user.is_superuser:
             return rows.annotate(is_reviewed=Value(True), is_owned=Value(True))
-        reads = _find_codes(request, READERS)
-        reviews = _find_codes(request, REVIEWERS)
-        owns = _find_codes(request, OWNERS)
-        seen = rows.filter(pk__in=find_readable_entries(reads, reviews).values("pk"))
-        return seen.annotate(
-            is_reviewed=build_boolean_column(match_tasks(reviews)),
-            is_owned=build_boolean_column(match_tasks(owns)),
+        readable_codes = _find_codes(request, READERS)
+        reviewed_codes = _find_codes(request, REVIEWERS)
+        owned_codes = _find_codes(request, OWNERS)
+        readable_rows = rows.filter(
+            pk__in=find_readable_entries(readable_codes, reviewed_codes).values("pk")
+        )
+        return readable_rows.annotate(
+            is_reviewed=build_boolean_column(match_tasks(reviewed_codes)),
+            is_owned=build_boolean_column(match_tasks(owned_codes)),
         )
 
     @admin.display
@@ -145,12 +147,14 @@ class PeopleAdmin(ManyTasksAdmin):
         return {"target": str(row)}
 
 
-def _count(rows: QuerySet[Any], who: str) -> Coalesce:
+def _count(rows: QuerySet[Any], person_field: str) -> Coalesce:
     """Return the number of rows per person."""
-    of_person = rows.filter(**{who: OuterRef("pk")}).order_by().values(who)
+    of_person = rows.filter(**{person_field: OuterRef("pk")}).order_by().values(person_field)
     return Coalesce(Subquery(of_person.annotate(n=Count("pk")).values("n")), 0)
 
 
-def _link_number(place: str, who: str, row: Annotator, number: int) -> str:
+def _link_number(place: str, person_field: str, row: Annotator, number: int) -> str:
     """Return a number linked to the list of the rows that a person created."""
-    return format_html('<a href="{}?{}={}">{}</a>', reverse(f"admin:{place}"), who, row.pk, number)
+    return format_html(
+        '<a href="{}?{}={}">{}</a>', reverse(f"admin:{place}"), person_field, row.pk, number
+    )

@@ -64,24 +64,28 @@ class TaskCard:
 
 def build_cards(tasks: Sequence[Task]) -> list[TaskCard]:
     """Return a card for each task: open tasks first, sensitive tasks after others."""
-    latest = {round.task_id: round for round in find_opened_rounds(tasks)}
-    rounds = list(latest.values())
-    counted = headline_numbers(rounds)
-    judged = [round.pk for round in rounds if round.state in JUDGED_STATES]
+    latest_rounds = {round.task_id: round for round in find_opened_rounds(tasks)}
+    rounds = list(latest_rounds.values())
+    numbers_by_round = headline_numbers(rounds)
+    judged_ids = [round.pk for round in rounds if round.state in JUDGED_STATES]
     # Kept for a while under these rounds: the list is asked for more often than people vote.
-    waiting = read_or_count(f"queued:{'-'.join(map(str, judged))}", lambda: queued_examples(judged))
+    waiting_counts = read_or_count(
+        f"queued:{'-'.join(map(str, judged_ids))}", lambda: queued_examples(judged_ids)
+    )
     teasers = _find_teasers([task for task in tasks if not task.is_sensitive])
     sizes = count_sizes(tasks)
     cards = []
     for task in tasks:
         card = TaskCard(task, teaser=teasers.get(task.pk), size=sizes.get(task.pk))
-        round = latest.get(task.pk)
+        round = latest_rounds.get(task.pk)
         if round:
-            card = replace(card, round=round, waiting=waiting[round.pk])
-            counts = counted.get(round.pk)
-            if counts:  # a large round is counted for the first time by a worker
+            card = replace(card, round=round, waiting=waiting_counts[round.pk])
+            cached_numbers = numbers_by_round.get(round.pk)
+            if cached_numbers:  # a large round is counted for the first time by a worker
                 card = replace(
-                    card, numbers=counts.numbers, progress=_measure_progress(round, counts)
+                    card,
+                    numbers=cached_numbers.numbers,
+                    progress=_measure_progress(round, cached_numbers),
                 )
         cards.append(card)
     return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
@@ -89,23 +93,23 @@ def build_cards(tasks: Sequence[Task]) -> list[TaskCard]:
 
 def limit_cards(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
     """Return the cards without numbers of examples that this person may not judge. One query."""
-    waiting = [card.task.pk for card in cards if card.waiting]
-    if not waiting:
+    task_ids = [card.task.pk for card in cards if card.waiting]
+    if not task_ids:
         return list(cards)
-    with_places = tasks_with_places(annotator_of(user), waiting)
-    adjusted = []
+    with_places = tasks_with_places(annotator_of(user), task_ids)
+    limited_cards = []
     for card in cards:
         if card.task.pk not in with_places:
             card = replace(card, waiting=0)
-        adjusted.append(card)
-    return adjusted
+        limited_cards.append(card)
+    return limited_cards
 
 
-def _measure_progress(round: Round, counted: Kept) -> list[BudgetLine]:
+def _measure_progress(round: Round, cached_numbers: Kept) -> list[BudgetLine]:
     """Return the round's progress towards its budget, without money, which only owners may see."""
     counts = []
     for name in ("collected", "verified_fooled"):
-        count = counted.numbers[name]
+        count = cached_numbers.numbers[name]
         if not isinstance(count, int):  # a round without models has no fooling ones
             count = 0
         counts.append(count)

@@ -39,12 +39,12 @@ def build_archive() -> bytes:
             files.add(source)
     # They are made where the wheel is built; here they may be missing, or of another version.
     files -= {base / CLIENT_FOLDER / name for name in freshness["GENERATED"]}
-    out = BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
         for file in sorted(files):
             if file.is_file() and "__pycache__" not in file.parts:
                 entry = zipfile.ZipInfo(str(file.relative_to(base)))  # of 1980, so always the same
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = 0o644 << 16
                 target.writestr(entry, file.read_bytes())
-    return out.getvalue()
+    return buffer.getvalue()

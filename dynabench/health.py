@@ -45,7 +45,7 @@ def open_when_ready(make: Callable[[], Application]) -> Application:
     static files.
     """
     application, is_open, was_closed = make(), False, False
-    opening = threading.Lock()
+    opening_lock = threading.Lock()
 
     def served(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         nonlocal application, is_open, was_closed
@@ -57,7 +57,7 @@ def open_when_ready(make: Callable[[], Application]) -> Application:
             # The application itself tells of that. Whether it may open is asked the next time.
             return application(environ, start_response)
         if not reason:
-            with opening:  # of several threads that find it ready, one opens it
+            with opening_lock:  # of several threads that find it ready, one opens it
                 if was_closed and not is_open:
                     _read_static_names()
                     application = make()
@@ -104,12 +104,12 @@ def _respond_closed(request: HttpRequest, reason: str) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Show the state of each part of the site by name; status 503 if one is not ok."""
     body = _read_parts()
-    down = [name for name, state in body.items() if state != "ok"]
-    if not down:
+    failing_parts = [name for name, state in body.items() if state != "ok"]
+    if not failing_parts:
         return JsonResponse({"status": "ok", "parts": body})
     response = JsonResponse({"status": "down", "parts": body}, status=503)
     response["Retry-After"] = "5"
-    response.reason_logged = f"not well: {', '.join(down)}"  # type: ignore[attr-defined]
+    response.reason_logged = f"not well: {', '.join(failing_parts)}"  # type: ignore[attr-defined]
     return response
 
 
@@ -119,10 +119,10 @@ def _read_parts() -> dict[str, str]:
     While a part hangs, only that thread waits; others get the former states.
     """
     global _last
-    before = _last
-    if not _asking.acquire(blocking=before is None):
-        assert before is not None  # or this thread had waited
-        return before[1]
+    former_reading = _last
+    if not _asking.acquire(blocking=former_reading is None):
+        assert former_reading is not None  # or this thread had waited
+        return former_reading[1]
     try:
         if _last is None or time.monotonic() - _last[0] > CACHE_SECONDS:
             _last = (time.monotonic(), read_part_states())

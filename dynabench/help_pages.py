@@ -26,11 +26,13 @@ GROUPS = (
 @require_safe
 def docs_list(request: HttpRequest) -> HttpResponse:
     """Show the list of help pages, grouped by reader."""
-    there = {name: docs_page(name) for name in docs_names()}
+    pages_by_name = {name: docs_page(name) for name in docs_names()}
     groups = []
     for words, names in GROUPS:
         # An installation may lack some of them.
-        groups.append((words, [(name, there[name]) for name in names if there.get(name)]))
+        groups.append(
+            (words, [(name, pages_by_name[name]) for name in names if pages_by_name.get(name)])
+        )
     return render(request, "docs/list.html", {"groups": groups})
 
 

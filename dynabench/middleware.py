@@ -27,7 +27,7 @@ def request_id(get_response: Handler) -> Handler:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         request.id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]
-        before = current.set(request)
+        context_token = current.set(request)
         try:
             response = get_response(request)
             response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
@@ -36,7 +36,7 @@ def request_id(get_response: Handler) -> Handler:
                 logger.warning("%s %s %s %s", response.status_code, request.path, *details)
             return response
         finally:
-            current.reset(before)
+            current.reset(context_token)
 
     return middleware
 
@@ -85,11 +85,11 @@ def build_policy_header(**changes: Sequence[str]) -> str:
 
 def content_security_policy(get_response: Handler) -> Handler:
     """Send settings.SECURE_CSP. Replace with Django 6's own middleware."""
-    usual = build_policy_header()
+    policy_header = build_policy_header()
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        response.headers.setdefault("Content-Security-Policy", usual)
+        response.headers.setdefault("Content-Security-Policy", policy_header)
         return response
 
     return middleware

@@ -46,7 +46,7 @@ def home(request: HttpRequest) -> HttpResponse:
         cards = limit_cards(person(request), cards)
     search = request.GET.get("q", "").strip().lower()
     only_open, no_sensitive = request.GET.get("open"), request.GET.get("mild")
-    matching = []
+    matching_cards = []
     for card in cards:
         text = f"{card.task.name} {card.task.summary} {card.task.code}".lower()
         if search not in text:
@@ -55,9 +55,9 @@ def home(request: HttpRequest) -> HttpResponse:
             continue
         if no_sensitive and card.task.is_sensitive:
             continue
-        matching.append(card)
+        matching_cards.append(card)
     values = {
-        "cards": matching,
+        "cards": matching_cards,
         "communities": find_visible_communities(request.user),
         "offers_new": is_offered_new_tasks(request.user),
         "search": search,
@@ -116,21 +116,23 @@ def _find_first_step(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[st
         return {"taste": start_practice(short_ones[0].round, "home").values()}
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
     user = person(request)
-    own = {card.task.pk for card in cards if card.task.roles.get(user.pk)}
+    own_ids = {card.task.pk for card in cards if card.task.roles.get(user.pk)}
     # Own tasks first, and simulated ones, which go away with the demo, last.
-    lasting = sorted(cards, key=lambda card: (card.task.pk not in own, card.task.is_simulated))
-    judged = [card for card in cards if can_judge(user, card.task)]
-    overseen = [card.task for card in cards if card.task.pk in own]
+    sorted_cards = sorted(
+        cards, key=lambda card: (card.task.pk not in own_ids, card.task.is_simulated)
+    )
+    judgeable_cards = [card for card in cards if can_judge(user, card.task)]
+    own_tasks = [card.task for card in cards if card.task.pk in own_ids]
     return {
         "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
         "steps": find_next_steps(annotator_of(user), tasks),
-        "to_write": _find_writable_task(user, lasting),
+        "to_write": _find_writable_task(user, sorted_cards),
         "to_judge": max(
-            judged,
-            key=lambda card: (card.waiting > 0 and card.task.pk in own, card.waiting),
+            judgeable_cards,
+            key=lambda card: (card.waiting > 0 and card.task.pk in own_ids, card.waiting),
             default=None,
         ),
-        "own_tasks": [task for task in overseen if can_oversee(user, task)],
+        "own_tasks": [task for task in own_tasks if can_oversee(user, task)],
     }
 
 

@@ -122,12 +122,12 @@ def follow_groups(*, user: User, claims: Mapping[str, Any]) -> None:
     if not settings.OIDC_ROLES:
         return
     if claims.get("groups") is None:
-        where = "did not tell"
+        claim_problem = "did not tell"
         if claims.get("groups_are_elsewhere"):
-            where = "points elsewhere for"
+            claim_problem = "points elsewhere for"
         logger.warning(
             "The provider %s the groups (claim %r) of account %d, whose roles stay as they are.",
-            where,
+            claim_problem,
             settings.OIDC_GROUPS_CLAIM,
             user.pk,
         )
@@ -143,18 +143,20 @@ def give_roles(*, user: User, groups: Collection[str]) -> None:
     a task, the strongest counts. Locks each task in which a role changes, then the
     administrators.
     """
-    named: set[Any] = set()
-    granted: set[Any] = set()
+    named_roles: set[Any] = set()
+    granted_roles: set[Any] = set()
     for group, pairs in settings.OIDC_ROLES.items():
-        named |= set(pairs)
+        named_roles |= set(pairs)
         if group in groups:
-            granted |= set(pairs)
-    codes = {pair[0] for pair in named}
+            granted_roles |= set(pairs)
+    codes = {pair[0] for pair in named_roles}
     # In the order of their ids, as everybody who locks several tasks does.
     for task in Task.objects.filter(code__in=codes).order_by("pk"):
-        roles = [role for role in ROLES if (task.code, role) in granted]  # the strongest first
+        roles = [
+            role for role in ROLES if (task.code, role) in granted_roles
+        ]  # the strongest first
         set_role(task=task, user=user, role=next(iter(roles), None))
-    if ADMINISTRATOR in named and user.is_superuser != (ADMINISTRATOR in granted):
+    if ADMINISTRATOR in named_roles and user.is_superuser != (ADMINISTRATOR in granted_roles):
         try:
             set_administrator(user=user, administers=not user.is_superuser, actor=None)
         except LastAdministrator:

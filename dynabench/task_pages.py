@@ -40,25 +40,25 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task's goal, the numbers of people and models, and the best models."""
     task = find_task(request, code, kinds=ALL_KINDS)
     rounds = find_opened_rounds([task])
-    live = next((round for round in rounds if round.state in ("open", "paused")), None)
+    live_round = next((round for round in rounds if round.state in ("open", "paused")), None)
     description = ""
-    if live:
-        description = render_markdown(live.description)
-    config, numbered = task.config, _pair_with_numbers(rounds)
+    if live_round:
+        description = render_markdown(live_round.description)
+    config, numbered_rounds = task.config, _pair_with_numbers(rounds)
     values: dict[str, Any] = {
         **_build_frame_values(request, task, "overview"),
         "communities": find_communities(task, request.user),
-        "round": live,
+        "round": live_round,
         "is_judged": any(round.state in JUDGED_STATES for round in rounds),
         "can_edit": can_edit(request.user, task),
         "instructions": render_markdown(config.instructions),
         "description": description,
         "good": [_describe_example(config, case) for case in config.examples.good],
         "bad": [_describe_example(config, case) for case in config.examples.bad],
-        "newest": next(reversed(numbered), None),
-        "is_counting": len(numbered) < len(rounds),
+        "newest": next(reversed(numbered_rounds), None),
+        "is_counting": len(numbered_rounds) < len(rounds),
         "share_scale": (0.0, 1.0),
-        "gap": _draw_gap(numbered),
+        "gap": _draw_gap(numbered_rounds),
         **_find_first_models(task),
         "follows": task.followers.filter(user=request.user.pk).exists(),
     }
@@ -67,10 +67,10 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "tasks/overview.html", values)
 
 
-def _build_frame_values(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
-    """Return the values that every page of the task needs. here: the page's tab."""
+def _build_frame_values(request: HttpRequest, task: Task, tab_name: str) -> dict[str, Any]:
+    """Return the values that every page of the task needs. tab_name: the page's tab."""
     return {
-        "here": here,
+        "here": tab_name,
         "task": task,
         "config": task.config,
         "can_review": can_review(request.user, task),
@@ -91,22 +91,24 @@ def _find_first_models(task: Task) -> dict[str, Any]:
 def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
     """Show the rounds of a task with their models, numbers and charts."""
     task = find_task(request, code)
-    seen = find_opened_rounds([task])
-    numbered = _pair_with_numbers(seen)
+    rounds = find_opened_rounds([task])
+    numbered_rounds = _pair_with_numbers(rounds)
     datasets: Mapping[int, Dataset] = {}
     if can_take(request.user, task):
-        datasets = find_latest_datasets(seen)
-    counted = {round.pk: counts for round, counts in numbered}
+        datasets = find_latest_datasets(rounds)
+    counts_by_round = {round.pk: counts for round, counts in numbered_rounds}
     values = {
         **_build_frame_values(request, task, "rounds"),
-        "rounds": [(round, counted.get(round.pk), datasets.get(round.pk)) for round in seen],
-        "numbered": [(round, counts.numbers) for round, counts in numbered],
-        "is_counting": len(numbered) < len(seen),
-        "has_examples": any(counts.numbers["collected"] for _round, counts in numbered),
-        "counted_at": min((counts.counted_at for _round, counts in numbered), default=None),
-        "trend": _draw_chart(numbered, {"vMER": "vmer"}, _("vMER by round")),
-        "gap": _draw_gap(numbered),
-        "is_open": any(round.state == Round.State.OPEN for round in seen),
+        "rounds": [
+            (round, counts_by_round.get(round.pk), datasets.get(round.pk)) for round in rounds
+        ],
+        "numbered": [(round, counts.numbers) for round, counts in numbered_rounds],
+        "is_counting": len(numbered_rounds) < len(rounds),
+        "has_examples": any(counts.numbers["collected"] for _round, counts in numbered_rounds),
+        "counted_at": min((counts.counted_at for _round, counts in numbered_rounds), default=None),
+        "trend": _draw_chart(numbered_rounds, {"vMER": "vmer"}, _("vMER by round")),
+        "gap": _draw_gap(numbered_rounds),
+        "is_open": any(round.state == Round.State.OPEN for round in rounds),
     }
     return render(request, "tasks/rounds.html", values)
 
@@ -115,14 +117,14 @@ def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
 def task_data(request: HttpRequest, code: str) -> HttpResponse:
     """Show the downloads of a task, their authors and their licences."""
     task = find_task(request, code, kinds=ALL_KINDS)
-    about, takes = task.config.about, can_take(request.user, task)
+    about, may_take = task.config.about, can_take(request.user, task)
     datasets = []
-    if takes:
+    if may_take:
         datasets = find_public_datasets(find_opened_rounds([task]))
     values = {
         **_build_frame_values(request, task, "data"),
         "datasets": datasets,
-        "takes": takes,
+        "takes": may_take,
         "people": render_markdown(about.people),
         "ethics": render_markdown(about.ethics),
     }
@@ -155,12 +157,12 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
 def _build_rows(task: Task) -> list[dict[str, Any]] | None:
     """Return the rounds' numbers, or None while a round is counted for the first time."""
     rounds = find_opened_rounds([task])
-    counts = all_numbers(rounds)
-    if len(counts) < len(rounds):
+    cached_numbers = all_numbers(rounds)
+    if len(cached_numbers) < len(rounds):
         return None
     rows = []
     for round in rounds:
-        counted = counts[round.pk]
+        counted = cached_numbers[round.pk]
         about = {"round": round.number, "counted_at": counted.counted_at}
         rows.append({**about, **as_json(counted.numbers)})
     return rows
@@ -172,23 +174,23 @@ def _pair_with_numbers(rounds: Sequence[Round]) -> list[NumberedRound]:
     return [(round, counts[round.pk]) for round in rounds if round.pk in counts]
 
 
-def _draw_gap(numbered: Sequence[NumberedRound]) -> SafeString | None:
+def _draw_gap(numbered_rounds: Sequence[NumberedRound]) -> SafeString | None:
     accuracies = {_("people"): "human_accuracy", _("models"): "model_accuracy"}
-    return _draw_chart(numbered, accuracies, _("Accuracy of people and models by round"))
+    return _draw_chart(numbered_rounds, accuracies, _("Accuracy of people and models by round"))
 
 
 def _draw_chart(
-    numbered: Sequence[NumberedRound], lines: Mapping[str, str], title: str
+    numbered_rounds: Sequence[NumberedRound], lines: Mapping[str, str], title: str
 ) -> SafeString | None:
     """Draw rates over the rounds.
 
     Returns None if fewer than two rounds have a rate, because a table is clearer then.
     """
     round_name = _("Round %(number)d")
-    drawn = {}
+    points_by_line = {}
     for name, key in lines.items():
         points, rates = [], 0
-        for round, counts in numbered:
+        for round, counts in numbered_rounds:
             words, rate = round_name % {"number": round.number}, counts.numbers[key]
             if isinstance(rate, Rate):
                 points.append(Point(words, rate.value, rate.low, rate.high))
@@ -197,8 +199,8 @@ def _draw_chart(
                 points.append(Point(words, None))  # a gap in the line
         if rates < 2:
             return None
-        drawn[name] = points
-    return line_chart(drawn, title=title)
+        points_by_line[name] = points
+    return line_chart(points_by_line, title=title)
 
 
 def _describe_example(config: TaskConfig, case: ShownExample) -> dict[str, Any]:

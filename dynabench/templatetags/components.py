@@ -190,12 +190,14 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
     The form also works without htmx.
     """
     # Two clicks in a row send one request.
-    sent = format_html('method="post" action="{0}" hx-post="{0}" hx-sync="this:drop"', url)
-    swapped = format_html('hx-target="{}" hx-swap="{}"', target, swap)
-    replaced = ""
+    post_attributes = format_html(
+        'method="post" action="{0}" hx-post="{0}" hx-sync="this:drop"', url
+    )
+    swap_attributes = format_html('hx-target="{}" hx-swap="{}"', target, swap)
+    replace_attribute = ""
     if replace_url:
-        replaced = format_html('hx-replace-url="{}"', replace_url)
-    return format_html("{} {} {}", sent, swapped, replaced)
+        replace_attribute = format_html('hx-replace-url="{}"', replace_url)
+    return format_html("{} {} {}", post_attributes, swap_attributes, replace_attribute)
 
 
 @register.simple_tag

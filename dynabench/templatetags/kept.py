@@ -64,9 +64,9 @@ def parse_cached_block(parser: Parser, token: Token) -> KeptNode:
     values = token_kwargs(bits, parser)
     if bits and bits.pop(0) != "filled":
         raise template.TemplateSyntaxError("Write: kept name=value … filled name=value …")
-    filled = token_kwargs(bits, parser)
+    filled_values = token_kwargs(bits, parser)
     if bits:
         raise template.TemplateSyntaxError(f"kept: {bits[0]} is no name=value.")
     nodelist = parser.parse(["endkept"])
     parser.delete_first_token()
-    return KeptNode(nodelist, values, filled)
+    return KeptNode(nodelist, values, filled_values)
