@@ -21,8 +21,8 @@ class RoundForm(forms.Form):
 
     round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"), empty_value=None)
 
-    def __init__(self, rounds: list[Round], sent: Any) -> None:
-        super().__init__(sent)
+    def __init__(self, rounds: list[Round], query_data: Any) -> None:
+        super().__init__(query_data)
         choices: list[tuple[Any, Any]] = [(ALL_ROUNDS, _("All rounds"))]
         for round in rounds:
             choices.append((round.number, round.number))

@@ -72,9 +72,9 @@ class ChoiceForm(BriefForm):
         help_text=gettext_lazy("Small letters, digits and hyphens. It stays."),
     )
 
-    def __init__(self, task: Task, user: User, kind: str, sent: Any = None) -> None:
+    def __init__(self, task: Task, user: User, kind: str, form_data: Any = None) -> None:
         self.task, self.user = task, user
-        super().__init__(sent, initial={"name": _find_free_name(task)}, auto_id=f"{kind}-%s")
+        super().__init__(form_data, initial={"name": _find_free_name(task)}, auto_id=f"{kind}-%s")
         self.arrange()
 
     def arrange(self) -> None:

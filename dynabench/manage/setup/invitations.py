@@ -70,22 +70,22 @@ class LinkForm(InvitationForm):
     )
     field_order = ("role", "most", "days")
 
-    def __init__(self, *args: Any, left: int | None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, places_left: int | None, **kwargs: Any) -> None:
         """Limit how many people may use the link.
 
-        left: how many more people may become members; None for no limit.
+        places_left: how many more people may become members; None for no limit.
         """
         super().__init__(*args, **kwargs)
         limit_field = self.fields["most"]
-        if left is not None:
+        if places_left is not None:
             # Never below the least that the field takes, even if nobody may join.
-            limit_field.initial = max(1, min(limit_field.initial, left))
+            limit_field.initial = max(1, min(limit_field.initial, places_left))
             words = ngettext(
                 "Until the task is approved, %(n)d more person can join.",
                 "Until the task is approved, %(n)d more people can join.",
-                left,
+                places_left,
             )
-            limit_field.help_text = words % {"n": left}
+            limit_field.help_text = words % {"n": places_left}
 
 
 @never_cache
@@ -100,7 +100,9 @@ def invitations(request: HttpRequest, code: str) -> HttpResponse:
     link_data = request.POST if "link" in request.POST else None
     start = {"role": TaskMember.Role.ANNOTATOR}
     mail = MailForm(mail_data, initial=start, auto_id="mail-%s")
-    link = LinkForm(link_data, initial=start, auto_id="link-%s", left=count_places_left(task))
+    link = LinkForm(
+        link_data, initial=start, auto_id="link-%s", places_left=count_places_left(task)
+    )
     url = ""
     if mail.is_valid() and _send_mails(request, task, mail):
         return redirect("own:invitations", code)

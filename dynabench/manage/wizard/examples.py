@@ -42,8 +42,8 @@ NEW_KEY = "new"
 class ExampleForm(forms.Form):
     """A form for an example: its context and input fields, and why it is good or bad."""
 
-    def __init__(self, config: TaskConfig, example: Data, sent: Any = None) -> None:
-        super().__init__(sent)
+    def __init__(self, config: TaskConfig, example: Data, form_data: Any = None) -> None:
+        super().__init__(form_data)
         self.config = config
         for section in EXAMPLE_PARTS:
             values = example.get(section) or {}
@@ -94,15 +94,15 @@ class ExampleForm(forms.Form):
         examples[index : index + 1] = [example]
         set_value(data, ("examples", kind), examples)
 
-    def _value(self, component: Component, typed: Any, example: Data) -> Any:
-        typed = composed_value(typed)
+    def _value(self, component: Component, entered_value: Any, example: Data) -> Any:
+        entered_value = composed_value(entered_value)
         if component.type == "candidates" and component.reference is None:
-            lines = [line.strip() for line in typed.split("\n")]
+            lines = [line.strip() for line in entered_value.split("\n")]
             return [line for line in lines if line]
-        if typed in (None, "", []):
+        if entered_value in (None, "", []):
             return None
         # Spans, for one, are found in the context that was typed beside them.
-        return component.kind.stored(component, typed, example["context"])
+        return component.kind.stored(component, entered_value, example["context"])
 
 
 def _load_config(data: Data) -> TaskConfig:

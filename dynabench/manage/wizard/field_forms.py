@@ -234,7 +234,7 @@ class FieldForm(forms.Form):
         error_messages={"invalid": gettext_lazy("Use letters, digits and _, a letter first")},
     )
 
-    def __init__(self, draft: Data, place: str, index: int, sent: Any = None) -> None:
+    def __init__(self, draft: Data, place: str, index: int, form_data: Any = None) -> None:
         self.at, self.index = place, index
         self.field = get_fields(draft, place)[index]
         self.kind = FIELD_TYPES[self.field["type"]]
@@ -246,7 +246,7 @@ class FieldForm(forms.Form):
         about |= {"required": self.field.get("required", True)}
         about |= {"judges_see": VISIBILITY_CHOICES.get(self.field.get("judges_see"), "")}
         about |= {"is_answer": self.field.get("name") in outputs, "place": place}
-        super().__init__(sent, initial=about)
+        super().__init__(form_data, initial=about)
         for key in self.kind.keys:
             if key in KEY_FIELDS:
                 self.fields[key] = KEY_FIELDS[key]()

@@ -190,7 +190,7 @@ class AnswerForm(StepForm):
         # Those that can score the answers of these fields.
         metric_names = list_fitting_metrics(data)
         main_names = [name for name in metric_names if name not in ERROR_METRICS]
-        self.choose("main", main_names, none=("", _("Choose one")))
+        self.choose("main", main_names, empty_choice=("", _("Choose one")))
         also_field: Any = self.fields["also"]
         also_names = list(metric_names)
         for name in self.initial.get("also") or ():

@@ -50,25 +50,25 @@ class StepForm(forms.Form):
 
     PATHS: ClassVar[Mapping[str, Path]] = {}
 
-    def __init__(self, draft: Data, sent: Any = None) -> None:
+    def __init__(self, draft: Data, form_data: Any = None) -> None:
         # With what follows from other fields, such as a policy's numbers.
         complete_draft = complete_data(draft)
         values = {}
         for name, path in self.PATHS.items():
             values[name] = get_value(complete_draft, path, find_default(path))
-        super().__init__(sent, initial=values)
+        super().__init__(form_data, initial=values)
         self.arrange(complete_draft)
 
     def arrange(self, data: Data) -> None:
         """Adapt the fields to the data."""
 
-    def choose(self, name: str, options: Sequence[str], none: Any = NONE_CHOICE) -> None:
+    def choose(self, name: str, options: Sequence[str], empty_choice: Any = NONE_CHOICE) -> None:
         """Set a field's choices.
 
-        They are `none`, the options, and the current value if it is not among them.
+        They are `empty_choice`, the options, and the current value if it is not among them.
         """
         current = self.initial.get(name)
-        choices = [none]
+        choices = [empty_choice]
         choices += [(option, option) for option in options]
         if current and current not in options:
             choices.append((current, current))
