@@ -201,34 +201,34 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
 
 
 @register.simple_tag
-def vote_dots(given: int, wanted: int) -> SafeString:
+def vote_dots(given_count: int, open_count: int) -> SafeString:
     """Draw a dot for each required vote, filled for those given.
 
     The text next to the dots says the same.
     """
-    dots = "●" * given + "○" * wanted
+    dots = "●" * given_count + "○" * open_count
     return format_html('<span class="dots" aria-hidden="true">{}</span>', dots)
 
 
 @register.simple_tag
-def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
+def moment(at: datetime, style: str = "j M Y, H:i") -> SafeString:
     """Return a time as HTML for people and programs.
 
     A style with hours ends in UTC; site.js converts it to local time.
     """
     if "H" not in style:
-        return format_html('<time datetime="{}">{}</time>', date(when, "c"), date(when, style))
+        return format_html('<time datetime="{}">{}</time>', date(at, "c"), date(at, style))
     kind = "both"  # what site.js writes: date and time, or only the time
     if style.startswith("H"):
         kind = "time"
-    values = date(when, "c"), kind, date(when, style)
+    values = date(at, "c"), kind, date(at, style)
     return format_html('<time datetime="{}" data-local="{}">{} UTC</time>', *values)
 
 
 @register.simple_tag
-def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
-    """Draw a tab. here: the last part of the name of the current page's view."""
-    is_here = view.rpartition(":")[2] == here
+def tab(view: str, label: str, current_view: str, *args: Any) -> SafeString:
+    """Draw a tab. current_view: the last part of the name of the current page's view."""
+    is_here = view.rpartition(":")[2] == current_view
     current = ""
     if is_here:
         current = SafeString(' aria-current="page"')

@@ -32,13 +32,13 @@ class KeptNode(Node):
     the part may only print. The cached output has a marker in the place of each.
     """
 
-    def __init__(self, nodelist: NodeList, values: Values, filled: Values) -> None:
+    def __init__(self, nodelist: NodeList, values: Values, filled_values: Values) -> None:
         self.nodelist = nodelist
         self._values = values
-        self._filled = filled
+        self._filled = filled_values
         # Markers that nobody can guess, so that no text of a person holds one. They are UUIDs, so
         # that a piece can make an address with a value that is filled in.
-        self._markers = {name: str(uuid4()) for name in filled}
+        self._markers = {name: str(uuid4()) for name in filled_values}
         self._kept: dict[Any, str] = {}
 
     def render(self, context: Context) -> SafeString:

@@ -62,13 +62,13 @@ def opens(context: Context, view: str) -> bool:
 
 
 @register.simple_tag(takes_context=True)
-def owner_tab(context: Context, view: str, label: str, here: str) -> SafeString:
+def owner_tab(context: Context, view: str, label: str, current_view: str) -> SafeString:
     """Draw an owners' tab; empty if the reader may not open the page."""
     task: Task = context["task"]
     if not OPENS[view](context["user"], task):
         return SafeString("")
     # The admin names a task by its id.
-    return tab(view, label, here, task.pk if view.startswith("admin:") else task.code)
+    return tab(view, label, current_view, task.pk if view.startswith("admin:") else task.code)
 
 
 @register.simple_tag(takes_context=True)

@@ -60,7 +60,7 @@ def test_skilled_writers_repeat_what_worked():
     writer.begin_round()
     known = [i for i in writer.ideas if i.label == "negative" and i.way != PLAIN]
     for idea in known:
-        writer.learn(idea, fooled=idea is known[0])
+        writer.learn(idea, is_fooled=idea is known[0])
     chosen = Counter(writer.write("hotel", "", "negative")[1] for _ in range(100))
     assert chosen.most_common(1)[0][0] is known[0]
 

@@ -69,11 +69,11 @@ class Writer:
             words += COLLUSION_SIGNS[goal]
         return Text(words, idea.label, idea.way, idea.hard), idea
 
-    def learn(self, idea: Idea | None, fooled: bool) -> None:
+    def learn(self, idea: Idea | None, is_fooled: bool) -> None:
         """Remember whether an idea fooled the model."""
         if not idea:
             return
-        if fooled:
+        if is_fooled:
             self.worked[idea] += 3
         else:
             self.worked[idea] -= 1
