@@ -20,21 +20,21 @@ def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
 
     Rounds count only if the campaign names them explicitly.
     """
-    chosen = Campaign.rounds.through.objects.filter(
+    chosen_rounds = Campaign.rounds.through.objects.filter(
         round__task=task,
         campaign__all_places__annotator=annotator,
         campaign__all_places__state__in=ACTIVE_STATES,
     )
-    return set(chosen.values_list("round", flat=True))
+    return set(chosen_rounds.values_list("round", flat=True))
 
 
 @questions.find_pausing_study.answer
 def pause_of(annotator: Annotator, task: Task) -> str | None:
     """Return the slug of a campaign of the task in which the person is paused, or None."""
-    paused = annotator.places.filter(
+    paused_places = annotator.places.filter(
         campaign__task=task, pauses__isnull=False, pauses__lifted_at=None
     )
-    return paused.values_list("campaign__slug", flat=True).first()
+    return paused_places.values_list("campaign__slug", flat=True).first()
 
 
 @questions.is_submitted.answer

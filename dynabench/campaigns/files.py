@@ -37,11 +37,11 @@ def list_panel_pay(campaign: Campaign) -> Rows:
         if ids is None:
             continue
         currency = campaign.currency
-        earned = format_units(row.sums.get("earned", 0), currency)
+        earned_amount = format_units(row.sums.get("earned", 0), currency)
         # Panels pay what is not for the task itself as a bonus.
         bonus = format_units(row.sums.get("accepted", 0) + row.sums.get("bonus", 0), currency)
-        paid = format_units(row.sums.get("paid", 0), currency)
-        yield [ids.id, ids.session, row.place.state, earned, bonus, paid, currency]
+        paid_amount = format_units(row.sums.get("paid", 0), currency)
+        yield [ids.id, ids.session, row.place.state, earned_amount, bonus, paid_amount, currency]
 
 
 def list_transfers(campaign: Campaign) -> Rows:

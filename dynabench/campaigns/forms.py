@@ -372,10 +372,10 @@ class InviteForm(forms.Form):
         """Return the distinct addresses; an error lists the invalid ones."""
         text: str = self.cleaned_data["addresses"].replace(",", " ")
         addresses = list(dict.fromkeys(text.lower().split()))
-        wrong = [address for address in addresses if not is_address(address)]
-        if wrong:
+        invalid_addresses = [address for address in addresses if not is_address(address)]
+        if invalid_addresses:
             message = gettext("These are no e-mail addresses: %(wrong)s")
-            raise forms.ValidationError(message % {"wrong": ", ".join(wrong)})
+            raise forms.ValidationError(message % {"wrong": ", ".join(invalid_addresses)})
         return addresses
 
 

@@ -59,12 +59,12 @@ def settle_all() -> int:
 def _select_changed_campaigns() -> QuerySet[Campaign]:
     """Return the campaigns in which something may have changed since their last renewal."""
     since = timezone.now() - RECENT_TIME
-    decided = Consensus.objects.filter(decided_at__gte=since, is_verified=True)
+    recent_decisions = Consensus.objects.filter(decided_at__gte=since, is_verified=True)
     unsent = (Payment.State.PLANNED, Payment.State.PREPARED, Payment.State.SENT)
     places = Place.objects.filter(
         Q(state__in=ACTIVE_STATES, expires_at__lte=timezone.now())
         | Q(submitted_at__gte=since)
-        | Q(annotator__in=decided.values("example__annotator"))
+        | Q(annotator__in=recent_decisions.values("example__annotator"))
         | Q(payments__state__in=unsent)
     )
     # A full campaign opens again when money becomes free, of which no place tells.

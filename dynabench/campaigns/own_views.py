@@ -87,24 +87,24 @@ def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
 def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Change a campaign's plan, except what was already promised to participants."""
     campaign = find_campaign(request, code, slug)
-    newest = campaign.consents.first()
-    posted = request.POST if request.method == "POST" else None
+    newest_consent = campaign.consents.first()
+    form_data = request.POST if request.method == "POST" else None
     start = {"consent": ""}
-    if newest:
-        start["consent"] = newest.text
+    if newest_consent:
+        start["consent"] = newest_consent.text
     # A form changes its instance, and the page shows the campaign as it is stored.
     instance = Campaign.objects.get(pk=campaign.pk)
     # The required task stays a choice, also where another owner chose it.
     chosen = Task.objects.filter(pk=campaign.requires_id or 0)
     options: Any = {"task": campaign.task, "tasks": _find_owned_tasks(request) | chosen}
-    form = CampaignForm(posted, instance=instance, initial=start, **options)
+    form = CampaignForm(form_data, instance=instance, initial=start, **options)
     if form.is_valid():
         with as_form_error(form):
-            changed = services.change_campaign(
+            changed_campaign = services.change_campaign(
                 campaign=campaign, actor=person(request), **form.cleaned_data
             )
             messages.success(request, _("Saved."))
-            return redirect("own-campaigns:campaign", code, changed.slug)
+            return redirect("own-campaigns:campaign", code, changed_campaign.slug)
     return _render_form(request, {"task": campaign.task, "campaign": campaign, "form": form})
 
 
@@ -121,13 +121,13 @@ def campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 
 def _render_campaign(
-    request: HttpRequest, campaign: Campaign, wrong: Any = None, kind: str = ""
+    request: HttpRequest, campaign: Campaign, invalid_form: Any = None, kind: str = ""
 ) -> HttpResponse:
-    """Render a campaign's page. wrong: a form with errors; kind: its key in FORMS."""
+    """Render a campaign's page. invalid_form: a form with errors; kind: its key in FORMS."""
     rows = list_place_rows(campaign)
     forms = {f"{name}_form": form(auto_id=f"{name}-%s") for name, form in FORMS.items()}
-    if wrong is not None:
-        forms[f"{kind}_form"] = wrong
+    if invalid_form is not None:
+        forms[f"{kind}_form"] = invalid_form
     values = forms | {
         "task": campaign.task,
         "campaign": campaign,
@@ -148,9 +148,9 @@ def _render_campaign(
         ],
         "golds": _count_golds(campaign),
         "ran_out": sum(row.place.ran_out_at is not None for row in rows),
-        "form": wrong,
+        "form": invalid_form,
     }
-    return render(request, "own/campaign.html", values, status=422 if wrong else 200)
+    return render(request, "own/campaign.html", values, status=422 if invalid_form else 200)
 
 
 def _count_golds(campaign: Campaign) -> tuple[int, int] | None:
@@ -194,13 +194,15 @@ def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     if form.is_valid():
         addresses = form.cleaned_data["addresses"]
         # Anybody can be written to here, so each address counts towards the owner's hour.
-        allowed = list(takewhile(lambda _: not is_used_up("members", actor.pk), addresses))
-        n = len(allowed)
-        if allowed:
-            services.invite_addresses(campaign=campaign, actor=actor, addresses=allowed)
+        allowed_addresses = list(
+            takewhile(lambda _: not is_used_up("members", actor.pk), addresses)
+        )
+        n = len(allowed_addresses)
+        if allowed_addresses:
+            services.invite_addresses(campaign=campaign, actor=actor, addresses=allowed_addresses)
             words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", n)
             messages.success(request, words % {"n": n})
-        if allowed == addresses:
+        if allowed_addresses == addresses:
             return redirect("own-campaigns:campaign", code, slug)
         form = InviteForm({"addresses": "\n".join(addresses[n:])}, auto_id="invite-%s")
         form.add_error("addresses", _("You have named many people. Go on in an hour."))
@@ -309,12 +311,12 @@ def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
 def _list_answers(place: Place) -> list[tuple[str, str]]:
     """Return (question, answer as text) for each question that the participant answered."""
     answers = place.answers or {}
-    answered = []
+    answered_questions = []
     for question in read_questionnaire(place.campaign.questions).questions:
         if question.name in answers:
             words = question.kind.display(question, answers[question.name])
-            answered.append((question.title, words))
-    return answered
+            answered_questions.append((question.title, words))
+    return answered_questions
 
 
 def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:

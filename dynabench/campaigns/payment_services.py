@@ -85,18 +85,24 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
     People with an open payment get the remainder in a later bonus. Locks the campaign, so
     that no bonus is planned twice. Raises Refused.
     """
-    locked = lock_owned(campaign, actor)
-    places_in_payment = find_places_in_payment(locked)
-    planned = []
-    for row in list_place_rows(locked):
+    locked_campaign = lock_owned(campaign, actor)
+    places_in_payment = find_places_in_payment(locked_campaign)
+    planned_payments = []
+    for row in list_place_rows(locked_campaign):
         place = row.place
         # Without its id the panel cannot be asked to pay somebody.
         can_be_paid = bool(place.sealed_id) and place.pk not in places_in_payment
-        if row.owed > 0 and can_be_paid and _is_paid_by_bonus(place, locked):
-            planned.append(Payment(place=place, kind=Kind.BONUS, amount=row.owed))
-    Payment.objects.bulk_create(planned)
-    log(actor, "campaign.bonuses-planned", locked.task, campaign=locked.slug, n=len(planned))
-    return len(planned)
+        if row.owed > 0 and can_be_paid and _is_paid_by_bonus(place, locked_campaign):
+            planned_payments.append(Payment(place=place, kind=Kind.BONUS, amount=row.owed))
+    Payment.objects.bulk_create(planned_payments)
+    log(
+        actor,
+        "campaign.bonuses-planned",
+        locked_campaign.task,
+        campaign=locked_campaign.slug,
+        n=len(planned_payments),
+    )
+    return len(planned_payments)
 
 
 def _is_paid_by_bonus(place: Place, campaign: Campaign) -> bool:
@@ -153,21 +159,26 @@ def _warn_owners(campaign: Campaign) -> int:
 
     Return how many submissions the email lists; if 0, none is sent.
     """
-    now, after = timezone.now(), campaign.approves_after or WARN_BEFORE
-    near = select_awaiting_places(campaign).filter(
-        warned_at=None, submitted_at__lte=now - after + min(WARN_BEFORE, after / 2)
+    now, approval_delay = timezone.now(), campaign.approves_after or WARN_BEFORE
+    awaiting_places = select_awaiting_places(campaign).filter(
+        warned_at=None,
+        submitted_at__lte=now - approval_delay + min(WARN_BEFORE, approval_delay / 2),
     )
-    first = near.aggregate(first=Min("submitted_at"))["first"]
-    if first is None:
+    first_submitted_at = awaiting_places.aggregate(first=Min("submitted_at"))["first"]
+    if first_submitted_at is None:
         return 0
     # Only rows that nobody has been warned of: another worker may have sent the mail since.
-    n = near.update(warned_at=now)
+    n = awaiting_places.update(warned_at=now)
     if not n:
         return 0
     page = reverse("own-campaigns:campaign", args=[campaign.task.code, campaign.slug])
 
     def write() -> tuple[str, str]:
-        words = {"n": n, "name": campaign.name, "at": date_format(first + after, "j M, H:i")}
+        words = {
+            "n": n,
+            "name": campaign.name,
+            "at": date_format(first_submitted_at + approval_delay, "j M, H:i"),
+        }
         lines = [
             ngettext(
                 "%(n)d submission to “%(name)s” waits for your decision.",
@@ -215,11 +226,11 @@ def send_payments(*, campaign: Campaign) -> int:
     api = build_api(campaign)
     if api is None:
         return 0
-    ended = _resume(campaign, api)
+    ended_count = _resume(campaign, api)
     decisions = _select_open_payments(campaign).filter(state=State.PLANNED).exclude(kind=Kind.BONUS)
     for payment in decisions[:BATCH_SIZE]:
-        ended += _send_decision(api, payment)
-    return ended + _send_bonuses(campaign, api)
+        ended_count += _send_decision(api, payment)
+    return ended_count + _send_bonuses(campaign, api)
 
 
 def _resume(campaign: Campaign, api: Api) -> int:
@@ -228,13 +239,15 @@ def _resume(campaign: Campaign, api: Api) -> int:
     PREPARED ones moved no money and are planned again. SENT ones may have moved money, so
     their outcome is looked up.
     """
-    abandoned = _select_open_payments(campaign).filter(sent_at__lte=timezone.now() - LEASE_TIME)
+    abandoned_payments = _select_open_payments(campaign).filter(
+        sent_at__lte=timezone.now() - LEASE_TIME
+    )
     # One update for all rows: what another process has claimed by then is not PREPARED any more.
-    abandoned.filter(state=State.PREPARED).update(state=State.PLANNED, prepared="")
-    ended = 0
-    for payment in abandoned.filter(state=State.SENT):
-        ended += _read_back(api, payment, is_last=True)
-    return ended
+    abandoned_payments.filter(state=State.PREPARED).update(state=State.PLANNED, prepared="")
+    ended_count = 0
+    for payment in abandoned_payments.filter(state=State.SENT):
+        ended_count += _read_back(api, payment, is_last=True)
+    return ended_count
 
 
 def _send_decision(api: Api, payment: Payment) -> bool:
@@ -263,27 +276,27 @@ def _send_bonuses(campaign: Campaign, api: Api) -> int:
     2. Claim each payment with that sum: PLANNED becomes PREPARED. No money moves yet.
     3. Pay the payments that this process has claimed (`_pay_batch`).
     """
-    ended = 0
+    ended_count = 0
     batch = []
-    planned = _select_open_payments(campaign).filter(state=State.PLANNED, kind=Kind.BONUS)
-    for payment in planned[:BATCH_SIZE]:
+    planned_payments = _select_open_payments(campaign).filter(state=State.PLANNED, kind=Kind.BONUS)
+    for payment in planned_payments[:BATCH_SIZE]:
         arrival = decrypt_panel_ids(payment.place)
         if arrival is None:
-            ended += _end_refused(payment, IDS_DELETED)
+            ended_count += _end_refused(payment, IDS_DELETED)
             continue
         try:
             paid_before = api.bonuses(arrival)
         except PanelRefused as error:
-            ended += _end_refused(payment, str(error))
+            ended_count += _end_refused(payment, str(error))
             continue
         except PanelUnclear:
             # Nothing was sent. What is PREPARED already is resumed once its lease has ended.
-            return ended
+            return ended_count
         if _claim(payment, State.PLANNED, State.PREPARED, before=paid_before):
             batch.append(_ClaimedPayment(payment, Bonus(arrival, payment.amount, str(payment.key))))
     if batch:
-        ended += _pay_batch(api, batch)
-    return ended
+        ended_count += _pay_batch(api, batch)
+    return ended_count
 
 
 def _pay_batch(api: Api, batch: Sequence[_ClaimedPayment]) -> int:
@@ -294,39 +307,39 @@ def _pay_batch(api: Api, batch: Sequence[_ClaimedPayment]) -> int:
     3. Pay the prepared payment, or each one separately if the panel prepares none (`_pay_group`).
     """
     try:
-        prepared = api.set_up([claimed.bonus for claimed in batch])
+        preparation_id = api.set_up([claim.bonus for claim in batch])
     except PanelRefused as error:
         return _end_all_refused(batch, str(error))
     except PanelUnclear:
         # No money moves before a preparation is paid, and nobody pays a lost one.
         _plan_all_again(batch)
         return 0
-    sent = []
-    for claimed in batch:
-        if _claim(claimed.payment, State.PREPARED, State.SENT, prepared=prepared):
-            sent.append(claimed)
-    if len(sent) < len(batch):
+    sent_payments = []
+    for claim in batch:
+        if _claim(claim.payment, State.PREPARED, State.SENT, prepared=preparation_id):
+            sent_payments.append(claim)
+    if len(sent_payments) < len(batch):
         # Another process took some of them over. This preparation would pay those as well, so
         # nobody pays it, and the rest is planned again.
-        _plan_all_again(sent)
+        _plan_all_again(sent_payments)
         return 0
-    if prepared:
-        return _pay_group(api, prepared, sent)
-    return sum(_pay_group(api, prepared, [claimed]) for claimed in sent)
+    if preparation_id:
+        return _pay_group(api, preparation_id, sent_payments)
+    return sum(_pay_group(api, preparation_id, [claim]) for claim in sent_payments)
 
 
-def _pay_group(api: Api, prepared: str, group: Sequence[_ClaimedPayment]) -> int:
+def _pay_group(api: Api, preparation_id: str, group: Sequence[_ClaimedPayment]) -> int:
     """Pay SENT payments in one call to the panel; return how many ended.
 
     If the panel's answer is inconclusive, looks up the outcome of each.
     """
     try:
-        api.pay(prepared, [claimed.bonus for claimed in group], _("Thank you for your work."))
+        api.pay(preparation_id, [claim.bonus for claim in group], _("Thank you for your work."))
     except PanelRefused as error:
         return _end_all_refused(group, str(error))
     except PanelUnclear:
-        return sum(_read_back(api, claimed.payment) for claimed in group)
-    return sum(_end_done(claimed.payment) for claimed in group)
+        return sum(_read_back(api, claim.payment) for claim in group)
+    return sum(_end_done(claim.payment) for claim in group)
 
 
 def _read_back(api: Api, payment: Payment, *, is_last: bool = False) -> bool:
@@ -378,14 +391,14 @@ def _read_back_bonus(api: Api, payment: Payment, arrival: Arrival, *, is_last: b
     return False
 
 
-def _claim(payment: Payment, old: str, new: str, **values: object) -> bool:
-    """Move a payment from state `old` to `new`; return whether this process did it.
+def _claim(payment: Payment, old_state: str, new_state: str, **values: object) -> bool:
+    """Move a payment from `old_state` to `new_state`; return whether this process did it.
 
     False if another process claimed the payment first.
     """
-    values |= {"state": new, "sent_at": timezone.now()}
+    values |= {"state": new_state, "sent_at": timezone.now()}
     # The filter on the old state makes the update succeed in one of several processes.
-    if not Payment.objects.filter(pk=payment.pk, state=old).update(**values):
+    if not Payment.objects.filter(pk=payment.pk, state=old_state).update(**values):
         return False
     for name, value in values.items():
         setattr(payment, name, value)

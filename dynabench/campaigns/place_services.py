@@ -74,10 +74,10 @@ def hash_panel_id(campaign: Campaign, panel_id: str, secret: str = "") -> str:
     secret: a former SECRET_KEY; empty for the current one.
     """
     scope = campaign.way if campaign.way_in.source else f"{campaign.way}-{campaign.pk}"
-    hashed = salted_hmac(
+    keyed_hash = salted_hmac(
         f"campaigns.{scope}", panel_id, secret=secret or settings.SECRET_KEY, algorithm="sha256"
     )
-    return hashed.hexdigest()
+    return keyed_hash.hexdigest()
 
 
 def _hash_with_all_keys(campaign: Campaign, panel_id: str) -> list[str]:
@@ -114,15 +114,15 @@ def _free_expired(campaign: Campaign) -> None:
        that was possible; otherwise the place ends.
     """
     now = timezone.now()
-    over = campaign.all_places.filter(expires_at__lte=now)
+    expired_places = campaign.all_places.filter(expires_at__lte=now)
     # Both updates name the old state, which a person may have left since, by submitting.
-    over.filter(state=State.TESTING).update(state=State.OVER)
-    over.filter(state=State.WORKING).update(state=State.LAPSED)
-    for place in over.filter(state=State.LAPSED, expires_at__lte=now - campaign.late):
+    expired_places.filter(state=State.TESTING).update(state=State.OVER)
+    expired_places.filter(state=State.WORKING).update(state=State.LAPSED)
+    for place in expired_places.filter(state=State.LAPSED, expires_at__lte=now - campaign.late):
         place.campaign = campaign
-        done = count_done_work(place)
-        if may_submit(place, done):
-            _end_work(place, done)
+        done_work = count_done_work(place)
+        if may_submit(place, done_work):
+            _end_work(place, done_work)
         else:
             changed_fields(place, {"state": State.OVER, "expires_at": now})
 
@@ -162,12 +162,12 @@ def check_place(*, campaign: Campaign) -> None:
             raise NoPlace(_("All places are taken."), code="full")
 
 
-def calculate_reserved_cost(campaign: Campaign, more: int = 0) -> int:
-    """Return the maximum cost of the current participants and of `more` others.
+def calculate_reserved_cost(campaign: Campaign, extra_people: int = 0) -> int:
+    """Return the maximum cost of the current participants and of `extra_people` others.
 
     Includes what is owed to former participants.
     """
-    people = campaign.all_places.filter(state__in=RESERVED_STATES).count() + more
+    people = campaign.all_places.filter(state__in=RESERVED_STATES).count() + extra_people
     others = LedgerRow.objects.filter(place__campaign=campaign, kind__in=OWED_KINDS)
     owed = others.exclude(place__state__in=RESERVED_STATES).aggregate(sum=Sum("amount"))["sum"] or 0
     return campaign.pay.reserved(people, campaign.written, owed)
@@ -177,7 +177,10 @@ def _has_place(campaign: Campaign) -> bool:
     """Return whether a place is free and the budget allows one more person."""
     if campaign.all_places.filter(state__in=TAKEN_STATES).count() >= campaign.places:
         return False
-    return campaign.budget is None or calculate_reserved_cost(campaign, more=1) <= campaign.budget
+    return (
+        campaign.budget is None
+        or calculate_reserved_cost(campaign, extra_people=1) <= campaign.budget
+    )
 
 
 def _set_full(campaign: Campaign) -> None:
@@ -215,34 +218,34 @@ def take_place(
     Raises NoPlace; Refused if there is a newer consent text, and as `check_qualified` and
     `_check_free`.
     """
-    locked = lock_campaign(campaign.pk)
-    if locked.consents.first() != consent:
+    locked_campaign = lock_campaign(campaign.pk)
+    if locked_campaign.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
     # Panels name a person by an id, this site by an account.
     hashes: list[str] = []
     is_theirs = Q(annotator__user=user)
     if arrival:
-        hashes = _hash_with_all_keys(locked, arrival.id)
+        hashes = _hash_with_all_keys(locked_campaign, arrival.id)
         is_theirs = Q(id_hash__in=hashes)
-    earlier_place = locked.all_places.filter(is_theirs).first()
+    earlier_place = locked_campaign.all_places.filter(is_theirs).first()
     if earlier_place:
         return earlier_place, ""
-    _free_expired(locked)
-    check_place(campaign=locked)
+    _free_expired(locked_campaign)
+    check_place(campaign=locked_campaign)
     # Accounts and invitations are one person's each, so their addresses don't matter.
-    crowd = Crowd(locked, address if locked.way_in.panel else "")
+    crowd = Crowd(locked_campaign, address if locked_campaign.way_in.panel else "")
     crowd.check()
-    person = annotator_of(user) if user else _find_or_create_person(locked, hashes)
+    person = annotator_of(user) if user else _find_or_create_person(locked_campaign, hashes)
     # After the person is known, and before anything is stored of them in this campaign.
-    check_qualified(locked, person)
+    check_qualified(locked_campaign, person)
     had_place = person.places.exists()
-    _check_free(locked, person)
-    place, secret = _store_place(locked, person, consent, arrival)
+    _check_free(locked_campaign, person)
+    place, secret = _store_place(locked_campaign, person, consent, arrival)
     crowd.add(place)
     # Members keep the role that they have.
-    role = {"role": ROLE_OF_KIND[locked.kind]}
-    TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
-    _set_full(locked)
+    role = {"role": ROLE_OF_KIND[locked_campaign.kind]}
+    TaskMember.objects.get_or_create(task=locked_campaign.task, user=person.user, defaults=role)
+    _set_full(locked_campaign)
     return place, "" if had_place else secret
 
 
@@ -303,11 +306,11 @@ def _check_free(campaign: Campaign, person: Annotator) -> None:
     """
     Annotator.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
     going = person.places.filter(campaign__task=campaign.task, state__in=ACTIVE_STATES)
-    if other := going.select_related("campaign").first():
+    if other_place := going.select_related("campaign").first():
         message = _(
             "You still take part in “%(name)s”. Submit your work there, or leave it, first."
         )
-        raise Refused(message % {"name": other.campaign.name}, code="another")
+        raise Refused(message % {"name": other_place.campaign.name}, code="another")
 
 
 def _store_place(
@@ -404,12 +407,12 @@ def hide_earlier_work(*, user: User) -> None:
     current.update(draft={})
 
 
-def note_end_of_work(place: Place, done: DoneWork) -> bool:
+def note_end_of_work(place: Place, done_work: DoneWork) -> bool:
     """Return whether the site has no work left for the person, and record it the first time.
 
     From then on they may submit what they have done. No lock, one update.
     """
-    if offer_next_work(place, done):
+    if offer_next_work(place, done_work):
         return False
     if place.ran_out_at is None:
         place.ran_out_at = timezone.now()
@@ -429,10 +432,10 @@ def note_ends_of_work(campaign: Campaign) -> None:
     going = campaign.all_places.filter(state__in=WORKING_STATES, ran_out_at=None)
     for place in going.filter(expires_at__lte=late).select_related("annotator__user"):
         place.campaign = campaign
-        done = count_done_work(place)
+        done_work = count_done_work(place)
         # Who has done nothing earns nothing, and who has done all needs no note.
-        if done.amount and not done.is_enough:
-            note_end_of_work(place, done)
+        if done_work.amount and not done_work.is_enough:
+            note_end_of_work(place, done_work)
 
 
 @transaction.atomic
@@ -445,27 +448,27 @@ def submit_place(*, place: Place) -> Place:
     """
     _free_expired(lock_campaign(place.campaign_id))
     # The place's lock keeps people from retracting an example while it is being paid.
-    locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
-    if locked.state not in WORKING_STATES:
-        return locked
-    done = count_done_work(locked)
-    if not may_submit(locked, done):
+    locked_place = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    if locked_place.state not in WORKING_STATES:
+        return locked_place
+    done_work = count_done_work(locked_place)
+    if not may_submit(locked_place, done_work):
         raise Refused(_("Something is left to do."), code="unfinished")
-    _end_work(locked, done)
-    return locked
+    _end_work(locked_place, done_work)
+    return locked_place
 
 
-def _end_work(place: Place, done: DoneWork) -> None:
+def _end_work(place: Place, done_work: DoneWork) -> None:
     """Mark a place as submitted and enter its pay in the ledger.
 
     People who could not begin any work get the pay for the test.
     """
     campaign, now = place.campaign, timezone.now()
-    if not done.is_enough and not done.amount:
+    if not done_work.is_enough and not done_work.amount:
         changed_fields(place, {"state": State.SCREENED, "submitted_at": now})
         enter_in_ledger(place, LedgerRow.Kind.EARNED, campaign.pay_test, "test")
         return
-    pay = calculate_pay(place, done)
+    pay = calculate_pay(place, done_work)
     # null says that the whole was earned.
     part = None if pay == campaign.pay_task else pay
     changed_fields(place, {"state": State.SUBMITTED, "submitted_at": now, "part_pay": part})

@@ -75,34 +75,36 @@ def find_quality_concerns(campaign: Campaign) -> list[QualityConcern]:
     # People of the task who take part in this campaign and have begun to work in it.
     places = campaign.all_places.filter(annotator__in=named).exclude(began_at=None)
     # One query for all of them: the page lists every judge whom the evidence names.
-    paused = set(
+    paused_place_ids = set(
         Pause.objects.filter(place__in=places, lifted_at=None).values_list("place", flat=True)
     )
-    looks = [
+    concerns = [
         QualityConcern(
             place,
             proposal_of.get(place.annotator_id),  # type: ignore[arg-type]
             broken_by.get(place.annotator_id, ()),  # type: ignore[arg-type]
             len(answers),
-            place.pk in paused,
+            place.pk in paused_place_ids,
         )
         for place in places.select_related("annotator", "campaign__task")
     ]
     # Paused people last, as nothing is to be done about them now.
-    return sorted(looks, key=lambda look: (look.is_paused, look.evidence.get("accuracy") or 0))
+    return sorted(
+        concerns, key=lambda concern: (concern.is_paused, concern.evidence.get("accuracy") or 0)
+    )
 
 
 def _find_broken_rules(campaign: Campaign, answers: int) -> dict[int, Sequence[BrokenRule]]:
     """Return the owner's rules that each person's work breaks, by the person's id."""
     rules = read_rules(campaign.own_rules)
     measures_of: dict[int, dict[str, MeasuredValue]] = defaultdict(dict)
-    for who, name, measured in _measure_people(campaign.task, rules):
-        measures_of[who][name] = measured
+    for person_id, name, measured_value in _measure_people(campaign.task, rules):
+        measures_of[person_id][name] = measured_value
     broken_by: dict[int, Sequence[BrokenRule]] = {}
-    for who, measures in measures_of.items():
+    for person_id, measures in measures_of.items():
         broken_rules = find_broken_rules(rules, measures, answers)
         if broken_rules:
-            broken_by[who] = broken_rules
+            broken_by[person_id] = broken_rules
     return broken_by
 
 
@@ -138,20 +140,20 @@ def _measure_people(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, st
 
 
 def _yield_shares(
-    who: int, shares: dict[str, Rate | Undefined]
+    person_id: int, shares: dict[str, Rate | Undefined]
 ) -> Iterator[tuple[int, str, MeasuredValue]]:
     """Yield a person's defined shares with their intervals."""
     for name, share in shares.items():
         if isinstance(share, Rate):
-            yield who, name, MeasuredValue(share.value, share.low, share.high, share.n)
+            yield person_id, name, MeasuredValue(share.value, share.low, share.high, share.n)
 
 
 def _yield_seconds(
-    who: int, what: str, median: float | Undefined, n: int
+    person_id: int, activity: str, median: float | Undefined, n: int
 ) -> Iterator[tuple[int, str, MeasuredValue]]:
     """Yield a person's median time, which has no interval, unless it is undefined."""
     if not isinstance(median, Undefined):
-        yield who, f"{what}-seconds", MeasuredValue(median, median, median, n)
+        yield person_id, f"{activity}-seconds", MeasuredValue(median, median, median, n)
 
 
 def _read_votes(task: Task, answers: list[str]) -> "tuple[list[CastVote], dict[int, int]]":
@@ -169,20 +171,20 @@ def _read_votes(task: Task, answers: list[str]) -> "tuple[list[CastVote], dict[i
         example__round__task=task, validator__isnull=False, is_imported=False
     ).values_list("example", *names)
     gold_answers = GoldAnswer.objects.filter(gold__example__round__task=task)
-    cast = []
+    cast_votes = []
     # The key of a gold item is its example's, so both kinds of answers name an example.
     for rows in (votes, gold_answers.values_list("gold", *names)):
         for example, judge, label, verdict, at in rows:
             answer = label or verdict
             if answer in number:
-                cast.append(CastVote(example, judge, number[answer], at.timestamp()))
+                cast_votes.append(CastVote(example, judge, number[answer], at.timestamp()))
     gold_items = Gold.objects.filter(example__round__task=task)
-    right = {}
+    right_answers = {}
     for example, label, verdict in gold_items.values_list("example", "label", "verdict"):
         answer = label or verdict
         if answer in number:
-            right[example] = number[answer]
-    return cast, right
+            right_answers[example] = number[answer]
+    return cast_votes, right_answers
 
 
 def _read_author_labels(task: Task, answers: list[str]) -> dict[int, int]:

@@ -39,12 +39,18 @@ def pause_by_rule(*, campaign: Campaign) -> int:
     """
     if not campaign.pauses_itself:
         return 0
-    paused = set(Pause.objects.filter(place__campaign=campaign).values_list("place", flat=True))
+    paused_place_ids = set(
+        Pause.objects.filter(place__campaign=campaign).values_list("place", flat=True)
+    )
     # Somebody whose pause the owner has lifted is not paused again by the same evidence.
-    new = [look for look in find_quality_concerns(campaign) if look.place.pk not in paused]
-    for look in new:
-        pause_place(place=look.place, actor=None, evidence=look.evidence)
-    return len(new)
+    new_concerns = [
+        concern
+        for concern in find_quality_concerns(campaign)
+        if concern.place.pk not in paused_place_ids
+    ]
+    for concern in new_concerns:
+        pause_place(place=concern.place, actor=None, evidence=concern.evidence)
+    return len(new_concerns)
 
 
 @transaction.atomic

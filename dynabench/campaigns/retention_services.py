@@ -49,8 +49,8 @@ def apply_retention() -> int:
 
     No lock, one update each.
     """
-    emptied = select_expired_ids().update(id_hash="", sealed_id="")
-    ended = delete_some(select_expired_pauses(), MAX_DELETED_ROWS) + delete_some(
+    emptied_count = select_expired_ids().update(id_hash="", sealed_id="")
+    deleted_count = delete_some(select_expired_pauses(), MAX_DELETED_ROWS) + delete_some(
         select_expired_invitations(), MAX_DELETED_ROWS
     )
-    return emptied + ended
+    return emptied_count + deleted_count

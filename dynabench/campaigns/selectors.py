@@ -93,35 +93,35 @@ def build_round_filter(campaign: Campaign, path: str) -> Q:
 
 def are_rounds_over(campaign: Campaign) -> bool:
     """Return whether the campaign chose rounds and none of them offers work. One query."""
-    over = [Round.State.RELEASED]
+    ended_states = [Round.State.RELEASED]
     if campaign.kind == "write":
         # A closed round takes no more examples, but judges work in it until it is released.
-        over.append(Round.State.CLOSED)
-    chosen = campaign.rounds.values_list("state", flat=True)
-    return bool(chosen) and all(state in over for state in chosen)
+        ended_states.append(Round.State.CLOSED)
+    chosen_states = campaign.rounds.values_list("state", flat=True)
+    return bool(chosen_states) and all(state in ended_states for state in chosen_states)
 
 
-def may_submit(place: Place, done: DoneWork) -> bool:
+def may_submit(place: Place, done_work: DoneWork) -> bool:
     """Return whether the work is done or cannot continue.
 
     It cannot if work ran out, or if the rounds are over and the person had begun.
     """
     # Nobody is paid for a round that had ended before they began.
-    has_begun = done.amount > 0
-    over = place.ran_out_at is not None or (has_begun and are_rounds_over(place.campaign))
-    return done.is_enough or over
+    has_begun = done_work.amount > 0
+    has_ended = place.ran_out_at is not None or (has_begun and are_rounds_over(place.campaign))
+    return done_work.is_enough or has_ended
 
 
-def calculate_pay(place: Place, done: DoneWork) -> int:
+def calculate_pay(place: Place, done_work: DoneWork) -> int:
     """Return what a person who submits now earns for the task.
 
     The full pay if all is done or the rounds ended early; if work ran out, the pay for the
     part that is done.
     """
     campaign = place.campaign
-    if done.is_enough or (done.amount and are_rounds_over(campaign)):
+    if done_work.is_enough or (done_work.amount and are_rounds_over(campaign)):
         return campaign.pay_task
-    return prorate(campaign.pay_task, done.amount, done.asked)
+    return prorate(campaign.pay_task, done_work.amount, done_work.asked)
 
 
 def select_awaiting_places(campaign: Campaign) -> QuerySet[Place]:
@@ -146,18 +146,20 @@ def select_written_examples(place: Place) -> QuerySet[Example]:
 def count_done_work(place: Place) -> DoneWork:
     """Return the work done for a place; answers to gold items of any round count as judged."""
     campaign = place.campaign
-    done = {}
+    done_counts = {}
     if campaign.kind in ("write", "both"):
-        done["written"] = select_written_examples(place).count()
+        done_counts["written"] = select_written_examples(place).count()
     if campaign.kind in ("judge", "both"):
         own = Q(validator=place.annotator_id, created_at__gte=place.began_at)
         votes = Validation.objects.filter(own, build_round_filter(campaign, "example__round"))
         gold = GoldAnswer.objects.filter(own, gold__example__round__task=campaign.task_id)
-        done["judged"] = votes.count() + gold.count()
+        done_counts["judged"] = votes.count() + gold.count()
     if campaign.kind == "arena":
         voted = Battle.objects.filter(task=campaign.task_id, voter=place.annotator_id)
-        done["compared"] = voted.filter(began_at__gte=place.began_at).exclude(winner="").count()
-    return DoneWork(campaign.kind, campaign.each, **done, has_code=bool(campaign.code_done))
+        done_counts["compared"] = (
+            voted.filter(began_at__gte=place.began_at).exclude(winner="").count()
+        )
+    return DoneWork(campaign.kind, campaign.each, **done_counts, has_code=bool(campaign.code_done))
 
 
 def select_ledger_rows(campaign: Campaign) -> QuerySet[LedgerRow]:
@@ -200,10 +202,10 @@ def list_place_rows(campaign: Campaign) -> list[PlaceRow]:
     """Return all places of the campaign's participants, with their ledger sums. Two queries."""
     sums: dict[int, dict[str, int]] = {}
     # Without the default order, which would add the primary key to the groups.
-    grouped = (
+    ledger_groups = (
         select_ledger_rows(campaign).order_by().values("place", "kind").annotate(sum=Sum("amount"))
     )
-    for group in grouped:
+    for group in ledger_groups:
         sums.setdefault(group["place"], {})[group["kind"]] = group["sum"]
     places = campaign.all_places.exclude(annotator=None).select_related("annotator")
     return [PlaceRow(place, sums.get(place.pk, {})) for place in places]
@@ -244,13 +246,15 @@ def find_next_approval(campaign: Campaign) -> tuple[int, datetime] | None:
 
     None if none waits or the panel does not approve automatically. At most one query.
     """
-    after = campaign.approves_after
-    if after is None:
+    approval_delay = campaign.approves_after
+    if approval_delay is None:
         return None
-    waiting = select_awaiting_places(campaign).aggregate(n=Count("pk"), first=Min("submitted_at"))
-    if not waiting["n"]:
+    awaiting_totals = select_awaiting_places(campaign).aggregate(
+        n=Count("pk"), first=Min("submitted_at")
+    )
+    if not awaiting_totals["n"]:
         return None
-    return waiting["n"], waiting["first"] + after
+    return awaiting_totals["n"], awaiting_totals["first"] + approval_delay
 
 
 @dataclass(frozen=True)
@@ -283,27 +287,33 @@ class CampaignNumbers:
 
 def calculate_numbers(campaign: Campaign, rows: Sequence[PlaceRow]) -> CampaignNumbers:
     """Return the campaign's numbers: places, money, hourly pay and cost of fooling examples."""
-    ended = sum(row.has_submitted for row in rows)
-    earned = sum(row.earned for row in rows)
-    cost = campaign.pay.with_costs(earned)
-    fooling = select_fooling_decisions(campaign).count()
+    submitted_people = sum(row.has_submitted for row in rows)
+    total_earned = sum(row.earned for row in rows)
+    cost = campaign.pay.with_costs(total_earned)
+    fooling_count = select_fooling_decisions(campaign).count()
     parts = calculate_cost_parts(campaign, select_campaign_examples(campaign), cost)
-    left = count_affordable_people(campaign.pay, campaign.budget, earned, ended)
+    people_left = count_affordable_people(
+        campaign.pay, campaign.budget, total_earned, submitted_people
+    )
     return CampaignNumbers(
         taken=sum(row.place.state in TAKEN_STATES for row in rows),
-        submitted=ended,
-        earned=earned,
+        submitted=submitted_people,
+        earned=total_earned,
         paid=sum(row.sums.get("paid", 0) for row in rows),
         cost=cost,
         # The median: one person who left the page open would distort a mean.
         hourly=calculate_median_hourly_pay((row.earned, row.seconds) for row in rows),
-        people_left=left,
+        people_left=people_left,
         people_paid=count_payable_people(campaign, rows),
-        fooling=fooling,
+        fooling=fooling_count,
         parts=parts,
-        cost_each=round(parts.known / fooling) if fooling else None,
-        cost_in_the_end=extrapolate_to_end(parts.known, ended, campaign.places, left),
-        fooling_in_the_end=extrapolate_to_end(fooling, ended, campaign.places, left),
+        cost_each=round(parts.known / fooling_count) if fooling_count else None,
+        cost_in_the_end=extrapolate_to_end(
+            parts.known, submitted_people, campaign.places, people_left
+        ),
+        fooling_in_the_end=extrapolate_to_end(
+            fooling_count, submitted_people, campaign.places, people_left
+        ),
     )
 
 

@@ -109,25 +109,31 @@ def change_campaign(
 
     token: empty to keep the stored one. Locks the campaign. Raises Refused, Invalid.
     """
-    locked = lock_owned(campaign, actor)
-    if plan.get("name", locked.name) != locked.name:
+    locked_campaign = lock_owned(campaign, actor)
+    if plan.get("name", locked_campaign.name) != locked_campaign.name:
         plan["name"] = checked_name(plan["name"])
-    if locked.opened_at:
-        _check_promises(locked, plan)
-    if Campaign.objects.filter(slug=plan["slug"]).exclude(pk=locked.pk).exists():
+    if locked_campaign.opened_at:
+        _check_promises(locked_campaign, plan)
+    if Campaign.objects.filter(slug=plan["slug"]).exclude(pk=locked_campaign.pk).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
     if token:
         plan["sealed_token"] = encrypt(token)
-    changed = changed_fields(locked, plan)
-    _check_changes(locked, set(changed))
-    if _choose_rounds(locked, rounds):
-        changed.append("rounds")
-    newest = locked.consents.first()
-    if newest is None or newest.text != consent:
-        _add_consent(locked, consent)
-        changed.append("consent")
-    log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=changed)
-    return locked
+    changed_names = changed_fields(locked_campaign, plan)
+    _check_changes(locked_campaign, set(changed_names))
+    if _choose_rounds(locked_campaign, rounds):
+        changed_names.append("rounds")
+    newest_consent = locked_campaign.consents.first()
+    if newest_consent is None or newest_consent.text != consent:
+        _add_consent(locked_campaign, consent)
+        changed_names.append("consent")
+    log(
+        actor,
+        "campaign.changed",
+        locked_campaign.task,
+        campaign=locked_campaign.slug,
+        fields=changed_names,
+    )
+    return locked_campaign
 
 
 def _check_promises(campaign: Campaign, plan: dict[str, Any]) -> None:
@@ -138,29 +144,35 @@ def _check_promises(campaign: Campaign, plan: dict[str, Any]) -> None:
             raise Invalid(message, field=name)
 
 
-def _check_changes(campaign: Campaign, changed: set[str]) -> None:
+def _check_changes(campaign: Campaign, changed_names: set[str]) -> None:
     """Check the consequences of a campaign's changed fields. Raises Invalid.
 
     The changes are already stored; an error rolls back the transaction.
     """
-    if changed & {"way", "completion_url"}:
+    if changed_names & {"way", "completion_url"}:
         _check_address(campaign.way, campaign.completion_url)
-    if changed & TEST_FIELDS and campaign.state in (State.OPEN, State.FULL):
+    if changed_names & TEST_FIELDS and campaign.state in (State.OPEN, State.FULL):
         _check_golds(campaign, "test_items")
-    if changed & COST_FIELDS and campaign.budget is not None:
-        least = calculate_reserved_cost(campaign)
-        if least > campaign.budget:
+    if changed_names & COST_FIELDS and campaign.budget is not None:
+        reserved_cost = calculate_reserved_cost(campaign)
+        if reserved_cost > campaign.budget:
             message = _("%(least)d are reserved for people who take part. Choose no less.")
-            raise Invalid(message % {"least": least}, field="budget")
+            raise Invalid(message % {"least": reserved_cost}, field="budget")
 
 
 @transaction.atomic
 def change_questions(*, campaign: Campaign, actor: User, text: str) -> Campaign:
     """Replace the campaign's questionnaire, in YAML. Locks the campaign. Raises Refused."""
-    locked = lock_owned(campaign, actor)
-    fields = changed_fields(locked, {"questions": text})
-    log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=fields)
-    return locked
+    locked_campaign = lock_owned(campaign, actor)
+    fields = changed_fields(locked_campaign, {"questions": text})
+    log(
+        actor,
+        "campaign.changed",
+        locked_campaign.task,
+        campaign=locked_campaign.slug,
+        fields=fields,
+    )
+    return locked_campaign
 
 
 def _choose_rounds(campaign: Campaign, rounds: Collection[Round]) -> bool:
@@ -169,15 +181,15 @@ def _choose_rounds(campaign: Campaign, rounds: Collection[Round]) -> bool:
     Once the campaign has been open, work must not stop counting: rounds may only be added,
     or the choice be dropped, so that all rounds count. Raises Invalid.
     """
-    before, now = set(campaign.rounds.all()), set(_check_rounds(campaign.task, rounds))
-    if before == now:
+    old_rounds, new_rounds = set(campaign.rounds.all()), set(_check_rounds(campaign.task, rounds))
+    if old_rounds == new_rounds:
         return False
-    if campaign.opened_at and now and not (before and before <= now):
+    if campaign.opened_at and new_rounds and not (old_rounds and old_rounds <= new_rounds):
         message = _(
             "The work in the rounds that it had counts on. Add rounds, or choose none: all."
         )
         raise Invalid(message, field="rounds")
-    campaign.rounds.set(now)
+    campaign.rounds.set(new_rounds)
     return True
 
 
@@ -203,19 +215,19 @@ def set_campaign_state(
     ethics_name: the owner's name under the ethics statement, required to open. Locks the
     campaign. Raises Refused, Invalid.
     """
-    locked = lock_owned(campaign, actor)
-    if locked.state not in ALLOWED_STATES_BEFORE[State(state)]:
+    locked_campaign = lock_owned(campaign, actor)
+    if locked_campaign.state not in ALLOWED_STATES_BEFORE[State(state)]:
         message = _("The campaign has changed since you opened this page. Look at it again.")
         raise Refused(message, code="state")
     if state == State.OPEN:
-        _check_ready(locked, ethics_name)
+        _check_ready(locked_campaign, ethics_name)
         # Both stay from the first opening: a campaign that was paused opens again without them.
-        locked.ethics_name = locked.ethics_name or ethics_name
-        locked.opened_at = locked.opened_at or timezone.now()
-    locked.state = state
-    locked.closed_at = timezone.now() if state == State.CLOSED else None
-    locked.save(update_fields=["state", "ethics_name", "opened_at", "closed_at"])
-    log(actor, f"campaign.{state}", locked.task, campaign=locked.slug)
+        locked_campaign.ethics_name = locked_campaign.ethics_name or ethics_name
+        locked_campaign.opened_at = locked_campaign.opened_at or timezone.now()
+    locked_campaign.state = state
+    locked_campaign.closed_at = timezone.now() if state == State.CLOSED else None
+    locked_campaign.save(update_fields=["state", "ethics_name", "opened_at", "closed_at"])
+    log(actor, f"campaign.{state}", locked_campaign.task, campaign=locked_campaign.slug)
 
 
 @transaction.atomic
@@ -231,12 +243,20 @@ def move_campaign(
 
     Locks the campaign. Raises Refused, Invalid.
     """
-    locked = lock_owned(campaign, actor)
+    locked_campaign = lock_owned(campaign, actor)
     # The rounds first, as opening checks whether they have work left.
-    if rounds is not None and _choose_rounds(locked, rounds):
-        log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=["rounds"])
+    if rounds is not None and _choose_rounds(locked_campaign, rounds):
+        log(
+            actor,
+            "campaign.changed",
+            locked_campaign.task,
+            campaign=locked_campaign.slug,
+            fields=["rounds"],
+        )
     if state:
-        set_campaign_state(campaign=locked, actor=actor, state=state, ethics_name=ethics_name)
+        set_campaign_state(
+            campaign=locked_campaign, actor=actor, state=state, ethics_name=ethics_name
+        )
 
 
 def _check_ready(campaign: Campaign, ethics_name: str) -> None:
@@ -272,10 +292,10 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
 
 def _check_golds(campaign: Campaign, field: str) -> None:
     """Check that the task has enough gold items for all tries of one person. Raises Invalid."""
-    needed = count_needed_items(campaign)
-    there = select_test_golds(campaign).count() if needed else 0
-    if there < needed:
-        words = {"needed": needed, "there": there}
+    needed_items = count_needed_items(campaign)
+    available_items = select_test_golds(campaign).count() if needed_items else 0
+    if available_items < needed_items:
+        words = {"needed": needed_items, "there": available_items}
         message = _(
             "The test needs %(needed)d gold items, as nobody meets one again, and the task has "
             "%(there)d. Mark more, or ask for fewer items or tries."
@@ -334,7 +354,7 @@ def credit_due_pay(*, campaign: Campaign) -> int:
     decisions = list(select_campaign_decisions(campaign).select_related("example").order_by("pk"))
     bonus_causes = {cause for _place, kind, cause in noted_keys if kind == "bonus"}
     # Only what was not noted yet is compared with other examples, which is slow.
-    fresh = [
+    new_decisions = [
         decision
         for decision in decisions
         if campaign.pay_bonus
@@ -342,9 +362,9 @@ def credit_due_pay(*, campaign: Campaign) -> int:
         and decision.example.annotator_id in place_of
         and _build_cause(decision) not in bonus_causes
     ]
-    shares = dict.fromkeys((decision.pk for decision in fresh), 1.0)
-    if campaign.novel_bonus and fresh:
-        shares = measure_novelty(campaign.task, fresh)
+    shares = dict.fromkeys((decision.pk for decision in new_decisions), 1.0)
+    if campaign.novel_bonus and new_decisions:
+        shares = measure_novelty(campaign.task, new_decisions)
     rows = []
     for decision in decisions:
         place = place_of.get(decision.example.annotator_id)
@@ -380,18 +400,26 @@ def record_external_payment(*, campaign: Campaign, actor: User, cause: str) -> i
     Excludes what the panel will pay. cause: the owner's reference, such as a bank's; each
     is used once. Locks the campaign. Raises Refused, Invalid.
     """
-    locked = lock_owned(campaign, actor)
+    locked_campaign = lock_owned(campaign, actor)
     # A reference that is sent twice, by a reload or by two owners, must not pay twice.
-    used = LedgerRow.objects.filter(place__campaign=locked, kind="paid", cause=cause)
-    if used.exists():
+    used_references = LedgerRow.objects.filter(
+        place__campaign=locked_campaign, kind="paid", cause=cause
+    )
+    if used_references.exists():
         raise Invalid(_("This reference was used before. Choose another one."), field="cause")
-    currency = locked.currency
+    currency = locked_campaign.currency
     rows = [
         LedgerRow(place=row.place, kind="paid", amount=row.owed, currency=currency, cause=cause)
-        for row in list_owed_outside(locked)
+        for row in list_owed_outside(locked_campaign)
     ]
     LedgerRow.objects.bulk_create(rows)
-    log(actor, "campaign.paid", locked.task, campaign=locked.slug, people=len(rows))
+    log(
+        actor,
+        "campaign.paid",
+        locked_campaign.task,
+        campaign=locked_campaign.slug,
+        people=len(rows),
+    )
     return len(rows)
 
 
@@ -405,17 +433,21 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
     check_owner(actor, place.campaign.task)
     if not approve and not reason:
         raise Invalid(_("Give a reason; the person reads it."), field="reason")
-    locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    locked_place = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     # A rejection may be changed into an approval, but never the other way round.
-    if locked.state not in SUBMITTED_STATES:
+    if locked_place.state not in SUBMITTED_STATES:
         raise Refused(_("Nothing was submitted yet."), code="state")
-    if locked.state == Place.State.APPROVED and not approve:
+    if locked_place.state == Place.State.APPROVED and not approve:
         raise Refused(_("This was approved, which cannot be taken back."), code="state")
-    locked.state = Place.State.APPROVED if approve else Place.State.REJECTED
-    locked.reason = reason
-    locked.save(update_fields=["state", "reason"])
+    locked_place.state = Place.State.APPROVED if approve else Place.State.REJECTED
+    locked_place.reason = reason
+    locked_place.save(update_fields=["state", "reason"])
     log(
-        actor, f"campaign.place-{locked.state}", place.campaign.task, place=locked.pk, reason=reason
+        actor,
+        f"campaign.place-{locked_place.state}",
+        place.campaign.task,
+        place=locked_place.pk,
+        reason=reason,
     )
 
 

@@ -47,11 +47,11 @@ Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
 
 def store_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -> None:
     """Store the arrival in an encrypted cookie; the site itself stores nothing."""
-    arrived = {"campaign": campaign.pk, "arrival": list(arrival)}
+    cookie_data = {"campaign": campaign.pk, "arrival": list(arrival)}
     # Only below the campaign's pages, and for an hour: long enough to read and agree.
     response.set_cookie(
         COOKIE_NAME,
-        encrypt(json.dumps(arrived)),
+        encrypt(json.dumps(cookie_data)),
         max_age=COOKIE_SECONDS,
         path=f"/c/{campaign.slug}/",
         secure=settings.SESSION_COOKIE_SECURE,
@@ -63,10 +63,10 @@ def store_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) 
 def read_arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
     """Return the arrival from the browser's cookie for this campaign, or None."""
     try:
-        arrived = json.loads(decrypt(request.COOKIES.get(COOKIE_NAME, "")) or "{}")
+        cookie_data = json.loads(decrypt(request.COOKIES.get(COOKIE_NAME, "")) or "{}")
     except (Unreadable, ValueError):
         return None
-    return Arrival(*arrived["arrival"]) if arrived.get("campaign") == campaign.pk else None
+    return Arrival(*cookie_data["arrival"]) if cookie_data.get("campaign") == campaign.pk else None
 
 
 def forget_arrival(response: HttpResponse, campaign: Campaign) -> None:
@@ -74,10 +74,10 @@ def forget_arrival(response: HttpResponse, campaign: Campaign) -> None:
     response.delete_cookie(COOKIE_NAME, path=f"/c/{campaign.slug}/")
 
 
-def sign_in_participant(request: HttpRequest, place: Place, *, back: str = "") -> None:
+def sign_in_participant(request: HttpRequest, place: Place, *, frame_host: str = "") -> None:
     """Sign in the person who holds the place, and sign out anybody else in this browser.
 
-    back: the host in whose frame they are, or empty. Their IP address is not stored.
+    frame_host: the host in whose frame they are, or empty. Their IP address is not stored.
     """
     assert place.annotator
     assert place.annotator.user
@@ -90,8 +90,8 @@ def sign_in_participant(request: HttpRequest, place: Place, *, back: str = "") -
         hide_earlier_work(user=user)
     request.session[SLUG_KEY] = place.campaign.slug
     request.is_narrow = is_of_panel(request)  # type: ignore[attr-defined]
-    if back:
-        request.session[FRAME_KEY] = back
+    if frame_host:
+        request.session[FRAME_KEY] = frame_host
 
 
 def is_of_panel(request: HttpRequest) -> bool:

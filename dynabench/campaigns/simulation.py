@@ -226,20 +226,22 @@ class _Simulation:
         for _ in range(plan.people - plan.careless - plan.ring):
             # Each person has an accuracy of their own.
             accuracy = random.betavariate(*ACCURACY_PARAMETERS)
-            most = MAX_JUDGEMENTS
+            judgement_limit = MAX_JUDGEMENTS
             if random.random() >= STAYING_SHARE:
-                most = random.randrange(1, MAX_JUDGEMENTS)
+                judgement_limit = random.randrange(1, MAX_JUDGEMENTS)
             # People come at any time, so that about AT_ONCE of them are at work together.
             starts_at = random.uniform(0, duration)
-            honest_people.append(Person("honest", starts_at, self._honest(accuracy), most))
+            honest_people.append(
+                Person("honest", starts_at, self._honest(accuracy), judgement_limit)
+            )
         yield from honest_people
         for place in range(plan.careless):
             kind = CARELESS_KINDS[place % len(CARELESS_KINDS)]
             # Drawn for every kind, so that a seed plays the same whatever the kinds are.
-            beside = random.choice(honest_people)
+            copied_person = random.choice(honest_people)
             if kind == "copying":
-                starts_at = beside.starts_at + COPY_DELAY_SECONDS
-                yield Person(kind, starts_at, self._copying(beside.answers), MAX_JUDGEMENTS)
+                starts_at = copied_person.starts_at + COPY_DELAY_SECONDS
+                yield Person(kind, starts_at, self._copying(copied_person.answers), MAX_JUDGEMENTS)
             else:
                 starts_at = random.uniform(0, duration)
                 yield Person(kind, starts_at, self._careless(kind), MAX_JUDGEMENTS)
@@ -300,10 +302,10 @@ class _Simulation:
         # site.
         heapq.heapify(events)
         while events:
-            now, judge, answered = heapq.heappop(events)
+            now, judge, answered_item = heapq.heappop(events)
             person = self.people[judge]
-            if answered is not None:
-                self._answer(judge, answered, now)
+            if answered_item is not None:
+                self._answer(judge, answered_item, now)
             if len(person.taken) >= person.most:
                 continue
             next_item = self._take(person)

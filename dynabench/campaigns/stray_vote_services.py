@@ -34,12 +34,12 @@ def take_back_stray_votes() -> int:
     validators_of: dict[int, list[int]] = defaultdict(list)
     for example, validator in _select_stray_votes().values_list("example", "validator")[:MAX_VOTES]:
         validators_of[example].append(validator)
-    taken = 0
+    deleted_votes = 0
     for example, validators in validators_of.items():
-        taken += take_back_votes(example=example, validators=validators)
+        deleted_votes += take_back_votes(example=example, validators=validators)
     places = Place.objects.filter(annotator=OuterRef("voter"), campaign__task=OuterRef("task"))
     comparisons = Comparison.objects.filter(~Exists(places), voter__source__in=PANEL_SOURCES)
-    return taken + comparisons.delete()[0]
+    return deleted_votes + comparisons.delete()[0]
 
 
 def _select_stray_votes() -> QuerySet[Validation]:

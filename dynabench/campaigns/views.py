@@ -142,7 +142,7 @@ def go_on(request: HttpRequest, slug: str) -> HttpResponse:
     if arrival is None or place is None or place.annotator is None or not place.annotator.user:
         return redirect("campaigns:arrive", slug)
     # The POST of a form on this site: no link of another page can send it.
-    sign_in_participant(request, place, back=arrival.back)
+    sign_in_participant(request, place, frame_host=arrival.back)
     response = redirect("campaigns:progress", slug)
     forget_arrival(response, campaign)
     return response
@@ -161,10 +161,10 @@ def _ask_consent(request: HttpRequest, campaign: Campaign) -> HttpResponse:
 
 
 def _render_no_place(
-    request: HttpRequest, campaign: Campaign, why: str, *, status: int = 200
+    request: HttpRequest, campaign: Campaign, reason: str, *, status: int = 200
 ) -> HttpResponse:
     """Render the page that says why the person cannot take part, with a link to the panel."""
-    values = {"why": why, **_build_way_back(campaign, campaign.code_returned)}
+    values = {"why": reason, **_build_way_back(campaign, campaign.code_returned)}
     return _render_page(request, campaign, "campaigns/no_place.html", values, status=status)
 
 
@@ -236,15 +236,15 @@ def consent(request: HttpRequest, slug: str) -> HttpResponse:
             )  # fmt: skip
         except NoPlace as error:
             return _render_gone(request, campaign, error.code)
-        sign_in_participant(request, place, back=arrival.back if arrival else "")
+        sign_in_participant(request, place, frame_host=arrival.back if arrival else "")
         # People with an account reach what is stored of them by signing in.
         return _respond_to_consent(request, campaign, secret if arrival else "")
     return _render_consent(request, campaign, form)
 
 
-def _render_gone(request: HttpRequest, campaign: Campaign, why: str) -> HttpResponse:
+def _render_gone(request: HttpRequest, campaign: Campaign, reason: str) -> HttpResponse:
     """Render the reason with a link to the panel, and delete the arrival cookie."""
-    response = _render_no_place(request, campaign, why)
+    response = _render_no_place(request, campaign, reason)
     forget_arrival(response, campaign)
     return response
 
@@ -273,25 +273,29 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what is done and what is left; after submission, the way back to the panel."""
     place = _find_own_place(request, slug)
     campaign = place.campaign
-    newest = campaign.consents.first()
+    newest_consent = campaign.consents.first()
     # A new text asks everybody who still works.
-    if place.consent != newest and place.state in WORKING_STATES:
+    if place.consent != newest_consent and place.state in WORKING_STATES:
         return _render_consent(request, campaign, ConsentForm(campaign), is_again=True)
     if place.state == State.TESTING:
         return redirect("campaigns:test", slug)
-    done, pause = count_done_work(place), place.pauses.last()
+    done_work, pause = count_done_work(place), place.pauses.last()
     is_working = place.state in WORKING_STATES
     goes_on = is_working and (pause is None or pause.lifted_at is not None)
     # Looking for work may give the person some, so it is done only where they need it.
-    has_work = goes_on and not done.is_enough and not place_services.note_end_of_work(place, done)
+    has_work = (
+        goes_on
+        and not done_work.is_enough
+        and not place_services.note_end_of_work(place, done_work)
+    )
     values = {
         "place": place,
-        "may_submit": is_working and may_submit(place, done),
-        "done": done,
+        "may_submit": is_working and may_submit(place, done_work),
+        "done": done_work,
         "has_work": has_work,
-        "is_out_of_work": goes_on and not done.is_enough and not has_work,
-        "pay": calculate_pay(place, done) if done.amount else campaign.pay_test,
-        "work": [(WORK_PAGES[name], n) for name, n in done.parts],
+        "is_out_of_work": goes_on and not done_work.is_enough and not has_work,
+        "pay": calculate_pay(place, done_work) if done_work.amount else campaign.pay_test,
+        "work": [(WORK_PAGES[name], n) for name, n in done_work.parts],
         "pause": pause,
         "late_until": place.expires_at + campaign.late,
         "is_working": is_working,
@@ -309,11 +313,11 @@ def next_work(request: HttpRequest, slug: str) -> HttpResponse:
     place = _find_own_place(request, slug)
     campaign = place.campaign
     if place.state == State.WORKING and place.consent == campaign.consents.first():
-        done = count_done_work(place)
-        left = [name for name, n in done.parts if n < campaign.each]
+        done_work = count_done_work(place)
+        unfinished_kinds = [name for name, n in done_work.parts if n < campaign.each]
         # The first kind of work that is not done; the page of the progress offers the others.
-        if left and not place_services.note_end_of_work(place, done):
-            return redirect(WORK_PAGES[left[0]], campaign.task.code)
+        if unfinished_kinds and not place_services.note_end_of_work(place, done_work):
+            return redirect(WORK_PAGES[unfinished_kinds[0]], campaign.task.code)
     return redirect("campaigns:progress", slug)
 
 
@@ -349,10 +353,10 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
 def finish(request: HttpRequest, slug: str) -> HttpResponse:
     """Submit the work, once everything is done or no work is left."""
     place = _find_own_place(request, slug)
-    done = count_done_work(place)
-    if place.state in WORKING_STATES and not may_submit(place, done):
+    done_work = count_done_work(place)
+    if place.state in WORKING_STATES and not may_submit(place, done_work):
         # Where no work is left, a part may be submitted.
-        place_services.note_end_of_work(place, done)
+        place_services.note_end_of_work(place, done_work)
     with as_message(request):
         # The session's campaign is from now on the one that was finished.
         sign_in_participant(request, place_services.submit_place(place=place))
@@ -433,19 +437,19 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
     may_begin = place.state == State.WORKING
     if may_begin and not golds:  # nothing was asked, so there is nothing to explain
         return redirect("campaigns:next", slug)
-    missed = _missed_items(items, golds, answers)
+    missed = _list_missed_items(items, golds, answers)
     values = {"row": row, "missed": missed, "may_begin": may_begin}
     return _render_page(request, place.campaign, "campaigns/tested.html", values)
 
 
-def _missed_items(
+def _list_missed_items(
     items: Sequence[Item], golds: Sequence[Gold], answers: Mapping[str, str]
 ) -> list[tuple[Item, str, str]]:
     """Return each wrongly answered item with the right answer and the explanation."""
-    missed = []
+    missed_items = []
     for item, gold in zip(items, golds, strict=True):
-        right = f"label:{gold.label}" if gold.label else f"verdict:{gold.verdict}"
-        if answers.get(str(item.example.uuid)) != right:
-            right_words = dict(item.answers).get(right, right)
-            missed.append((item, right_words, gold.explanation))
-    return missed
+        right_answer = f"label:{gold.label}" if gold.label else f"verdict:{gold.verdict}"
+        if answers.get(str(item.example.uuid)) != right_answer:
+            right_words = dict(item.answers).get(right_answer, right_answer)
+            missed_items.append((item, right_words, gold.explanation))
+    return missed_items

@@ -17,7 +17,7 @@ from tasks.models import Task
 from validation.judging.services import open_session
 
 
-def offer_next_work(place: Place, done: DoneWork) -> bool:
+def offer_next_work(place: Place, done_work: DoneWork) -> bool:
     """Offer the person unfinished work, and return whether there was any.
 
     Leases the next example to judge, creates an assignment to write about, or draws a pair
@@ -29,8 +29,8 @@ def offer_next_work(place: Place, done: DoneWork) -> bool:
     if get_care(place.annotator, task).rest == Rest.DAY:
         # The task lets nobody work for longer in one day.
         return False
-    left = [name for name, n in done.parts if n < done.each]
-    return any(WORK_CHECKS[name](place.annotator, task) for name in left)
+    unfinished_kinds = [name for name, n in done_work.parts if n < done_work.each]
+    return any(WORK_CHECKS[name](place.annotator, task) for name in unfinished_kinds)
 
 
 def _may_judge(person: Annotator, task: Task) -> bool:

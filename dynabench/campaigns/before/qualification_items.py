@@ -20,7 +20,7 @@ from validation.models import Gold
 class Item:
     """One item of a qualification test: its texts, the question and the possible answers.
 
-    said: the answer that the person gave before, or empty.
+    earlier_answer: the answer that the person gave before, or empty.
     """
 
     example: Example
@@ -62,11 +62,11 @@ def draw_test_items(place: Place, tries: int) -> list[Gold]:
     )
     unseen = unseen.exclude(example__shown_to__annotator=me)
     # In a fixed order, so that the seed draws the same items each time the page is opened.
-    left = list(unseen.select_related("example__context", "example__round").order_by("pk"))
-    if len(left) < campaign.test_items:
+    candidates = list(unseen.select_related("example__context", "example__round").order_by("pk"))
+    if len(candidates) < campaign.test_items:
         return []
     # Chance, no secret: who guesses the seed knows items, not their answers.
-    return Random(f"{place.pk} {tries}").sample(left, campaign.test_items)
+    return Random(f"{place.pk} {tries}").sample(candidates, campaign.test_items)
 
 
 def lacks_items(campaign: Campaign, row: Qualification, golds: Sequence[Gold]) -> bool:
@@ -77,10 +77,10 @@ def lacks_items(campaign: Campaign, row: Qualification, golds: Sequence[Gold]) -
     return bool(campaign.test_items) and row.passed_at is None and not golds
 
 
-def show_item(place: Place, gold: Gold, said: str = "") -> Item:
+def show_item(place: Place, gold: Gold, earlier_answer: str = "") -> Item:
     """Return a gold item as the judging page shows it, without its label.
 
-    said: the answer that the person gave before, or empty.
+    earlier_answer: the answer that the person gave before, or empty.
     """
     config, example = place.campaign.task.config, gold.example
     return Item(
@@ -89,5 +89,5 @@ def show_item(place: Place, gold: Gold, said: str = "") -> Item:
         shown_inputs(config, example),
         legend(config, example),
         choices(config, example),
-        said,
+        earlier_answer,
     )

@@ -65,41 +65,41 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     is allowed.
     """
     free_places(campaign=place.campaign)
-    locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
-    assert locked.annotator
+    locked_place = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    assert locked_place.annotator
     # The row of the test is of the person and the task, so another campaign's tab waits, too.
-    Annotator.objects.select_for_update(no_key=True).get(pk=locked.annotator.pk)
+    Annotator.objects.select_for_update(no_key=True).get(pk=locked_place.annotator.pk)
     campaign = place.campaign
-    locked.campaign = campaign
-    row = get_qualification(place=locked)
-    if locked.state != State.TESTING:
+    locked_place.campaign = campaign
+    row = get_qualification(place=locked_place)
+    if locked_place.state != State.TESTING:
         raise Refused(_("You have taken the test."), code="tested")
     now = timezone.now()
     # Somebody who passed in another campaign of the task only sees the tour here.
-    golds = [] if row.passed_at else draw_test_items(locked, row.tries)
+    golds = [] if row.passed_at else draw_test_items(locked_place, row.tries)
     if lacks_items(campaign, row, golds):
-        _screen_out(locked, ran_out=True)
+        _screen_out(locked_place, ran_out=True)
         return row
     if golds and row.tries and now < row.tried_at + timedelta(hours=campaign.test_hours):
         raise Refused(_("Wait before you try again."), code="early")
     if golds:
         check_was_seen(row.tried_at, items=len(golds))
-    right = _store_answers(locked, golds, answers)
-    passes = not golds or right >= campaign.test_right
+    right_count = _store_answers(locked_place, golds, answers)
+    has_passed = not golds or right_count >= campaign.test_right
     if golds:  # otherwise there was a tour only, and nobody was tested
-        row.tries, row.right, row.asked, row.tried_at = row.tries + 1, right, len(golds), now
-        row.passed_at = now if passes else None
+        row.tries, row.right, row.asked, row.tried_at = row.tries + 1, right_count, len(golds), now
+        row.passed_at = now if has_passed else None
         row.save(update_fields=["tries", "right", "asked", "tried_at", "passed_at"])
-    if passes:
-        _start_work(locked)
+    if has_passed:
+        _start_work(locked_place)
     elif row.tries >= campaign.test_tries:
-        _screen_out(locked)
-    elif not draw_test_items(locked, row.tries):
-        _screen_out(locked, ran_out=True)
+        _screen_out(locked_place)
+    elif not draw_test_items(locked_place, row.tries):
+        _screen_out(locked_place, ran_out=True)
     else:
         # The place stays theirs until the next try may begin, and as long as a try may take.
         wait = timedelta(hours=campaign.test_hours, minutes=campaign.minutes)
-        changed_fields(locked, {"expires_at": now + wait})
+        changed_fields(locked_place, {"expires_at": now + wait})
     return row
 
 
@@ -113,12 +113,12 @@ def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, st
     for gold, answer in answer_of.items():
         if answer not in dict(show_item(place, gold).answers):
             raise Refused(_("Answer every item."), code="unfinished")
-    right = 0
+    right_count = 0
     for gold, answer in answer_of.items():
         kind, _sep, value = answer.partition(":")  # "label" or "verdict"
         right_value = gold.label if kind == "label" else gold.verdict
         is_right = value == right_value != ""
-        right += is_right
+        right_count += is_right
         # counts=False: a test tells nothing about how somebody judges at work.
         GoldAnswer.objects.create(
             gold=gold, validator=place.annotator, is_correct=is_right, counts=False, **{kind: value}
@@ -126,7 +126,7 @@ def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, st
     note_shown_examples(
         annotator=place.annotator, examples=[gold.pk for gold in golds], way=ShownExample.Way.TEST
     )
-    return right
+    return right_count
 
 
 def _start_work(place: Place) -> None:

@@ -54,10 +54,10 @@ def build_tour(campaign: Campaign) -> list[list[TourPart]]:
     """
     steps = parse_tour(campaign.tour)
     places = list_placeholders(steps)
-    named = find_named_items(campaign.task, places)
+    named_items = find_named_items(campaign.task, places)
     # Drawn only where a place asks for any item: a draw costs a query.
     has_free_place = any(not place.name for place in places)
-    drawn = iter(_draw_items(campaign) if has_free_place else [])
+    drawn_items = iter(_draw_items(campaign) if has_free_place else [])
     tour: list[list[TourPart]] = []
     for step in steps:
         parts = []
@@ -65,7 +65,7 @@ def build_tour(campaign: Campaign) -> list[list[TourPart]]:
             if isinstance(text_or_place, str):
                 parts.append(TourPart(words=render_markdown(text_or_place)))
                 continue
-            item = named.get(text_or_place) if text_or_place.name else next(drawn, None)
+            item = named_items.get(text_or_place) if text_or_place.name else next(drawn_items, None)
             if item:
                 parts.append(TourPart(item=item))
         tour.append(parts)

@@ -67,7 +67,7 @@ def measure_coverage(campaign: Campaign) -> Coverage:
     config, field = campaign.task.config, find_label_field(campaign.task.config)
     examples = {example.pk: example for example in _find_newest_examples(campaign)}
     _looked_at, vectors = _read_vectors(TextVector.objects.filter(example__in=examples))
-    clustered = cluster_examples(_read_signatures(set(examples)), find_similar_pairs(vectors))
+    clusters = cluster_examples(_read_signatures(set(examples)), find_similar_pairs(vectors))
     labels = []
     if field:
         labels = [str(example.inputs.get(field, "")) for example in examples.values()]
@@ -80,7 +80,7 @@ def measure_coverage(campaign: Campaign) -> Coverage:
     # In the order of size, so a single example ends what is worth showing.
     groups = [
         SimilarExamples(len(cluster), get_written_text(config, examples[cluster[0]].inputs))
-        for cluster in clustered
+        for cluster in clusters
         if len(cluster) > 1
     ]
     return Coverage(
@@ -110,7 +110,7 @@ def _read_slice_values(examples: Iterable[Example], name: str) -> Iterator[str]:
         yield from (str(value) for value in values if value)
 
 
-def measure_novelty(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
+def measure_novelty(task: Task, new_errors: Sequence[Consensus]) -> dict[int, float]:
     """Return the fraction of the bonus that each newly verified error earns, by example id.
 
     Compares each with the task's earlier verified errors: by words with those that share a
@@ -121,7 +121,7 @@ def measure_novelty(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
         find_closest_cosines,  # numpy: not in each web process
     )
 
-    by_words = _compare_words(task, fresh)
+    by_words = _compare_words(task, new_errors)
     errors = {"example__consensus__is_validated_error": True, "example__round__task": task}
     newest = TextVector.objects.filter(**errors).order_by("-pk")[:MAX_COMPARED_VECTORS]
     looked_at, vectors = _read_vectors(newest)
@@ -131,31 +131,33 @@ def measure_novelty(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
         # Workers make vectors within minutes. After a while nobody waits for one any more.
         no_vector_comes -= WAIT
     shares = {}
-    for error in fresh:
+    for error in new_errors:
         decided_at = error.decided_at
         if error.pk in looked_at or decided_at is None or decided_at <= no_vector_comes:
             shares[error.pk] = score_novelty(by_words[error.pk], by_meaning.get(error.pk, 0.0))
     return shares
 
 
-def _compare_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
+def _compare_words(task: Task, new_errors: Sequence[Consensus]) -> dict[int, float]:
     """Return each error's highest Jaccard similarity to an earlier verified error."""
-    signatures = _read_signatures({error.pk for error in fresh})
+    signatures = _read_signatures({error.pk for error in new_errors})
     # Only texts that share a signature can be near-duplicates, so that few are compared.
-    sharing: dict[int, set[int]] = defaultdict(set)
+    examples_of_key: dict[int, set[int]] = defaultdict(set)
     near = TextKey.objects.filter(key__in=set().union(*signatures.values()), round__task=task)
     for example, key in near.values_list("example", "key"):
-        sharing[key].add(example)
+        examples_of_key[key].add(example)
     errors = Consensus.objects.filter(
-        example__in=set().union(*sharing.values()), is_validated_error=True
+        example__in=set().union(*examples_of_key.values()), is_validated_error=True
     )
     texts = {
         error.pk: get_compared_text(task.config, error.example.inputs)
         for error in errors.select_related("example")
     }
     likeness = {}
-    for error in fresh:
-        near_ids = set().union(*(sharing[key] for key in signatures[error.pk])) & texts.keys()
+    for error in new_errors:
+        near_ids = (
+            set().union(*(examples_of_key[key] for key in signatures[error.pk])) & texts.keys()
+        )
         earlier = sorted(pk for pk in near_ids if pk < error.pk)[:MAX_CANDIDATES]
         own = get_compared_text(task.config, error.example.inputs)
         likeness[error.pk] = max((compute_jaccard(own, texts[pk]) for pk in earlier), default=0.0)

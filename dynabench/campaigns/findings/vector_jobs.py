@@ -37,7 +37,7 @@ def ask_for_vectors() -> int:
         digest = compute_encoder_digest()
     except (ImportError, FileNotFoundError):
         return 0
-    enqueued = 0
+    job_count = 0
     for task in Task.objects.filter(campaigns__opened_at__isnull=False).distinct():
         is_waiting = (
             task.config.language == LANGUAGE and _select_without_vector(task, digest).exists()
@@ -45,8 +45,8 @@ def ask_for_vectors() -> int:
         # `add` succeeds once in a while, so that a minute does not enqueue what already waits.
         if is_waiting and cache.add(f"campaigns:vectors:{task.pk}", True, RINGS_SECONDS):
             enqueue("dynabench.campaigns.findings.vector_jobs.make_vectors", task.pk)
-            enqueued += 1
-    return enqueued
+            job_count += 1
+    return job_count
 
 
 def make_vectors(task_id: int) -> None:

@@ -52,18 +52,20 @@ def price_time(seconds: float, hour: int | None) -> float | None:
     return seconds * hour / 3600
 
 
-def extrapolate_to_end(so_far: int, submitted: int, places: int, left: int | None) -> int | None:
+def extrapolate_to_end(
+    so_far: int, submitted_people: int, places: int, affordable_people: int | None
+) -> int | None:
     """Extrapolate an amount to the end of the campaign, when its places or budget are used up.
 
     Parameters
     ----------
     so_far
         The amount now.
-    submitted
+    submitted_people
         Number of people who have submitted, who account for the amount.
     places
         The campaign's number of places.
-    left
+    affordable_people
         Number of people whom the budget still pays; None: unlimited.
 
     Returns
@@ -75,9 +77,11 @@ def extrapolate_to_end(so_far: int, submitted: int, places: int, left: int | Non
     >>> extrapolate_to_end(300, 3, 10, None), extrapolate_to_end(300, 3, 10, 2)
     (1000, 500)
     """
-    if not submitted:
+    if not submitted_people:
         return None
     # The budget may end before the places do.
-    people = places if left is None else min(places, submitted + left)
+    people = (
+        places if affordable_people is None else min(places, submitted_people + affordable_people)
+    )
     # At least those who have submitted: places may have become fewer since.
-    return round(so_far / submitted * max(people, submitted))
+    return round(so_far / submitted_people * max(people, submitted_people))

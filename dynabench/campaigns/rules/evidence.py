@@ -93,29 +93,33 @@ def propose_judges(
     `chance + BOUND_SHARE · (median − chance)`, where chance is `1 / answers`. The median is
     that of all judges' accuracies.
     """
-    copied = find_copiers(votes, gold, answers)
-    counts: dict[int, int] = defaultdict(int)
+    sources_by_copier = find_copiers(votes, gold, answers)
+    judgement_counts: dict[int, int] = defaultdict(int)
     for vote in votes:
-        counts[vote.judge] += 1
+        judgement_counts[vote.judge] += 1
     # A copied vote says nothing more about the truth.
-    independent = [vote for vote in votes if vote.judge not in copied]
+    independent = [vote for vote in votes if vote.judge not in sources_by_copier]
     independent += [CastVote(item, AUTHORS_ID, answer, 0.0) for item, answer in authors.items()]
     accuracy = estimate_accuracies(independent, gold, answers)
     # Not of newcomers, whose accuracy is mostly that of the crowd (PRIOR_WEIGHT).
-    settled = [accuracy[judge] for judge in accuracy if counts[judge] >= MIN_JUDGEMENTS]
+    settled_accuracies = [
+        accuracy[judge] for judge in accuracy if judgement_counts[judge] >= MIN_JUDGEMENTS
+    ]
     chance = 1 / answers
     bound = 0.0
-    if settled:
-        bound = chance + BOUND_SHARE * (float(np.median(settled)) - chance)
-    proposed = []
-    for judge, judged in sorted(counts.items()):
-        if judged < MIN_JUDGEMENTS:
+    if settled_accuracies:
+        bound = chance + BOUND_SHARE * (float(np.median(settled_accuracies)) - chance)
+    proposals = []
+    for judge, judgement_count in sorted(judgement_counts.items()):
+        if judgement_count < MIN_JUDGEMENTS:
             continue
-        if judge in copied:
-            proposed.append(Proposal(judge, judged, copies=sorted(copied[judge])))
+        if judge in sources_by_copier:
+            proposals.append(
+                Proposal(judge, judgement_count, copies=sorted(sources_by_copier[judge]))
+            )
         elif accuracy[judge] < bound:
-            proposed.append(Proposal(judge, judged, accuracy[judge], bound))
-    return proposed
+            proposals.append(Proposal(judge, judgement_count, accuracy[judge], bound))
+    return proposals
 
 
 def estimate_accuracies(
@@ -144,19 +148,19 @@ def estimate_accuracies(
     judges, judge = np.unique([vote.judge for vote in votes], return_inverse=True)
     answer = np.array([vote.answer for vote in votes])
     truth = np.array([gold.get(int(number), -1) for number in items])
-    right = np.full(len(judges), START_ACCURACY)
+    accuracies = np.full(len(judges), START_ACCURACY)
     votes_of = np.bincount(judge)
     for _ in range(ITERATIONS):
         # Expectation: how likely each vote is right. Maximisation: each judge's mean of it.
-        agreed = _calculate_vote_probabilities(item, answer, right[judge], truth, answers)
+        agreed = _calculate_vote_probabilities(item, answer, accuracies[judge], truth, answers)
         crowd = float(np.mean(agreed))
-        right = (np.bincount(judge, agreed) + PRIOR_WEIGHT * crowd) / (votes_of + PRIOR_WEIGHT)
-        right = np.clip(right, 0.5 / answers, 0.99)
-    return {int(number): float(share) for number, share in zip(judges, right, strict=True)}
+        accuracies = (np.bincount(judge, agreed) + PRIOR_WEIGHT * crowd) / (votes_of + PRIOR_WEIGHT)
+        accuracies = np.clip(accuracies, 0.5 / answers, 0.99)
+    return {int(number): float(share) for number, share in zip(judges, accuracies, strict=True)}
 
 
 def _calculate_vote_probabilities(
-    item: NDArray[np.intp], answer: NDArray[np.intp], right: Floats, truth: NDArray[np.intp],
+    item: NDArray[np.intp], answer: NDArray[np.intp], accuracies: Floats, truth: NDArray[np.intp],
     answers: int,
 ) -> Floats:  # fmt: skip
     """Return the probability that each vote is right, given all votes on the item or its gold.
@@ -165,7 +169,7 @@ def _calculate_vote_probabilities(
     answer, or -1.
     """
     # Log-odds, so that votes add up: a vote of an accurate judge adds more.
-    log_odds = np.log(right) - np.log((1 - right) / (answers - 1))
+    log_odds = np.log(accuracies) - np.log((1 - accuracies) / (answers - 1))
     sums = np.zeros((len(truth), answers))
     np.add.at(sums, (item, answer), log_odds)
     # Less the maximum, so that the exponential of many votes does not overflow.
@@ -200,23 +204,26 @@ def find_copiers(
     by_item: dict[int, list[CastVote]] = defaultdict(list)
     for vote in votes:
         by_item[vote.item].append(vote)
-    close = {
-        pair: seen
-        for pair, seen in _compare_pairs(by_item.values()).items()
-        if seen.shared >= MIN_SHARED_ITEMS and seen.differ <= MAX_DIFFERENT_SHARE * seen.shared
+    close_pairs = {
+        pair: shared_votes
+        for pair, shared_votes in _compare_pairs(by_item.values()).items()
+        if shared_votes.shared >= MIN_SHARED_ITEMS
+        and shared_votes.differ <= MAX_DIFFERENT_SHARE * shared_votes.shared
     }
-    copied: dict[int, set[int]] = defaultdict(set)
-    for group in _group_pairs(close):
-        right = _estimate_accuracy_by_others(group, by_item, gold, answers)
-        for (a, b), seen in close.items():
-            if a not in group or not _is_copied(seen, right[a], right[b], answers):
+    sources_by_copier: dict[int, set[int]] = defaultdict(set)
+    for group in _group_pairs(close_pairs):
+        accuracy_of = _estimate_accuracy_by_others(group, by_item, gold, answers)
+        for (a, b), shared_votes in close_pairs.items():
+            if a not in group or not _is_copied(
+                shared_votes, accuracy_of[a], accuracy_of[b], answers
+            ):
                 continue
             # Who votes later copies. Where neither mostly does, both may.
-            if seen.b_later > (1 - LATER_SHARE) * seen.shared:
-                copied[b].add(a)
-            if seen.b_later < LATER_SHARE * seen.shared:
-                copied[a].add(b)
-    return dict(copied)
+            if shared_votes.b_later > (1 - LATER_SHARE) * shared_votes.shared:
+                sources_by_copier[b].add(a)
+            if shared_votes.b_later < LATER_SHARE * shared_votes.shared:
+                sources_by_copier[a].add(b)
+    return dict(sources_by_copier)
 
 
 class _SharedVotes(NamedTuple):
@@ -267,27 +274,27 @@ def _estimate_accuracy_by_others(
     all_votes = list(chain.from_iterable(by_item.values()))
     truths = _find_majorities(vote for vote in all_votes if vote.judge not in group)
     truths.update(gold)
-    right: dict[int, list[bool]] = {judge: [] for judge in group}
+    correctness_of: dict[int, list[bool]] = {judge: [] for judge in group}
     right_outside: list[bool] = []
     for vote in all_votes:
         if vote.item in truths:
             is_right = vote.answer == truths[vote.item]
-            right.get(vote.judge, right_outside).append(is_right)
+            correctness_of.get(vote.judge, right_outside).append(is_right)
     # Where nobody else has judged, nothing is known about the crowd: it guesses.
     crowd = sum(right_outside) / len(right_outside) if right_outside else 1 / answers
     return {
         judge: (sum(is_right) + PRIOR_WEIGHT * crowd) / (len(is_right) + PRIOR_WEIGHT)
-        for judge, is_right in right.items()
+        for judge, is_right in correctness_of.items()
     }
 
 
 def _find_majorities(votes: Iterable[CastVote]) -> dict[int, int]:
     """Return, by item, the answer of more than half of its votes; needs at least two votes."""
-    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    counts_by_item: dict[int, Counter[int]] = defaultdict(Counter)
     for vote in votes:
-        counts[vote.item][vote.answer] += 1
+        counts_by_item[vote.item][vote.answer] += 1
     majorities = {}
-    for item, answer_counts in counts.items():
+    for item, answer_counts in counts_by_item.items():
         [(answer, most)] = answer_counts.most_common(1)
         total = answer_counts.total()
         if total >= 2 and 2 * most > total:
@@ -295,7 +302,7 @@ def _find_majorities(votes: Iterable[CastVote]) -> dict[int, int]:
     return majorities
 
 
-def _is_copied(seen: _SharedVotes, a: float, b: float, answers: int) -> bool:
+def _is_copied(shared_votes: _SharedVotes, a: float, b: float, answers: int) -> bool:
     """Return whether independent judges would very rarely agree as often as these two.
 
     a, b: their accuracies. Independent judges agree if both are right or both give the same
@@ -304,7 +311,7 @@ def _is_copied(seen: _SharedVotes, a: float, b: float, answers: int) -> bool:
     differ = 1 - a * b - (1 - a) * (1 - b) / (answers - 1)
     # The binomial probability of so few differences or fewer.
     probability = sum(
-        comb(seen.shared, n) * differ**n * (1 - differ) ** (seen.shared - n)
-        for n in range(seen.differ + 1)
+        comb(shared_votes.shared, n) * differ**n * (1 - differ) ** (shared_votes.shared - n)
+        for n in range(shared_votes.differ + 1)
     )
     return probability < MAX_CHANCE_PROBABILITY

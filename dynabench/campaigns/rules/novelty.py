@@ -56,6 +56,6 @@ def score_novelty(words: float, meaning: float = 0.0) -> float:
     )
 
 
-def _scale_between(value: float, least: float, most: float) -> float:
-    """Return the relative position of a value between `least` and `most`, clipped to 0 to 1."""
-    return min(1.0, max(0.0, (value - least) / (most - least)))
+def _scale_between(value: float, lower_bound: float, upper_bound: float) -> float:
+    """Return the relative position of a value between the bounds, clipped to 0 to 1."""
+    return min(1.0, max(0.0, (value - lower_bound) / (upper_bound - lower_bound)))

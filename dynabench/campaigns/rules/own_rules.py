@@ -155,7 +155,7 @@ def _find_problems(
 
 
 def find_broken_rules(
-    rules: Sequence[Rule], measured: Mapping[str, MeasuredValue], answers: int
+    rules: Sequence[Rule], measures: Mapping[str, MeasuredValue], answers: int
 ) -> tuple[BrokenRule, ...]:
     """Return the rules that a person's work breaks.
 
@@ -163,7 +163,7 @@ def find_broken_rules(
     ----------
     rules
         The owner's rules.
-    measured
+    measures
         The person's measures, by name.
     answers
         Number of possible answers to an item, from which chance is computed.
@@ -175,7 +175,7 @@ def find_broken_rules(
     """
     broken_rules = []
     for rule in rules:
-        measure = measured.get(rule.measure)
+        measure = measures.get(rule.measure)
         # At least one answer, whatever the rule says: without any there is no share.
         if measure is None or measure.n < max(rule.least, 1):
             continue

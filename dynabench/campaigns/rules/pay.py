@@ -32,75 +32,77 @@ class Pay:
         # In whole numbers until the end, so that no float makes an amount a unit larger.
         return ceil(amount * (100 + self.fee_percent) * (100 + self.tax_percent) / 10_000)
 
-    def most(self, written: int) -> int:
-        """Return the maximum cost of a person who writes `written` examples, with fee and tax."""
-        return self.with_costs(max(self.test, self.task + written * (self.accepted + self.bonus)))
+    def most(self, examples: int) -> int:
+        """Return the maximum cost of a person who writes that many examples, with fee and tax."""
+        return self.with_costs(max(self.test, self.task + examples * (self.accepted + self.bonus)))
 
-    def reserved(self, people: int, written: int, others: int) -> int:
+    def reserved(self, people: int, examples: int, owed_to_others: int) -> int:
         """Return the maximum cost of the participants, together with what is owed to others.
 
         Parameters
         ----------
         people
             Number of current participants.
-        written
+        examples
             Examples that each of them writes.
-        others
+        owed_to_others
             What is owed to former participants.
 
         Examples
         --------
-        >>> Pay(task=100, bonus=50, fee_percent=10).reserved(2, written=1, others=40)
+        >>> Pay(task=100, bonus=50, fee_percent=10).reserved(2, examples=1, owed_to_others=40)
         374
         """
-        return people * self.most(written) + self.with_costs(others)
+        return people * self.most(examples) + self.with_costs(owed_to_others)
 
-    def people(self, budget: int | None, written: int, others: int) -> int | None:
+    def people(self, budget: int | None, examples: int, owed_to_others: int) -> int | None:
         """Return how many people the budget pays at the maximum each; None: unlimited.
 
         Parameters
         ----------
         budget
             None if there is none.
-        written
+        examples
             Examples that each person writes.
-        others
+        owed_to_others
             What is owed to former participants.
 
         Examples
         --------
         >>> pay = Pay(task=100, bonus=50, fee_percent=10)
-        >>> pay.people(373, written=1, others=40), pay.people(374, written=1, others=40)
-        (1, 2)
+        >>> pay.people(373, examples=1, owed_to_others=40)
+        1
+        >>> pay.people(374, examples=1, owed_to_others=40)
+        2
         """
         # A campaign that pays nothing has places for everybody.
-        each = self.most(written)
-        if budget is None or not each:
+        cost_each = self.most(examples)
+        if budget is None or not cost_each:
             return None
-        return max(0, budget - self.with_costs(others)) // each
+        return max(0, budget - self.with_costs(owed_to_others)) // cost_each
 
 
-def prorate(amount: int, done: int, asked: int) -> int:
-    """Return the share of an amount for `done` of `asked` units of work, rounded up.
+def prorate(amount: int, done_units: int, asked_units: int) -> int:
+    """Return the share of an amount for `done_units` of `asked_units` of work, rounded up.
 
     At most the whole amount, and all of it if nothing was asked.
 
     >>> prorate(150, 1, 2), prorate(100, 1, 3), prorate(100, 5, 3), prorate(100, 0, 0)
     (75, 34, 100, 100)
     """
-    return ceil(amount * min(done, asked) / asked) if asked else amount
+    return ceil(amount * min(done_units, asked_units) / asked_units) if asked_units else amount
 
 
-def calculate_median_hourly_pay(earned: Iterable[tuple[int, float]]) -> int | None:
+def calculate_median_hourly_pay(earnings: Iterable[tuple[int, float]]) -> int | None:
     """Return the median hourly earnings; None while nobody has earned anything.
 
-    earned: amount and seconds of each person.
+    earnings: amount and seconds of each person.
 
     >>> calculate_median_hourly_pay([(300, 1800.0), (300, 3600.0), (300, 900.0)])
     600
     """
     # People who have not submitted yet have worked for 0 seconds.
-    rates = [amount * 3600 / seconds for amount, seconds in earned if seconds > 0]
+    rates = [amount * 3600 / seconds for amount, seconds in earnings if seconds > 0]
     return round(median(rates)) if rates else None
 
 
@@ -124,12 +126,12 @@ def count_affordable_people(pay: Pay, budget: int | None, spent: int, people: in
     """
     if budget is None:
         return None
-    each: float = pay.with_costs(pay.task)
+    cost_each: float = pay.with_costs(pay.task)
     if people:
-        each = pay.with_costs(spent) / people
-    if not each:
+        cost_each = pay.with_costs(spent) / people
+    if not cost_each:
         return None
-    return int(max(0, budget - pay.with_costs(spent)) // each)
+    return int(max(0, budget - pay.with_costs(spent)) // cost_each)
 
 
 CURRENCIES_WITHOUT_DECIMALS = frozenset(

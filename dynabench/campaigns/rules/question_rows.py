@@ -77,13 +77,13 @@ def format_questionnaire(rows: Iterable[Row]) -> str:
 
 def _assign_names(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with unique names; existing names are kept."""
-    taken = {row.name for row in rows if row.name}
-    named = []
+    taken_names = {row.name for row in rows if row.name}
+    named_rows = []
     for row in rows:
-        name = row.name or _make_unique(_derive_name(row.words), taken)
-        taken.add(name)
-        named.append(replace(row, name=name))
-    return named
+        name = row.name or _make_unique(_derive_name(row.words), taken_names)
+        taken_names.add(name)
+        named_rows.append(replace(row, name=name))
+    return named_rows
 
 
 def _derive_name(words: str) -> str:
@@ -93,10 +93,10 @@ def _derive_name(words: str) -> str:
     return name if name[:1].isalpha() else f"question_{name}".rstrip("_")
 
 
-def _make_unique(name: str, taken: set[str]) -> str:
+def _make_unique(name: str, taken_names: set[str]) -> str:
     """Return the name, with a number appended if it is taken."""
-    number, free = 1, name
-    while free in taken:
+    number, free_name = 1, name
+    while free_name in taken_names:
         number += 1
-        free = f"{name}_{number}"
-    return free
+        free_name = f"{name}_{number}"
+    return free_name

@@ -46,7 +46,7 @@ class MechanicalTurk:
         """Return "": each bonus is paid by its own call, without preparation."""
         return ""
 
-    def pay(self, prepared: str, bonuses: Sequence[Bonus], reason: str) -> None:
+    def pay(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
         """Pay bonuses, as `Api.pay` does; a unique token keeps a repeat from paying twice."""
         for bonus in bonuses:
             self._ask(

@@ -44,11 +44,11 @@ class Panel:
         ids = self._read_ids(query)
         if not all(map(self.ids.fullmatch, ids.values())):
             return None
-        back = query.get("turkSubmitTo", "").rstrip("/")
-        if back not in MTURK_HOSTS:
+        frame_host = query.get("turkSubmitTo", "").rstrip("/")
+        if frame_host not in MTURK_HOSTS:
             # Anybody may write a link, and people's browsers would send the form there.
-            back = ""
-        return Arrival(**ids, back=back)
+            frame_host = ""
+        return Arrival(**ids, back=frame_host)
 
     def is_preview(self, query: Mapping[str, str]) -> bool:
         """Return whether the query belongs to a preview of the study."""

@@ -40,5 +40,5 @@ class Api(Protocol):
     def set_up(self, bonuses: Sequence[Bonus]) -> str:
         """Prepare a payment without moving money; return its id at the panel, or ""."""
 
-    def pay(self, prepared: str, bonuses: Sequence[Bonus], reason: str) -> None:
-        """Pay the bonuses. prepared: the result of `set_up`."""
+    def pay(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
+        """Pay the bonuses. preparation_id: the result of `set_up`."""

@@ -55,15 +55,17 @@ class Prolific:
             f"{bonus.arrival.id},{format_units(bonus.amount, self._currency)}" for bonus in bonuses
         ]
         body = {"study_id": self._study, "csv_bonuses": "\n".join(lines)}
-        prepared = str(self._ask("POST", "/api/v1/submissions/bonus-payments/", body).get("id", ""))
+        preparation_id = str(
+            self._ask("POST", "/api/v1/submissions/bonus-payments/", body).get("id", "")
+        )
         # It becomes a part of the address by which money moves.
-        if not prepared.isalnum():
+        if not preparation_id.isalnum():
             raise PanelUnclear("Prolific named no payment.")
-        return prepared
+        return preparation_id
 
-    def pay(self, prepared: str, bonuses: Sequence[Bonus], reason: str) -> None:
+    def pay(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
         """Pay the prepared bonuses, as `Api.pay` does."""
-        self._ask("POST", f"/api/v1/bulk-bonus-payments/{prepared}/pay/", {})
+        self._ask("POST", f"/api/v1/bulk-bonus-payments/{preparation_id}/pay/", {})
 
     def _submission(self, arrival: Arrival) -> dict[str, Any]:
         """Return the submission of an arrival from Prolific's API."""

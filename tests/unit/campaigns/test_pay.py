@@ -28,7 +28,7 @@ def test_a_place_reserves_all_that_can_be_earned():
 @pytest.mark.parametrize(("budget", "people"), [(None, None), (373, 1), (374, 2), (10, 0)])
 def test_how_many_people_a_budget_pays(budget, people):
     pay = Pay(task=100, bonus=50, fee_percent=10)
-    assert pay.people(budget, written=1, others=40) == people
+    assert pay.people(budget, examples=1, owed_to_others=40) == people
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Simulate the campaign and print its results."""
         plan = build_plan(task_of(options["code"]), options)
-        played = {**asdict(simulate(plan, options["seed"])), "currency": options["currency"]}
+        results = {**asdict(simulate(plan, options["seed"])), "currency": options["currency"]}
         if options["json"]:
-            self.stdout.write(json.dumps(played))
+            self.stdout.write(json.dumps(results))
             return
-        for name, value in played.items():
+        for name, value in results.items():
             text = f"{value:.3f}" if isinstance(value, float) else value
             self.stdout.write(f"{name.replace('_', ' ')}: {text}")
 
@@ -64,20 +64,20 @@ def build_plan(task: Task, options: dict[str, Any]) -> Plan:
         )
     if config.kind != "examples":
         raise CommandError(f"Nobody judges examples in {task.code}, which is an arena.")
-    latest = task.rounds.order_by("number").last()
-    policy = policy_of(latest) if latest else Policy.from_votes(config.validation.votes)
+    latest_round = task.rounds.order_by("number").last()
+    policy = policy_of(latest_round) if latest_round else Policy.from_votes(config.validation.votes)
     # Such a policy has no number of votes after which an item is closed.
     if policy.rule == "dawid-skene" or policy.most is None:
         raise CommandError("The round's policy asks for no number of votes. Choose one that does.")
     field = find_label_field(config)
     labels = config.component(field).values if field else ()
-    pay = {f"pay_{name}": _get_pay_cents(name, options, latest) for name in DEFAULT_PAY_CENTS}
+    pay = {f"pay_{name}": _get_pay_cents(name, options, latest_round) for name in DEFAULT_PAY_CENTS}
     return Plan(people, careless, ring, labels, policy, **pay)
 
 
-def _get_pay_cents(name: str, options: dict[str, Any], latest: Round | None) -> int:
+def _get_pay_cents(name: str, options: dict[str, Any], latest_round: Round | None) -> int:
     """Return a pay rate from the option, the latest round or DEFAULT_PAY_CENTS."""
     from_option: int | None = options[f"pay_{name}"]
     if from_option is not None:
         return from_option
-    return getattr(latest, f"pay_{name}", 0) or DEFAULT_PAY_CENTS[name]
+    return getattr(latest_round, f"pay_{name}", 0) or DEFAULT_PAY_CENTS[name]
