@@ -163,11 +163,13 @@ def _collect_entrants(community: Community, tasks: Sequence[Task]) -> list[Entra
     """
     # By the version of the configuration, as it names the main metric.
     task_of = {f"community-board-{task.pk}-{task.config_number}": task for task in tasks}
-    cached = kept_many(list(task_of), lambda keys: {key: _read_rows(task_of[key]) for key in keys})
+    cached_boards = kept_many(
+        list(task_of), lambda keys: {key: _read_rows(task_of[key]) for key in keys}
+    )
     joint_of = _find_joint_submissions(community, tasks)
     rows_of_model: dict[str, list[tuple[Task, BoardRow]]] = {}
     for cache_key, task in task_of.items():
-        for row in cached[cache_key].numbers:
+        for row in cached_boards[cache_key].numbers:
             joint = joint_of.get(row.id)
             key = row.whose or row.id
             if joint:
@@ -183,12 +185,12 @@ def _build_entrant(
 
     rows: in the order of the tasks' boards.
     """
-    _task, first = rows[0]
-    joint = joint_of.get(first.id)
+    _task, first_row = rows[0]
+    joint = joint_of.get(first_row.id)
     # A board has its best model first, so reversed the best one is stored last.
-    best = {task.code: row for task, row in reversed(rows)}
-    name, owner = first.name, first.owner
-    if joint and first.is_anonymous:
+    best_rows = {task.code: row for task, row in reversed(rows)}
+    name, owner = first_row.name, first_row.owner
+    if joint and first_row.is_anonymous:
         # A joint submission's address in the key is no name, so it has none.
         name, owner = "", ""
     return Entrant(
@@ -196,8 +198,8 @@ def _build_entrant(
         name,
         owner,
         track=joint.track if joint else "",
-        scores={code: row.score for code, row in best.items()},
-        models={code: row.id for code, row in best.items()},
+        scores={code: row.score for code, row in best_rows.items()},
+        models={code: row.id for code, row in best_rows.items()},
     )
 
 
@@ -223,21 +225,21 @@ def _read_rows(task: Task) -> list[BoardRow]:
     board = rank_board(matrix, choose_opening_weights(task, matrix))
     rows = []
     for ranked_row in board.rows:
-        model, main = ranked_row.model, ranked_row.metrics[matrix.main]
-        if model.kind == TARGET and main.value is None:
+        model, main_score = ranked_row.model, ranked_row.metrics[matrix.main]
+        if model.kind == TARGET and main_score.value is None:
             # Targets are on the board of their own accord: without a number they say nothing.
             continue
-        whose = ""
+        owner_key = ""
         if model.owner:
-            whose = json.dumps([model.owner, model.team, model.name])
+            owner_key = json.dumps([model.owner, model.team, model.name])
         rows.append(
             BoardRow(
                 id=str(model.id),
                 name=model.name,
                 owner=model.team or model.owner,
-                whose=whose,
+                whose=owner_key,
                 is_anonymous=model.is_anonymous,
-                score=MeasuredScore(*main),
+                score=MeasuredScore(*main_score),
             )
         )
     return rows

@@ -125,7 +125,7 @@ def submit_jointly(
     """Submit a model to all tasks of the community that accept its kind, under one name.
 
     1. Check the kind, the track, the archive and each task's quota.
-    2. Unpack the archive and find each task's file (`_files`).
+    2. Unpack the archive and find each task's file (`_open_files`).
     3. Store the files, then all submissions (`_store_joint`).
     4. Delete the uploaded archive.
 
@@ -135,13 +135,13 @@ def submit_jointly(
     submissions or none, with the locks of `submit_model`. Raises Invalid, JointRefused,
     UploadRefused.
     """
-    how = get_joint_settings(kind)
-    if how is None:
+    joint_settings = get_joint_settings(kind)
+    if joint_settings is None:
         raise Invalid(_("Choose one of the kinds."), field="kind")
     # A community with tracks needs one of them, and one without takes none.
     if (track or community.tracks) and track not in community.tracks:
         raise Invalid(_("Choose one of the community's tracks."), field="track")
-    if upload is None and how.needs_file:
+    if upload is None and joint_settings.needs_file:
         raise Invalid(_("Choose the archive."), field="upload")
     parts = list_parts(owner, community, kind)
     if not parts:
@@ -152,7 +152,7 @@ def submit_jointly(
     fields = {"kind": kind, "name": name, "source": source, "revision": revision, "card": card}
     _check_quotas(parts, owner)
     # Unpacked and stored before anything is locked.
-    with _open_files(parts, how, upload) as files:
+    with _open_files(parts, joint_settings, upload) as files:
         joint = _store_joint(community, owner, files, fields, track)
     if upload:
         discard(upload)
@@ -192,7 +192,7 @@ def _store_joint(
 
     If that fails, deletes the files again.
     """
-    ready: list[JointPart] = []
+    stored_parts: list[JointPart] = []
     # A person may have few open uploads; these exist for a moment and belong together.
     most_open = MAX_OPEN_UPLOADS + len(files) + 1
     try:
@@ -200,13 +200,13 @@ def _store_joint(
             if path:
                 with path.open("rb") as file:
                     size = path.stat().st_size
-                    own = add_file(
+                    stored_upload = add_file(
                         owner, part.place.replace("/", "-"), size, file, most_open=most_open
                     )
-                part = replace(part, upload=own)
-            ready.append(part)
+                part = replace(part, upload=stored_upload)
+            stored_parts.append(part)
         with transaction.atomic():
-            submissions = _submit_all(ready, owner, fields)
+            submissions = _submit_all(stored_parts, owner, fields)
             joint = JointSubmission.objects.create(
                 community=community, owner=owner, name=fields["name"], track=track
             )
@@ -214,7 +214,7 @@ def _store_joint(
             log(owner, "community.submitted", community, name=joint.name, tasks=len(submissions))
     except BaseException:
         # Files are outside of the transaction, so nothing else would ever delete them.
-        for part in ready:
+        for part in stored_parts:
             if part.upload:
                 discard(part.upload)
         raise
@@ -250,7 +250,7 @@ def _submit_all(
 
 @contextmanager
 def _open_files(
-    parts: Sequence[JointPart], how: Joint, upload: Upload | None
+    parts: Sequence[JointPart], joint_settings: Joint, upload: Upload | None
 ) -> Iterator[list[tuple[JointPart, Path | None]]]:
     """Yield each part with its local file, or None if it has no file.
 
@@ -261,7 +261,7 @@ def _open_files(
         return
     with assemble(upload) as path, scratch() as folder:
         # The archive is the model itself, the same for each task.
-        if how.file_for == "model":
+        if joint_settings.file_for == "model":
             yield [(part, path) for part in parts]
             return
         # In a process of its own with little memory: the archive is a stranger's.
@@ -295,11 +295,11 @@ def _find_files(parts: Sequence[JointPart], folder: Path) -> list[tuple[JointPar
         places[part] = code if has_short_name else part.place
     strange_places = sorted(file_at.keys() - set(places.values()))
     if strange_places:
-        wanted = ", ".join(f"{place}{FILE_SUFFIX}" for place in places.values())
+        allowed_files = ", ".join(f"{place}{FILE_SUFFIX}" for place in places.values())
         message = _("%(file)s belongs to no task. The archive holds %(wanted)s.")
         # A stranger's name of a file: escaped, and cut where it is very long.
         name = ascii(strange_places[0])[1:121]
-        raise Invalid(message % {"file": name, "wanted": wanted}, field="upload")
+        raise Invalid(message % {"file": name, "wanted": allowed_files}, field="upload")
     with _collect_answers(parts) as answers:
         for part, place in places.items():
             if place not in file_at:

@@ -49,38 +49,38 @@ def _list_entries(request: HttpRequest, community: Community) -> list[tuple[Comm
 
 
 def _render_forms(
-    request: HttpRequest, community: Community, wrong: BaseForm | None = None
+    request: HttpRequest, community: Community, invalid_form: BaseForm | None = None
 ) -> HttpResponse:
-    """Render all forms. wrong: the invalid form, which keeps its input."""
+    """Render all forms. invalid_form: the invalid one, which keeps its input."""
     entries = _list_entries(request, community)
-    weighed = [entry for entry, is_seen in entries if is_seen and entry.state == "in"]
+    weighed_entries = [entry for entry, is_seen in entries if is_seen and entry.state == "in"]
     forms = {
         # A form changes its instance, and the page shows the community as it is stored.
         "form": CommunityForm(instance=Community.objects.get(pk=community.pk)),
         "logo_form": LogoForm(),
         "owner_form": OwnerForm(),
         "post_form": PostForm(),
-        "weights_form": WeightsForm(weighed),
+        "weights_form": WeightsForm(weighed_entries),
     }
-    if wrong is not None:
+    if invalid_form is not None:
         # Each form has a class of its own, by which the refused one finds its place.
         for name, form in forms.items():
-            if type(form) is type(wrong):
-                forms[name] = wrong
+            if type(form) is type(invalid_form):
+                forms[name] = invalid_form
     # Tasks that were proposed for this community, about which its owners may decide.
-    waiting = TaskProposal.objects.filter(
+    waiting_proposals = TaskProposal.objects.filter(
         for_community__community=community, state=TaskProposal.State.WAITING
     )
     values: dict[str, Any] = forms | {
         "community": community,
         "here": "manage",
         "runs": True,
-        "wrong": wrong,
+        "wrong": invalid_form,
         "entries": entries,
         "owners": community.owners.select_related("annotator"),
-        "proposals": waiting,
+        "proposals": waiting_proposals,
     }
-    status = 422 if wrong is not None else 200
+    status = 422 if invalid_form is not None else 200
     return render(request, "communities/manage.html", values, status=status)
 
 
@@ -196,15 +196,15 @@ def entry(request: HttpRequest, slug: str, pk: int, action: str) -> HttpResponse
     For the community's owners; the task's owners may also remove it.
     """
     community = find_community(request, slug)
-    chosen = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
-    runs = can_run(request.user, community)
-    if not runs and not (action == "remove" and can_own(request.user, chosen.task)):
+    chosen_entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
+    may_manage = can_run(request.user, community)
+    if not may_manage and not (action == "remove" and can_own(request.user, chosen_entry.task)):
         raise Http404
     with as_message(request):
         change = services.admit_task if action == "admit" else services.remove_entry
-        change(entry=chosen, actor=person(request))
+        change(entry=chosen_entry, actor=person(request))
         messages.success(request, _("Saved."))
-    if runs:
+    if may_manage:
         return redirect("communities:manage", slug)
     return redirect("communities:community", slug)
 

@@ -42,13 +42,17 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
     Locks the proposer, so that parallel requests do not exceed the limit of pending
     proposals. Raises Refused.
     """
-    locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=proposer.pk)
-    if not can_propose(locked):
+    locked_proposer = User.objects.select_for_update(of=("self",), no_key=True).get(pk=proposer.pk)
+    if not can_propose(locked_proposer):
         raise Refused(_("Confirm your e-mail address first."), code="communities", status=403)
     _check_slug(slug)
     name = checked_name(name)
-    _check_waiting(CommunityProposal.objects.filter(proposer=locked, state=State.WAITING).count())
-    proposal = CommunityProposal.objects.create(proposer=locked, name=name, slug=slug, goal=goal)
+    _check_waiting(
+        CommunityProposal.objects.filter(proposer=locked_proposer, state=State.WAITING).count()
+    )
+    proposal = CommunityProposal.objects.create(
+        proposer=locked_proposer, name=name, slug=slug, goal=goal
+    )
     log(proposer, "community.proposed", proposal)
     page = f"{settings.SITE_URL}/communities/proposals/{proposal.pk}/"
 
@@ -85,17 +89,23 @@ def decide_community(
     """
     may_decide = actor.is_superuser
     check_decision(may_decide=may_decide, approve=approve, reason=reason, code="communities")
-    locked = lock_waiting(CommunityProposal.objects.select_related("proposer"), proposal)
+    locked_proposal = lock_waiting(CommunityProposal.objects.select_related("proposer"), proposal)
     if approve:
         _check_slug(slug)
         # Unlisted, until its owner has written its page.
-        locked.community = Community.objects.create(slug=slug, name=locked.name)
-        locked.community.owners.add(locked.proposer)
-    store_decision(locked, actor=actor, approve=approve, reason=reason, made="community")
-    log(actor, f"community.{locked.state}", locked, reason=reason)
+        locked_proposal.community = Community.objects.create(slug=slug, name=locked_proposal.name)
+        locked_proposal.community.owners.add(locked_proposal.proposer)
+    store_decision(locked_proposal, actor=actor, approve=approve, reason=reason, made="community")
+    log(actor, f"community.{locked_proposal.state}", locked_proposal, reason=reason)
     page = f"/communities/{slug}/manage/" if approve else "/communities/"
-    mail_decision(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)
-    return locked
+    mail_decision(
+        locked_proposal.proposer,
+        locked_proposal.name,
+        is_approved=approve,
+        reason=reason,
+        page=page,
+    )
+    return locked_proposal
 
 
 @transaction.atomic
@@ -146,14 +156,14 @@ def decide_task(
     """
     if not can_decide_task(actor, proposal):
         raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
-    decided = decide_proposal(
+    decided_proposal = decide_proposal(
         proposal=proposal, actor=actor, approve=approve, reason=reason, code=code, is_allowed=True
     )
     link = ProposedTask.objects.filter(proposal=proposal).first()
     # Its owners have decided, so they are not asked again whether it may join.
-    if link and decided.task and approve:
+    if link and decided_proposal.task and approve:
         defaults = {"state": JOINED}
         CommunityTask.objects.update_or_create(
-            community=link.community, task=decided.task, defaults=defaults
+            community=link.community, task=decided_proposal.task, defaults=defaults
         )
-    return decided
+    return decided_proposal

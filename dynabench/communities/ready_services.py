@@ -90,11 +90,11 @@ def _make_task(folder: Path, owner: User | None) -> Task:
     Raises Refused if a different task has its code.
     """
     text = (folder / "task.yaml").read_text()
-    existing = Task.objects.filter(code=folder.name).first()
-    if existing:
-        if existing.config.name != yaml.safe_load(text)["name"]:
+    existing_task = Task.objects.filter(code=folder.name).first()
+    if existing_task:
+        if existing_task.config.name != yaml.safe_load(text)["name"]:
             raise Refused(f"There is another task {folder.name}. Nothing was added to it.")
-        return existing
+        return existing_task
     task, _notes = create_task(
         code=folder.name, config_text=text, actor=owner, is_visible=False, made_by=owner
     )

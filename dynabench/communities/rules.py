@@ -61,7 +61,7 @@ class BoardLine:
     missing: tuple[str, ...]
 
 
-def rescale_to_points(measured: MeasuredScore, floor: float) -> MeasuredScore:
+def rescale_to_points(score: MeasuredScore, floor: float) -> MeasuredScore:
     """Rescale a metric to points: 0 at `floor`, 100 at 100 percent.
 
     floor: the metric of a model without knowledge, in percent. Points are clipped to 0 to
@@ -73,7 +73,7 @@ def rescale_to_points(measured: MeasuredScore, floor: float) -> MeasuredScore:
             return None
         return max(0.0, min(100.0, 100 * (value - floor) / (PERFECT_PERCENT - floor)))
 
-    return MeasuredScore(*map(place, measured))
+    return MeasuredScore(*map(place, score))
 
 
 def average_points(
@@ -95,14 +95,14 @@ def average_points(
     as squares: the mean is `Σ wᵢpᵢ / Σ wᵢ`, its lower end the mean less `√Σ (wᵢ(pᵢ − lowᵢ) / Σ
     wᵢ)²`.
     """
-    counting = {task: weight for task, weight in weights.items() if weight > 0}
-    total = sum(counting.values())
+    positive_weights = {task: weight for task, weight in weights.items() if weight > 0}
+    total = sum(positive_weights.values())
     if not total:
         return NO_MEASUREMENT
     mean = 0.0
-    below: list[float] = []
-    above: list[float] = []
-    for task, weight in counting.items():
+    lower_errors: list[float] = []
+    upper_errors: list[float] = []
+    for task, weight in positive_weights.items():
         value, low, high = points.get(task, NO_MEASUREMENT)
         if value is None:
             return NO_MEASUREMENT
@@ -110,12 +110,12 @@ def average_points(
         share = weight / total
         mean += share * value
         if low is not None and high is not None:
-            below.append(share * (value - low))
-            above.append(share * (high - value))
+            lower_errors.append(share * (value - low))
+            upper_errors.append(share * (high - value))
     # A mean has an interval only where each of its parts has one.
-    if len(below) < len(counting):
+    if len(lower_errors) < len(positive_weights):
         return MeasuredScore(mean)
-    return MeasuredScore(mean, mean - hypot(*below), mean + hypot(*above))
+    return MeasuredScore(mean, mean - hypot(*lower_errors), mean + hypot(*upper_errors))
 
 
 def rank_entrants(
@@ -139,18 +139,18 @@ def rank_entrants(
     Of these models, those that lack the fewest tasks come first.
     """
     lines = [_make_line(entrant, weights, floors) for entrant in entrants]
-    scored = [line for line in lines if line.score.value is not None]
+    scored_lines = [line for line in lines if line.score.value is not None]
     # Rounded, so that the order in which floats were added makes no difference.
     labels = label_ranks(
-        compute_shared_ranks([round(line.score.value or 0.0, ALIKE) for line in scored])
+        compute_shared_ranks([round(line.score.value or 0.0, ALIKE) for line in scored_lines])
     )
-    bounds = _rank_bounds([line.score for line in scored])
-    ranked = [
+    bounds = _rank_bounds([line.score for line in scored_lines])
+    ranked_lines = [
         replace(line, rank=label, first=first, last=last)
-        for line, label, (first, last) in zip(scored, labels, bounds, strict=True)
+        for line, label, (first, last) in zip(scored_lines, labels, bounds, strict=True)
     ]
-    unscored = [line for line in lines if line.score.value is None]
-    return sorted(ranked + unscored, key=_get_sort_key)
+    unscored_lines = [line for line in lines if line.score.value is None]
+    return sorted(ranked_lines + unscored_lines, key=_get_sort_key)
 
 
 def _get_sort_key(line: BoardLine) -> tuple[float, int, str, str]:
@@ -168,12 +168,14 @@ def _make_line(
     points = {
         task: rescale_to_points(score, floors[task]) for task, score in entrant.scores.items()
     }
-    missing = tuple(
+    missing_tasks = tuple(
         task
         for task, weight in weights.items()
         if weight > 0 and points.get(task, NO_MEASUREMENT).value is None
     )
-    return BoardLine(entrant, points, average_points(points, weights), "", None, None, missing)
+    return BoardLine(
+        entrant, points, average_points(points, weights), "", None, None, missing_tasks
+    )
 
 
 def _rank_bounds(scores: Sequence[MeasuredScore]) -> list[tuple[int | None, int | None]]:
@@ -193,9 +195,9 @@ def _rank_bounds(scores: Sequence[MeasuredScore]) -> list[tuple[int | None, int 
     return bounds
 
 
-def _is_better(score: MeasuredScore, other: MeasuredScore) -> bool:
+def _is_better(score: MeasuredScore, other_score: MeasuredScore) -> bool:
     """Return whether a score is significantly better than another. Both must have intervals."""
     assert None not in score
-    assert None not in other
-    down, up = score.value - score.low, other.high - other.value  # type: ignore[operator]
-    return score.value - other.value > hypot(down, up)  # type: ignore[operator]
+    assert None not in other_score
+    down, up = score.value - score.low, other_score.high - other_score.value  # type: ignore[operator]
+    return score.value - other_score.value > hypot(down, up)  # type: ignore[operator]

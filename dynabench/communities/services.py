@@ -85,7 +85,7 @@ def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
     No lock, the last one wins. Raises Refused; Invalid if the file is not a picture.
     """
     check_can_run(actor, community)
-    old = str(community.logo.name or "")
+    old_name = str(community.logo.name or "")
     if data is None:
         community.logo.name = ""
     else:
@@ -97,8 +97,8 @@ def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
         community.save(update_fields=["logo"])
         log(actor, "community.logo", community)
     # After the transaction, as a file cannot be brought back.
-    if old and old != community.logo.name:
-        community.logo.storage.delete(old)
+    if old_name and old_name != community.logo.name:
+        community.logo.storage.delete(old_name)
 
 
 @transaction.atomic
@@ -123,13 +123,15 @@ def remove_owner(*, community: Community, actor: User, user: User) -> None:
 
     Locks the community, so that two owners cannot remove each other.
     """
-    locked = Community.objects.select_for_update(of=("self",), no_key=True).get(pk=community.pk)
-    check_can_run(actor, locked)
+    locked_community = Community.objects.select_for_update(of=("self",), no_key=True).get(
+        pk=community.pk
+    )
+    check_can_run(actor, locked_community)
     # Counted under the lock, so that two owners cannot both leave.
-    if not locked.owners.exclude(pk=user.pk).exists():
+    if not locked_community.owners.exclude(pk=user.pk).exists():
         raise Refused(_("A community needs an owner. Name another one first."), code="owners")
-    locked.owners.remove(user)
-    log(actor, "community.owner", locked, user=user.email, person=user.pk, is_owner=False)
+    locked_community.owners.remove(user)
+    log(actor, "community.owner", locked_community, user=user.email, person=user.pk, is_owner=False)
 
 
 @transaction.atomic
@@ -162,16 +164,16 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
     if not can_own(actor, task):
         raise Refused(_("Only an owner of the task lets it join."), code="owners", status=403)
     check_approved(task)
-    runs = can_run(actor, community)
+    may_manage = can_run(actor, community)
     entry, is_new = CommunityTask.objects.get_or_create(
         community=community,
         task=task,
-        defaults={"state": JOINED if runs else CommunityTask.State.ASKED},
+        defaults={"state": JOINED if may_manage else CommunityTask.State.ASKED},
     )
     if not is_new:
         raise Refused(_("The task is in the community, or has asked already."), code="exists")
     log(actor, f"community.task_{entry.state}", task, community=community.slug)
-    if not runs:
+    if not may_manage:
         page = f"{settings.SITE_URL}/communities/{community.slug}/manage/"
 
         def write() -> tuple[str, str]:

@@ -43,9 +43,9 @@ def find_community(request: HttpRequest, slug: str) -> Community:
     return get_object_or_404(find_visible_communities(request.user), slug=slug)
 
 
-def _build_frame(request: HttpRequest, community: Community, here: str) -> dict[str, Any]:
-    """Return the context that every page of the community needs. here: its current tab."""
-    return {"community": community, "here": here, "runs": can_run(request.user, community)}
+def _build_frame(request: HttpRequest, community: Community, current_tab: str) -> dict[str, Any]:
+    """Return the context that every page of the community needs. current_tab: its current tab."""
+    return {"community": community, "here": current_tab, "runs": can_run(request.user, community)}
 
 
 @login_not_required
@@ -182,16 +182,16 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
     if not request.user.is_superuser:
         raise Http404
     rows = CommunityProposal.objects.select_related("proposer", "community")
-    proposed = get_object_or_404(rows, pk=pk)
-    posted = request.POST if request.method == "POST" else None
-    form = CommunityDecisionForm(posted, initial={"slug": proposed.slug})
+    community_proposal = get_object_or_404(rows, pk=pk)
+    form_data = request.POST if request.method == "POST" else None
+    form = CommunityDecisionForm(form_data, initial={"slug": community_proposal.slug})
     if form.is_valid():
         with as_form_error(form):
-            decided = decide_community(
-                proposal=proposed, actor=person(request), **form.cleaned_data
+            decided_proposal = decide_community(
+                proposal=community_proposal, actor=person(request), **form.cleaned_data
             )
-            messages.success(request, _(DECISION_MESSAGES[decided.state]))
+            messages.success(request, _(DECISION_MESSAGES[decided_proposal.state]))
             return redirect("communities:communities")
-    values = {"proposal": proposed, "form": form}
+    values = {"proposal": community_proposal, "form": form}
     status = form_status(form)
     return render(request, "communities/proposal.html", values, status=status)
