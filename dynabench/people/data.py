@@ -50,10 +50,12 @@ def delete_my_account(request: HttpRequest) -> HttpResponse:
     """Delete the account. Requires a recent reauthentication."""
     user = person(request)
     if request.method == "GET":
-        owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)
+        owned_memberships = TaskMember.objects.standing().filter(
+            user=user, role=TaskMember.Role.OWNER
+        )
         # Their tasks lose this owner, so the page names them first.
         places = []
-        for member in owned.select_related("task"):
+        for member in owned_memberships.select_related("task"):
             places.append((reverse("task", args=[member.task.code]), member.task.name))
         links = format_html_join(", ", '<a href="{}">{}</a>', places)
         return render(request, "me/delete.html", {"owned": links})

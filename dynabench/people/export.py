@@ -117,7 +117,7 @@ def _export_sign_in(user: User) -> dict[str, Section]:
 def _export_account(user: User) -> dict[str, Section]:
     """Return the person's account, without secrets, and the rows that refer to it."""
     names = ("email", "language", "date_joined", "last_login", "is_superuser", "is_active")
-    decided = OwnerDecision.objects.filter(owner=user)
+    owner_decisions = OwnerDecision.objects.filter(owner=user)
     return {
         "account": {name: getattr(user, name) for name in names},
         **_export_sign_in(user),
@@ -155,7 +155,7 @@ def _export_account(user: User) -> dict[str, Section]:
         ),
         # Without targets and data, which name other people.
         "actions": LogEntry.objects.filter(actor=user).values("action", "created_at").iterator(),
-        "decisions": decided.values(
+        "decisions": owner_decisions.values(
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),
             example_uuid=F("example__uuid"),
         ).iterator(),
@@ -289,7 +289,7 @@ def _export_judgements(me: Annotator) -> Iterator[dict[str, Any]]:
     Answers to gold items are not marked as such.
     """
     names = ("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice")
-    more = ("reveal_comment", "metadata", "seconds", "words", "created_at", "by_program")
+    other_names = ("reveal_comment", "metadata", "seconds", "words", "created_at", "by_program")
 
     def answers(rows: Any, example: str) -> Any:
         paths = {
@@ -299,7 +299,7 @@ def _export_judgements(me: Annotator) -> Iterator[dict[str, Any]]:
         return (
             rows.filter(validator=me)
             .order_by("created_at")
-            .values(*names, *more, **paths)
+            .values(*names, *other_names, **paths)
             .iterator()
         )
 
@@ -310,19 +310,19 @@ def _export_judgements(me: Annotator) -> Iterator[dict[str, Any]]:
 
 def _export_examples(me: Annotator) -> Iterator[dict[str, Any]]:
     """Yield the person's examples, oldest first, reading a few hundred at a time."""
-    own = Example.objects.filter(annotator=me).order_by("pk")
-    own = own.select_related("round__task", "context", "consensus", "parent")
-    own = own.prefetch_related("target_outputs__target")
-    last = 0
+    own_examples = Example.objects.filter(annotator=me).order_by("pk")
+    own_examples = own_examples.select_related("round__task", "context", "consensus", "parent")
+    own_examples = own_examples.prefetch_related("target_outputs__target")
+    last_id = 0
     while True:
         # By the last id and not by `iterator`: points are counted for some at a time.
-        chunk = list(own.filter(pk__gt=last)[:CHUNK_ROWS])
+        chunk = list(own_examples.filter(pk__gt=last_id)[:CHUNK_ROWS])
         if not chunk:
             return
         points = points_of(me, chunk)
         for example in chunk:
             yield _describe_example(example, points.get(example.pk))
-        last = chunk[-1].pk
+        last_id = chunk[-1].pk
 
 
 def _describe_example(example: Example, points: float | None) -> dict[str, Any]:
@@ -336,10 +336,10 @@ def _describe_example(example: Example, points: float | None) -> dict[str, Any]:
     edited_from = None
     if parent and parent.annotator_id == example.annotator_id:
         edited_from = parent.uuid
-    judged = None
+    consensus_values = None
     if consensus:
         columns = ("state", "votes", "label", "verdict", "is_verified", "is_validated_error")
-        judged = {name: getattr(consensus, name) for name in columns}
+        consensus_values = {name: getattr(consensus, name) for name in columns}
     return {
         **own_values,
         "task_code": example.round.task.code,
@@ -347,7 +347,7 @@ def _describe_example(example: Example, points: float | None) -> dict[str, Any]:
         "context": example.context.fields,
         "edits": edited_from,
         "answers": [_describe_answer(example, output) for output in example.target_outputs.all()],
-        "judged": judged,
+        "judged": consensus_values,
         "points": points,
     }
 

@@ -29,10 +29,10 @@ def join(request: HttpRequest, key: str) -> HttpResponse:
     """
     user = request.user
     # Counted, so that nobody finds an invitation by trying keys.
-    who = get_adapter().get_client_ip(request)
+    client_key = get_adapter().get_client_ip(request)
     if user.is_authenticated:
-        who = user.pk
-    if is_used_up("joining", who):
+        client_key = user.pk
+    if is_used_up("joining", client_key):
         return render(request, "me/join.html", {"is_busy": True}, status=429)
     if request.method == "POST" and user.is_authenticated:
         with as_message(request):

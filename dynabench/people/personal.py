@@ -75,13 +75,13 @@ def _describe_deletion(annotator: Annotator) -> dict[str, Any]:
 
 def _sum_owed(place: Place) -> int:
     """Return what a person has earned but not yet received, in the smallest unit."""
-    owed = 0
+    owed_amount = 0
     for row in place.ledger.all():  # prefetched
         if row.kind == LedgerRow.Kind.PAID:
-            owed -= row.amount
+            owed_amount -= row.amount
         else:
-            owed += row.amount
-    return owed
+            owed_amount += row.amount
+    return owed_amount
 
 
 @never_cache

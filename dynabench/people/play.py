@@ -50,18 +50,18 @@ def build_game(
 ) -> Game:
     """Return the person's game over those of `tasks` that are not sensitive."""
     # Nobody is rewarded for work on texts that hurt.
-    mild = {task.pk: task for task in tasks if not task.is_sensitive}
+    mild_tasks = {task.pk: task for task in tasks if not task.is_sensitive}
     this_week, goals = find_monday(datetime.now(UTC).date()), read_goals(me)
-    done = sum_work_by_week(weeks, mild)
-    careful = False  # in one of them
+    work_by_week = sum_work_by_week(weeks, mild_tasks)
+    has_careful_task = False
     for task_pk, reliability in agreement.items():
-        if task_pk in mild and is_careful(reliability):
-            careful = True
+        if task_pk in mild_tasks and is_careful(reliability):
+            has_careful_task = True
     return Game(
         goal=find_goal(goals, this_week),
-        done=done.get(this_week, 0),
-        weeks=count_weeks_reached(done, goals, this_week),
-        badges=list_badges(me, list(mild.values()), careful),
+        done=work_by_week.get(this_week, 0),
+        weeks=count_weeks_reached(work_by_week, goals, this_week),
+        badges=list_badges(me, list(mild_tasks.values()), has_careful_task),
     )
 
 

@@ -60,7 +60,7 @@ def my_work(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
     # Each is read once and used by several parts of the page.
     tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), count_weeks(me)
-    judged = list_judged_tasks(tasks, agreement)
+    judged_tasks = list_judged_tasks(tasks, agreement)
     game, goal_now = None, None
     if may_play(me):
         game = build_game(me, tasks, weeks, agreement)
@@ -69,8 +69,8 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
     is_sensitive_only = bool(tasks) and all(task.is_sensitive for task in tasks)
     values = {
         **_list_own_examples(request, me, tasks),
-        "today": summarise_today(me, {line.task.pk: line.points for line in judged}),
-        "judged": judged,
+        "today": summarise_today(me, {line.task.pk: line.points for line in judged_tasks}),
+        "judged": judged_tasks,
         "offers_new": is_offered_new_tasks(request.user),
         "drafts": person(request).task_drafts.filter(task=None),
         "trend": draw_trend(weeks),
@@ -88,11 +88,11 @@ def _list_own_examples(
 ) -> dict[str, Any]:
     """Return a page of the person's examples, filtered by the query."""
     filters = ExampleFilter(request, task=[(task.code, task.name) for task in tasks])
-    chosen = filters.cleaned_data
+    chosen_filters = filters.cleaned_data
     statuses = build_status_conditions(me)
     totals = count_by_status(me, statuses)
-    chips = build_chips(totals, **chosen)
-    page = rows_after(request, select_own_examples(me, statuses, **chosen), size=PAGE_SIZE)
+    chips = build_chips(totals, **chosen_filters)
+    page = rows_after(request, select_own_examples(me, statuses, **chosen_filters), size=PAGE_SIZE)
     return {
         "filters": filters,
         "chips": chips,

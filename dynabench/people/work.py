@@ -91,11 +91,11 @@ def build_status_conditions(me: Annotator) -> Mapping[str, Q]:
     One query, or two if there are examples since somebody last judged.
     """
     # A condition, not a list of ids: the database filters, counts and annotates with it.
-    waits = waits_for_judges(Example.objects.filter(annotator=me))
+    waiting_condition = waits_for_judges(Example.objects.filter(annotator=me))
     return {
         "sent-back": NOT_RETRACTED & Q(consensus__is_sent_back=True),
-        "waiting": UNDECIDED & waits,
-        "kept": UNDECIDED & ~waits,
+        "waiting": UNDECIDED & waiting_condition,
+        "kept": UNDECIDED & ~waiting_condition,
         **DECIDED_CONDITIONS,
     }
 
@@ -115,13 +115,13 @@ def count_by_status(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Ma
     return by_task
 
 
-def sum_counts(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
+def sum_counts(counts_by_task: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
     """Return the number of examples by status, and as `all`.
 
     task: code of the task; empty for all tasks.
     """
     totals = dict.fromkeys(["all", *STATUS_WORDS], 0)
-    for code, numbers in counts.items():
+    for code, numbers in counts_by_task.items():
         if task in ("", code):
             for status in STATUS_WORDS:
                 totals[status] += numbers[status]
@@ -129,10 +129,10 @@ def sum_counts(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[
     return totals
 
 
-def sum_tiles(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+def sum_tiles(counts_by_task: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Return the numbers of tries, confirmed and waiting examples, over all tasks."""
     totals = {"tries": 0, "confirmed": 0, "waiting": 0}
-    for numbers in counts.values():
+    for numbers in counts_by_task.values():
         for name in totals:
             totals[name] += numbers[name]
     return totals
@@ -149,22 +149,22 @@ class StatusChip:
 
 
 def build_chips(
-    counts: Mapping[str, Mapping[str, int]], task: str, status: str
+    counts_by_task: Mapping[str, Mapping[str, int]], task: str, status: str
 ) -> list[StatusChip]:
     """Return the filter links of a task or, if `task` is empty, of all tasks.
 
     status: the selected one.
     """
     words = {"all": _("All"), **STATUS_WORDS}
-    numbers = sum_counts(counts, task)
-    chosen = status or "all"
+    numbers = sum_counts(counts_by_task, task)
+    chosen_status = status or "all"
     chips = []
     for name, number in numbers.items():
-        if number or name in ("all", chosen):
+        if number or name in ("all", chosen_status):
             in_address = name
             if name == "all":
                 in_address = ""  # no filter
-            chips.append(StatusChip(in_address, str(words[name]), number, name == chosen))
+            chips.append(StatusChip(in_address, str(words[name]), number, name == chosen_status))
     return chips
 
 
@@ -334,14 +334,16 @@ def summarise_today(me: Annotator, points_a_vote: Mapping[int, float]) -> Todays
 
     points_a_vote: points for a judgement, by task id.
     """
-    began = midnight()
-    own = Example.objects.filter(annotator=me, by_program=False, created_at__gte=began)
+    day_start = midnight()
+    own = Example.objects.filter(annotator=me, by_program=False, created_at__gte=day_start)
     examples = list(own.select_related("round__task", "consensus"))
-    judged = {"validator": me, "by_program": False, "created_at__gte": began}
+    judgement_filter = {"validator": me, "by_program": False, "created_at__gte": day_start}
     names = ("created_at", "seconds")
-    votes = list(Validation.objects.filter(**judged).values_list(*names, "example__round__task"))
+    votes = list(
+        Validation.objects.filter(**judgement_filter).values_list(*names, "example__round__task")
+    )
     # Answers to gold items count like votes, or people would know which items are gold.
-    answers = GoldAnswer.objects.filter(**judged)
+    answers = GoldAnswer.objects.filter(**judgement_filter)
     votes += answers.values_list(*names, "gold__example__round__task")
     # Of each piece of work its beginning and its end.
     moments: list[datetime] = []
@@ -360,14 +362,14 @@ def summarise_today(me: Annotator, points_a_vote: Mapping[int, float]) -> Todays
 def draw_trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
     """Draw a chart of tries and confirmed ones in the past 12 weeks; empty without tries."""
     this_week = find_monday(datetime.now(UTC).date())
-    tried, confirmed = [], []
+    try_points, confirmed_points = [], []
     for weeks_ago in reversed(range(TREND_WEEKS)):
-        begins = this_week - weeks_ago * WEEK
-        of_week = [week for (day, _task), week in weeks.items() if day == begins]
-        label = date_words(begins, "j M")
-        tried.append(Point(label, sum(week.tried for week in of_week)))
-        confirmed.append(Point(label, sum(week.valid for week in of_week)))
-    if not any(point.value for point in tried):
+        week_start = this_week - weeks_ago * WEEK
+        of_week = [week for (day, _task), week in weeks.items() if day == week_start]
+        label = date_words(week_start, "j M")
+        try_points.append(Point(label, sum(week.tried for week in of_week)))
+        confirmed_points.append(Point(label, sum(week.valid for week in of_week)))
+    if not any(point.value for point in try_points):
         return SafeString()
-    parts = {_("Tries"): tried, _("Confirmed"): confirmed}
+    parts = {_("Tries"): try_points, _("Confirmed"): confirmed_points}
     return column_chart(parts, title=_("Your tries by week, and those that people confirmed"))

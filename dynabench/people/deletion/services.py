@@ -52,15 +52,15 @@ def _count_used_today(user: User) -> dict[str, int]:
     annotator = Annotator.objects.filter(user=user).first()
     if annotator is None:
         return {}
-    used: dict[str, int] = {}
+    use_by_quota: dict[str, int] = {}
     for count_today in (
         count_tries_today,
         count_suggestions_today,
         passes_today,
         count_today_by_quota,
     ):
-        used |= count_today(annotator)
-    return used
+        use_by_quota |= count_today(annotator)
+    return use_by_quota
 
 
 def erase_work(annotator: Annotator) -> int:
