@@ -78,8 +78,8 @@ def filter_unfinished(user: User, items: Sequence[AssignmentNews]) -> list[Assig
     if not items:
         return []
     assignments = Duty.objects.standing().filter(pk__in=[item.assignment.pk for item in items])
-    unfinished = set()
+    unfinished_ids = set()
     for progress in progress_of(assignments, user):
         if progress.state in UNFINISHED:
-            unfinished.add(progress.assignment.pk)
-    return [item for item in items if item.assignment.pk in unfinished]
+            unfinished_ids.add(progress.assignment.pk)
+    return [item for item in items if item.assignment.pk in unfinished_ids]

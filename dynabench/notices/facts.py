@@ -51,23 +51,23 @@ def _find_due_in_round(task: int, round: RoundFacts, now: datetime) -> DueNotice
 
 def _read_round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
     """Return the facts about all live rounds, by task."""
-    live = Round.objects.filter(state__in=LIVE_STATES)
-    written = Example.objects.filter(context=OuterRef("pk"), retracted_at=None)
-    contexts = Context.objects.filter(round__in=live, is_retired=False)
-    untouched = count_by(contexts.filter(~Exists(written)), "round")
+    live_rounds = Round.objects.filter(state__in=LIVE_STATES)
+    written_examples = Example.objects.filter(context=OuterRef("pk"), retracted_at=None)
+    contexts = Context.objects.filter(round__in=live_rounds, is_retired=False)
+    untouched_counts = count_by(contexts.filter(~Exists(written_examples)), "round")
     context_counts = count_by(contexts, "round")
-    late = QueueItem.objects.filter(
-        round__in=live, still_needed__gt=0, example__created_at__lt=now - LATE_AFTER
+    late_items = QueueItem.objects.filter(
+        round__in=live_rounds, still_needed__gt=0, example__created_at__lt=now - LATE_AFTER
     )
-    late_counts = count_by(late, "round")
+    late_counts = count_by(late_items, "round")
     by_task = defaultdict(list)
-    for round in live.select_related("task"):
+    for round in live_rounds.select_related("task"):
         by_task[round.task_id].append(
             RoundFacts(
                 number=round.number,
                 is_open=round.state == Round.State.OPEN,
                 contexts=context_counts.get(round.pk, 0),
-                untouched=untouched.get(round.pk, 0),
+                untouched=untouched_counts.get(round.pk, 0),
                 waiting_late=late_counts.get(round.pk, 0),
                 budget=round.budget,
                 used=get_used_budget(round),

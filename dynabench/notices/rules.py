@@ -61,14 +61,14 @@ def get_budget_numbers(round: RoundFacts) -> Numbers | None:
     if not round.is_open:
         return None
     # A budget may limit several things; the one nearest its end is reported.
-    near = [
+    near_limits = [
         line
         for line in list_limits(round.budget, round.used)
         if line.used >= NEAR_SHARE * line.limit
     ]
-    if not near:
+    if not near_limits:
         return None
-    share = max(line.used / line.limit for line in near)
+    share = max(line.used / line.limit for line in near_limits)
     return {"percent": int(100 * share)}
 
 

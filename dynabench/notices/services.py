@@ -64,20 +64,20 @@ def renew_notices() -> None:
         (notice.task_id, notice.kind, notice.round): notice
         for notice in Notice.objects.filter(ended_at=None)
     }
-    over = [notice.pk for key, notice in open_notices.items() if key not in due]
-    Notice.objects.filter(pk__in=over).update(ended_at=now)
-    changed = []
+    ended_ids = [notice.pk for key, notice in open_notices.items() if key not in due]
+    Notice.objects.filter(pk__in=ended_ids).update(ended_at=now)
+    changed_notices = []
     for key, row in open_notices.items():
         if key in due and row.numbers != due[key]:
             row.numbers = due[key]
-            changed.append(row)
-    Notice.objects.bulk_update(changed, ["numbers"])
-    new = [
+            changed_notices.append(row)
+    Notice.objects.bulk_update(changed_notices, ["numbers"])
+    new_notices = [
         Notice(task_id=task, kind=kind, round=round, numbers=numbers)
         for (task, kind, round), numbers in due.items()
         if (task, kind, round) not in open_notices
     ]
-    Notice.objects.bulk_create(new, ignore_conflicts=True)
+    Notice.objects.bulk_create(new_notices, ignore_conflicts=True)
 
 
 def send_digests() -> int:
@@ -86,7 +86,7 @@ def send_digests() -> int:
     No lock: the worker whose update succeeds sends the email. While the mail server is
     down, no email is sent, and the next call tries again.
     """
-    sent = 0
+    sent_count = 0
     notices, mentions = _group_news_by_person(), _group_mentions_by_person()
     for user in notices | mentions:
         digest, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
@@ -94,16 +94,16 @@ def send_digests() -> int:
         if not digest.wanted or (digest.told_at and now - digest.told_at < DIGEST_INTERVAL):
             continue
         since = digest.told_at or datetime.min.replace(tzinfo=UTC)
-        fresh = [
+        fresh_items = [
             item
             for item in notices.get(user, [])
             if item.began_at > since and get_kind(item) in digest.wanted
         ]
-        fresh = _drop_finished(user, fresh)
+        fresh_items = _drop_finished(user, fresh_items)
         fresh_mentions = []
         if TASKS_SWITCH in digest.wanted:
             fresh_mentions = [each for each in mentions.get(user, []) if each.created_at > since]
-        if not (fresh or fresh_mentions):
+        if not (fresh_items or fresh_mentions):
             continue
         # The filter on the time makes this succeed in one of several workers.
         is_due = Q(told_at=None) | Q(told_at__lte=now - DIGEST_INTERVAL)
@@ -112,25 +112,27 @@ def send_digests() -> int:
             continue
         try:
             with in_language_of(user):
-                _build_digest_mail(user, fresh, fresh_mentions).send()
+                _build_digest_mail(user, fresh_items, fresh_mentions).send()
         except MAIL_SERVER_AWAY as error:
             logger.error("The mail server is away; digests wait: %s", error)
             # Given back, so that the next call sends it.
             Digest.objects.filter(pk=digest.pk).update(told_at=digest.told_at)
-            return sent
+            return sent_count
         except Exception:  # mail servers fail in many ways, and the pages show it all
             logger.exception("A digest could not be sent")
-        sent += 1
-    return sent
+        sent_count += 1
+    return sent_count
 
 
 def _drop_finished(user: User, items: list[DigestItem]) -> list[DigestItem]:
     """Return the items, sorted by task, without finished assignments."""
-    remaining: list[DigestItem] = [item for item in items if not isinstance(item, AssignmentNews)]
-    remaining += filter_unfinished(
+    remaining_items: list[DigestItem] = [
+        item for item in items if not isinstance(item, AssignmentNews)
+    ]
+    remaining_items += filter_unfinished(
         user, [item for item in items if isinstance(item, AssignmentNews)]
     )
-    return sorted(remaining, key=lambda item: (item.task.name, item.task_id))
+    return sorted(remaining_items, key=lambda item: (item.task.name, item.task_id))
 
 
 def _group_news_by_person() -> dict[User, list[DigestItem]]:
@@ -175,19 +177,21 @@ def _build_digest_mail(
 ) -> EmailMessage:
     """Return the digest email, with a link that switches off each of its kinds."""
     # Signed, so that it works without signing in and for this person only.
-    off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=LINK_SALT)])
+    off_link = settings.SITE_URL + reverse(
+        "notices-off", args=[signing.dumps(user.pk, salt=LINK_SALT)]
+    )
     kinds_in_it = {get_kind(item) for item in notices}
     if mentions:
         kinds_in_it.add(TASKS_SWITCH)
     kinds = []
     for kind, label in list_switches().items():
         if kind in kinds_in_it:
-            kinds.append((label, f"{off}?kind={kind}"))
+            kinds.append((label, f"{off_link}?kind={kind}"))
     values = {"notices": notices, "mentions": mentions, "site": settings.SITE_URL}
-    text = render_to_string("notices/digest.txt", values | {"off": off, "kinds": kinds})
+    text = render_to_string("notices/digest.txt", values | {"off": off_link, "kinds": kinds})
     subject = _("Your tasks need you") if TASKS_SWITCH in kinds_in_it else _("News of your work")
     # With one kind in it, the mail program's button switches that kind off; else everything.
-    headers = build_unsubscribe_headers(kinds[0][1] if len(kinds) == 1 else off)
+    headers = build_unsubscribe_headers(kinds[0][1] if len(kinds) == 1 else off_link)
     return EmailMessage(str(subject), text, None, [user.email], headers=headers)
 
 
@@ -206,12 +210,12 @@ def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
     """
     digest = Digest.objects.get_or_create(user=user)[0]
     if kind:
-        unwanted = set(list_switches()) - set(digest.wanted)
+        unwanted_kinds = set(list_switches()) - set(digest.wanted)
         if is_off:
-            unwanted.add(kind)
+            unwanted_kinds.add(kind)
         else:
-            unwanted.discard(kind)
-        digest.off = " ".join(sorted(unwanted))
+            unwanted_kinds.discard(kind)
+        digest.off = " ".join(sorted(unwanted_kinds))
     # Who switches one kind on again while all are off gets that kind only.
     digest.is_off = is_off and not kind
     digest.save(update_fields=["off", "is_off"])
