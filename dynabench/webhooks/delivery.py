@@ -74,18 +74,18 @@ def note_events() -> int:
     events_of = {hook: [event for event in events if _is_subscribed(hook, event)] for hook in hooks}
     keys = {event.key for event in chain.from_iterable(events_of.values())}
     noted_rows = Delivery.objects.filter(webhook__in=hooks, key__in=keys)
-    noted = set(noted_rows.values_list("webhook", "key"))
-    new = []
+    noted_keys = set(noted_rows.values_list("webhook", "key"))
+    new_deliveries = []
     for hook, own_events in events_of.items():
         for event in own_events:
             # Permissions cost queries, so they are asked last.
-            if (hook.pk, event.key) not in noted and may_know_event(
+            if (hook.pk, event.key) not in noted_keys and may_know_event(
                 hook.user, event.event, event.task, event.submission
             ):
-                new.append(Delivery(webhook=hook, due_at=now, **vars(event)))
-    Delivery.objects.bulk_create(new, ignore_conflicts=True)
+                new_deliveries.append(Delivery(webhook=hook, due_at=now, **vars(event)))
+    Delivery.objects.bulk_create(new_deliveries, ignore_conflicts=True)
     Webhook.objects.filter(pk__in=[hook.pk for hook in hooks]).update(looked_to=now)
-    return len(new)
+    return len(new_deliveries)
 
 
 def _find_start(hook: Webhook) -> datetime:
@@ -113,13 +113,13 @@ class WebhookReply:
 
 def send_due() -> int:
     """Send some of the due deliveries in parallel; return how many were claimed."""
-    claimed = list(islice(_claim_due(), MAX_PARALLEL))
+    claimed_deliveries = list(islice(_claim_due(), MAX_PARALLEL))
     # The threads only wait for receivers; all rows are read and written by this one.
     with ThreadPoolExecutor(MAX_PARALLEL) as pool:
-        replies = list(pool.map(_post, claimed))
-    for delivery, reply in zip(claimed, replies, strict=True):
+        replies = list(pool.map(_post, claimed_deliveries))
+    for delivery, reply in zip(claimed_deliveries, replies, strict=True):
         _note_reply(delivery, reply)
-    return len(claimed)
+    return len(claimed_deliveries)
 
 
 def _claim_due() -> Iterator[Delivery]:
@@ -241,10 +241,10 @@ def _end_try(delivery: Delivery, **changes: Any) -> int:
     Return 0 if its lease had expired and another worker has claimed the delivery.
     """
     # The token of this claim: after its lease another worker has written its own.
-    claimed = Delivery.objects.filter(
+    claimed_rows = Delivery.objects.filter(
         pk=delivery.pk, state=State.WAITING, lease_token=delivery.lease_token
     )
-    return claimed.update(lease_token=None, **changes)
+    return claimed_rows.update(lease_token=None, **changes)
 
 
 @transaction.atomic

@@ -24,12 +24,12 @@ def deliver_due() -> int:
     renew_and_tell()
     stop = time.monotonic() + MOST_SECONDS
     note_events()
-    tried = 0
+    tried_count = 0
     # A batch at a time, as other workers send meanwhile.
     while time.monotonic() < stop:
-        claimed = send_due()
-        if not claimed:
+        claimed_count = send_due()
+        if not claimed_count:
             break
-        tried += claimed
+        tried_count += claimed_count
     purge_deliveries()
-    return tried
+    return tried_count

@@ -67,12 +67,12 @@ def change_webhook(
     """
     _check_target(url, events)
     webhook.url, webhook.events = url, _sort_events(events)
-    changed = ["url", "events"]
+    changed_names = ["url", "events"]
     # Only a change: saving the address of one that is on must not skip events.
     if is_on and not webhook.is_on:
         webhook.on_since, webhook.failing_since = timezone.now(), None
-        changed += ["on_since", "failing_since"]
-    webhook.save(update_fields=changed)
+        changed_names += ["on_since", "failing_since"]
+    webhook.save(update_fields=changed_names)
     if not is_on:
         switch_off_webhook(webhook, gettext_noop("It was switched off."))
     log(actor, "webhook.changed", webhook, events=webhook.events, is_on=is_on)
@@ -174,9 +174,9 @@ def _check_target(url: str, events: Sequence[str]) -> None:
         raise Refused(_("Choose at least one event."), field="events", status=422)
     try:
         # The host is resolved and checked again at each delivery.
-        parsed = parse_url(url)
+        parsed_url = parse_url(url)
     except EndpointError as error:
         raise Refused(_(str(error)), field="url", status=422) from None
     # Signatures protect what is sent, not who may read it on the way.
-    if parsed.scheme != "https" and parsed.host not in settings.WEBHOOK_PRIVATE_HOSTS:
+    if parsed_url.scheme != "https" and parsed_url.host not in settings.WEBHOOK_PRIVATE_HOSTS:
         raise Refused(_("The address must begin with https://."), field="url", status=422)
