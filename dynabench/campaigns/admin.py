@@ -73,12 +73,12 @@ class CampaignAdmin(RoleAdmin):
     @admin.display(description="spent, with fee and tax", ordering="earned")
     def spent(self, row: Any) -> str:
         """Return the money that people have earned, with fee and tax."""
-        return _money(row, row.pay.with_costs(row.earned))
+        return _format_money(row, row.pay.with_costs(row.earned))
 
     @admin.display(description="budget", ordering="budget")
     def most(self, row: Campaign) -> str:
         """Return the campaign's budget."""
-        return "none" if row.budget is None else _money(row, row.budget)
+        return "none" if row.budget is None else _format_money(row, row.budget)
 
     @admin.display(description="rounds")
     def in_rounds(self, row: Campaign) -> str:
@@ -90,13 +90,13 @@ class CampaignAdmin(RoleAdmin):
     def pay_each(self, row: Campaign) -> str:
         """Return the pay for the task, for an accepted example and for a fooling one."""
         amounts = (row.pay_task, row.pay_accepted, row.pay_bonus)
-        return ", ".join(_money(row, amount) for amount in amounts)
+        return ", ".join(_format_money(row, amount) for amount in amounts)
 
     @admin.display(description="the median person earned in an hour")
     def hourly_pay(self, row: Campaign) -> str:
         """Return the median of the participants' hourly earnings."""
         hourly = calculate_numbers(row, list_place_rows(row)).hourly
-        return "nobody yet" if hourly is None else _money(row, hourly)
+        return "nobody yet" if hourly is None else _format_money(row, hourly)
 
     @admin.display(description="waiting for the owner")
     def waiting(self, row: Campaign) -> str:
@@ -143,6 +143,6 @@ class CampaignAdmin(RoleAdmin):
         return redirect("admin:campaigns_campaign_change", pk)
 
 
-def _money(row: Campaign, amount: int) -> str:
+def _format_money(row: Campaign, amount: int) -> str:
     """Format an amount, given in the smallest unit of the campaign's currency."""
     return f"{format_units(amount, row.currency)} {row.currency}"

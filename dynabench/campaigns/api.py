@@ -128,7 +128,7 @@ class CampaignStateSerializer(serializers.Serializer[Any]):
         return values
 
 
-class _OfCampaigns(APIView):
+class _CampaignAPIView(APIView):
     """Base view of a task's campaigns, for the task's owners."""
 
     write_scope = ApiToken.Scope.OWN
@@ -143,7 +143,7 @@ class _OfCampaigns(APIView):
 
 
 @extend_schema_view(get=extend_schema(operation_id="campaigns_list"))
-class Campaigns(_OfCampaigns, generics.ListAPIView[Campaign]):
+class Campaigns(_CampaignAPIView, generics.ListAPIView[Campaign]):
     """All campaigns of a task, newest first. Owners only."""
 
     serializer_class = CampaignSerializer
@@ -156,7 +156,7 @@ class Campaigns(_OfCampaigns, generics.ListAPIView[Campaign]):
         return self.owned().campaigns.prefetch_related("rounds")
 
 
-class CampaignView(_OfCampaigns):
+class CampaignView(_CampaignAPIView):
     """One campaign: its plan and its numbers."""
 
     def find(self, slug: str) -> Campaign:

@@ -340,14 +340,14 @@ class QuestionnaireForm(ComponentForm):
     @property
     def answers(self) -> dict[str, Any]:
         """Return the answers to the questions, by name."""
-        return self._answers_to(self.questionnaire.questions)
+        return self._collect_answers(self.questionnaire.questions)
 
     @property
     def about(self) -> dict[str, Any]:
         """Return the answers about the person, by question name."""
-        return self._answers_to(self.questionnaire.about)
+        return self._collect_answers(self.questionnaire.about)
 
-    def _answers_to(self, questions: Sequence[Component]) -> dict[str, Any]:
+    def _collect_answers(self, questions: Sequence[Component]) -> dict[str, Any]:
         """Return the non-empty answers to these questions, by question name."""
         names = [question.name for question in questions]
         return {name: self.inputs[name] for name in names if name in self.inputs}

@@ -29,7 +29,7 @@ What a site missed while it was down is settled daily (`settle_all`).
 def renew_campaigns() -> int:
     """Update all campaigns, and return how many rows were changed or added.
 
-    1. Renew each campaign in which something may have changed (`_renew`); others cost no
+    1. Renew each campaign in which something may have changed (`_renew_campaign`); others cost no
        query.
     2. Every ten minutes, pause the people whom the evidence proposes, if the owner enabled
        that.
@@ -38,7 +38,7 @@ def renew_campaigns() -> int:
     If a step fails, the others still run, and the last error is raised at the end.
     """
     steps: list[Callable[[], int]] = [
-        partial(_renew, campaign) for campaign in _select_changed_campaigns()
+        partial(_renew_campaign, campaign) for campaign in _select_changed_campaigns()
     ]
     # `add` succeeds once in ten minutes, in one of several processes.
     if cache.add("campaigns:looked", True, LOOK_SECONDS):
@@ -72,7 +72,7 @@ def _select_changed_campaigns() -> QuerySet[Campaign]:
     return Campaign.objects.exclude(opened_at=None).filter(may_have_moved)
 
 
-def _renew(campaign: Campaign) -> int:
+def _renew_campaign(campaign: Campaign) -> int:
     """Free expired places, credit due pay and send payments; return the rows changed or added."""
     # First: who ran out of work may submit what they have, instead of losing the place.
     note_ends_of_work(campaign)

@@ -291,7 +291,7 @@ def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
     form = PlaceForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         with as_form_error(form):
-            _decide(request, place_row, form)
+            _decide_place(request, place_row, form)
             messages.success(request, _("Saved."))
             return redirect("own-campaigns:campaign", code, slug)
     pauses = list(place_row.pauses.all())
@@ -319,7 +319,7 @@ def _list_answers(place: Place) -> list[tuple[str, str]]:
     return answered_questions
 
 
-def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
+def _decide_place(request: HttpRequest, place: Place, form: PlaceForm) -> None:
     """Carry out the action of the button that was pressed. Raises Refused."""
     actor, reason = person(request), form.cleaned_data["reason"]
     to = form.cleaned_data["to"]

@@ -232,7 +232,7 @@ class _Simulation:
             # People come at any time, so that about AT_ONCE of them are at work together.
             starts_at = random.uniform(0, duration)
             honest_people.append(
-                Person("honest", starts_at, self._honest(accuracy), judgement_limit)
+                Person("honest", starts_at, self._build_honest_answers(accuracy), judgement_limit)
             )
         yield from honest_people
         for place in range(plan.careless):
@@ -241,16 +241,23 @@ class _Simulation:
             copied_person = random.choice(honest_people)
             if kind == "copying":
                 starts_at = copied_person.starts_at + COPY_DELAY_SECONDS
-                yield Person(kind, starts_at, self._copying(copied_person.answers), MAX_JUDGEMENTS)
+                yield Person(
+                    kind,
+                    starts_at,
+                    self._build_copied_answers(copied_person.answers),
+                    MAX_JUDGEMENTS,
+                )
             else:
                 starts_at = random.uniform(0, duration)
-                yield Person(kind, starts_at, self._careless(kind), MAX_JUDGEMENTS)
+                yield Person(kind, starts_at, self._build_careless_answers(kind), MAX_JUDGEMENTS)
         ring_answers: dict[int, int] = {}
         starts_at = random.uniform(0, duration)
         for place in range(plan.ring):
-            yield Person("ring", starts_at + place, self._alike(ring_answers), MAX_JUDGEMENTS)
+            yield Person(
+                "ring", starts_at + place, self._build_ring_answers(ring_answers), MAX_JUDGEMENTS
+            )
 
-    def _honest(self, accuracy: float) -> AnswerFunction:
+    def _build_honest_answers(self, accuracy: float) -> AnswerFunction:
         """Return the answering function of a judge with this accuracy."""
 
         def answer(_item: int, truth: int) -> int:
@@ -260,14 +267,16 @@ class _Simulation:
 
         return answer
 
-    def _careless(self, kind: str) -> AnswerFunction:
+    def _build_careless_answers(self, kind: str) -> AnswerFunction:
         """Return the answering function of a careless kind that does not copy."""
         if kind == "constant":
             # Drawn once: which answer it is differs from person to person.
             constant = self._draw_answer()
             return lambda _item, _truth: constant
         random_share = RANDOM_SHARE if kind == "mostly random" else 1.0
-        answer_honestly = self._honest(ACCURACY_PARAMETERS[0] / sum(ACCURACY_PARAMETERS))
+        answer_honestly = self._build_honest_answers(
+            ACCURACY_PARAMETERS[0] / sum(ACCURACY_PARAMETERS)
+        )
 
         def answer(item: int, truth: int) -> int:
             if self.random.random() < random_share:
@@ -276,7 +285,7 @@ class _Simulation:
 
         return answer
 
-    def _copying(self, answers: dict[int, int]) -> AnswerFunction:
+    def _build_copied_answers(self, answers: dict[int, int]) -> AnswerFunction:
         """Return the answering function of a judge who copies these answers and guesses others."""
 
         def answer(item: int, _truth: int) -> int:
@@ -286,7 +295,7 @@ class _Simulation:
 
         return answer
 
-    def _alike(self, ring_answers: dict[int, int]) -> AnswerFunction:
+    def _build_ring_answers(self, ring_answers: dict[int, int]) -> AnswerFunction:
         """Return the answering function of a ring, whose judges share one answer per item."""
         return lambda item, _truth: ring_answers.setdefault(item, self._draw_answer())
 
@@ -308,7 +317,7 @@ class _Simulation:
                 self._answer(judge, answered_item, now)
             if len(person.taken) >= person.most:
                 continue
-            next_item = self._take(person)
+            next_item = self._lease_item(person)
             if next_item is not None:
                 person.taken.add(next_item)
                 heapq.heappush(events, (now + self._draw_seconds(), judge, next_item))
@@ -317,7 +326,7 @@ class _Simulation:
         """Draw the duration of a judgement: log-normal, with SECONDS as the mean."""
         return MEAN_SECONDS * self.random.lognormvariate(-0.125, 0.5)
 
-    def _take(self, person: Person) -> int | None:
+    def _lease_item(self, person: Person) -> int | None:
         """Lease the first available item, or occasionally choose a gold item; return its number.
 
         None if nothing is left for the person. Numbers of gold items are negative.

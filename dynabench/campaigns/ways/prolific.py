@@ -32,7 +32,7 @@ class Prolific:
 
     def status(self, arrival: Arrival) -> str:
         """Return the status of a submission, as `Api.status` does."""
-        status = str(self._submission(arrival).get("status", ""))
+        status = str(self._fetch_submission(arrival).get("status", ""))
         return STATUS_WORDS.get(status, status)
 
     def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
@@ -47,7 +47,7 @@ class Prolific:
 
     def bonuses(self, arrival: Arrival) -> int:
         """Return the sum of bonuses, as `Api.bonuses` does."""
-        return sum(map(int, self._submission(arrival).get("bonus_payments") or ()))
+        return sum(map(int, self._fetch_submission(arrival).get("bonus_payments") or ()))
 
     def set_up(self, bonuses: Sequence[Bonus]) -> str:
         """Prepare bonuses, one line per person, as `Api.set_up` does."""
@@ -67,7 +67,7 @@ class Prolific:
         """Pay the prepared bonuses, as `Api.pay` does."""
         self._ask("POST", f"/api/v1/bulk-bonus-payments/{preparation_id}/pay/", {})
 
-    def _submission(self, arrival: Arrival) -> dict[str, Any]:
+    def _fetch_submission(self, arrival: Arrival) -> dict[str, Any]:
         """Return the submission of an arrival from Prolific's API."""
         return self._ask("GET", f"/api/v1/submissions/{arrival.session}/", None)
 
