@@ -219,7 +219,7 @@ class CommunityView(APIView):
     @extend_schema(operation_id="communities_get", responses=WholeCommunitySerializer)
     def get(self, request: Request, slug: str) -> Response:
         """Return a community with tasks, news and the files that a joint archive must contain."""
-        return self._whole(find_visible_community(request, slug))
+        return self._build_response(find_visible_community(request, slug))
 
     @write("communities_change", CommunityChangeSerializer, WholeCommunitySerializer)
     def patch(self, request: Request, slug: str) -> Response:
@@ -231,9 +231,9 @@ class CommunityView(APIView):
         names = ("name", "summary", "text", "is_listed", "tracks")
         values = {name: getattr(community, name) for name in names}
         change_community(community=community, actor=actor, **(values | changes))
-        return self._whole(community)
+        return self._build_response(community)
 
-    def _whole(self, community: Community) -> Response:
+    def _build_response(self, community: Community) -> Response:
         """Return the response with everything about a community that the person may see."""
         user = self.request.user
         files = []
