@@ -18,11 +18,11 @@ def remind_of_tokens() -> int:
 
     Return how many emails were sent.
     """
-    return sum(_remind(token) for token in ending_tokens())
+    return sum(_send_reminder(token) for token in ending_tokens())
 
 
 @transaction.atomic
-def _remind(token: ApiToken) -> bool:
+def _send_reminder(token: ApiToken) -> bool:
     """Email the owner of a token unless already done; return whether an email was sent."""
     # One conditional update, which succeeds in one of several workers.
     if not note_reminded(token):

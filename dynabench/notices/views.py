@@ -23,9 +23,9 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show the news of the past seven days, open assignments and the email settings."""
     me = person(request)
     if request.method == "POST":
-        _switch(request, me, request.POST.get("kind", ""))
+        _store_switch(request, me, request.POST.get("kind", ""))
         return redirect("news")
-    return _page(request, me, {"news": see_items(request)})
+    return _render_page(request, me, {"news": see_items(request)})
 
 
 @login_not_required
@@ -39,18 +39,18 @@ def off(request: HttpRequest, token: str) -> HttpResponse:
     except (BadSignature, User.DoesNotExist):
         raise Http404 from None
     if request.method == "POST":
-        _switch(request, user, request.POST.get("kind") or request.GET.get("kind", ""))
-    return _page(request, user, {"token": token})
+        _store_switch(request, user, request.POST.get("kind") or request.GET.get("kind", ""))
+    return _render_page(request, user, {"token": token})
 
 
-def _switch(request: HttpRequest, user: User, kind: str) -> None:
+def _store_switch(request: HttpRequest, user: User, kind: str) -> None:
     """Store the form's switch for all emails or one kind. Raises Http404 for an unknown kind."""
     if kind and kind not in list_switches():
         raise Http404
     services.set_digest(user=user, is_off=request.POST.get("digest") != "on", kind=kind)
 
 
-def _page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpResponse:
+def _render_page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpResponse:
     """Render the page with the email switches."""
     digest = Digest.objects.filter(user=user).first() or Digest()
     kinds = [(kind, label, kind in digest.wanted) for kind, label in list_switches().items()]
