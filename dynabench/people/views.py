@@ -54,10 +54,10 @@ def my_work(request: HttpRequest) -> HttpResponse:
         return render_page(
             request, TEMPLATE, _list_own_examples(request, me, tasks_of(me)), part="mine"
         )
-    return _page(request, me)
+    return _render_page(request, me)
 
 
-def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
+def _render_page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
     # Each is read once and used by several parts of the page.
     tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), count_weeks(me)
     judged_tasks = list_judged_tasks(tasks, agreement)
@@ -145,7 +145,7 @@ def set_goal(request: HttpRequest) -> HttpResponse:
         raise Http404
     form = GoalForm(request.POST)
     if not form.is_valid():
-        return _page(request, me, form)
+        return _render_page(request, me, form)
     set_weekly_goal(annotator=me, amount=form.cleaned_data["amount"])
     messages.success(request, _("Your weekly goal is saved."))
     return redirect("me:work")
