@@ -12,7 +12,7 @@ from core.web.web_server.worker import Worker
 
 worker_class = Worker
 try:
-    threads = 2 * env_int("LIVE_CALLS", 8, least=1, most=1000)  # as in settings.py
+    threads = 2 * env_int("LIVE_CALLS", 8, minimum=1, maximum=1000)  # as in settings.py
     is_json = env_choice("LOG_FORMAT", "line", "json") == "json"
 except EnvError as error:
     sys.exit(str(error))

@@ -13,13 +13,13 @@ from tasks.permissions import can_write
 
 
 def require_annotator(
-    request: HttpRequest | Request, task: Task, may: PermissionCheck = can_write
+    request: HttpRequest | Request, task: Task, permission: PermissionCheck = can_write
 ) -> Annotator:
     """Return the signed-in person's annotator.
 
-    may: the required permission; people without it are refused as in `require_permission`.
+    permission: people without it are refused as in `require_permission`.
     """
-    require_permission(request.user, task, may)
+    require_permission(request.user, task, permission)
     return annotator_of(request.user)  # type: ignore[arg-type]
 
 

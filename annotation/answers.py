@@ -26,11 +26,11 @@ def filter_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
     not withdrawn, and not gold items.
     """
     # A version that failed, or is still being made, publishes nothing.
-    public = _select_released_rows().filter(**PUBLIC_ROWS, dataset__state="done")
+    public_rows = _select_released_rows().filter(**PUBLIC_ROWS, dataset__state="done")
     return (
         exclude_sealed(examples)
         .filter(
-            Exists(public),
+            Exists(public_rows),
             round__state=Round.State.RELEASED,
             retracted_at__isnull=True,
         )

@@ -19,11 +19,11 @@ def find_writers(round: Round, at: datetime, since: datetime | None = None) -> Q
     since = max(earliest, since or earliest)
     lately = Q(assigned_at__gte=since) | Q(attempt__asked_at__gte=since)
     # Whoever has submitted, and begun no conversation since, is not writing any more.
-    unfinished = ~Q(attempt__state="done") | Q(conversation__isnull=False)
+    is_unfinished = ~Q(attempt__state="done") | Q(conversation__isnull=False)
     active = (
         Q(draft_saved_at__gte=since)
         | Q(attempt__asked_at__gte=since, attempt__state="asking")
-        | lately & unfinished
+        | lately & is_unfinished
     )
     # The join with attempts repeats assignments.
     return round.assignment_set.filter(active, left_at__isnull=True).distinct()

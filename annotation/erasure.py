@@ -55,10 +55,14 @@ def erase_examples(*, annotator: Annotator) -> int:
     Released versions keep their rows; the next version has tombstones. Locks 100 examples
     at a time, in order of their ids. Idempotent; continues after an interruption.
     """
-    left = Example.objects.filter(annotator=annotator).exclude(digest="").order_by("pk")
+    remaining_examples = (
+        Example.objects.filter(annotator=annotator).exclude(digest="").order_by("pk")
+    )
     count = 0
     # An erased example has no digest, so a run that was interrupted goes on behind it.
-    while chunk := list(left.select_related("round__task", "annotator")[:CHUNK_EXAMPLES]):
+    while chunk := list(
+        remaining_examples.select_related("round__task", "annotator")[:CHUNK_EXAMPLES]
+    ):
         _erase(chunk)
         count += len(chunk)
     return count

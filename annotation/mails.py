@@ -40,9 +40,9 @@ def _select_unmailed(task: Task) -> QuerySet[Report]:
 
 @transaction.atomic
 def _mail_reviewers(task: Task, now: datetime) -> bool:
-    chosen = list(_select_unmailed(task).values_list("pk", flat=True))
+    report_ids = list(_select_unmailed(task).values_list("pk", flat=True))
     # Of two sweeps at once the second finds none left, and mails nobody.
-    count = Report.objects.filter(pk__in=chosen, told_at=None).update(told_at=now)
+    count = Report.objects.filter(pk__in=report_ids, told_at=None).update(told_at=now)
     if not count:
         return False
     values = {"task": task.name, "count": count}

@@ -18,16 +18,16 @@ from tasks.models import Context, Task
 def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
     """Mark open reports as resolved; return how many. Takes no lock."""
     open_reports = Report.objects.filter(pk__in=[r.pk for r in reports], resolved_at__isnull=True)
-    chosen: dict[str, list[int]] = defaultdict(list)
+    ids_by_task: dict[str, list[int]] = defaultdict(list)
     for pk, code in open_reports.values_list("pk", "context__round__task__code"):
-        chosen[code].append(pk)
-    for code, pks in chosen.items():
+        ids_by_task[code].append(pk)
+    for code, pks in ids_by_task.items():
         # One that somebody else resolved in between only gets a later time.
         Report.objects.filter(pk__in=pks).update(resolved_at=timezone.now())
         # The log needs the code only, so no task is read.
         task = Task(code=code)
         log(actor, "reports.resolved", f"{len(pks)} reports", about=task, reports=pks)
-    return sum(map(len, chosen.values()))
+    return sum(map(len, ids_by_task.values()))
 
 
 def report_context(*, annotator: Annotator, context: Context, reason: str, comment: str) -> Report:
@@ -60,8 +60,8 @@ def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Ex
     never public.
     """
     # Of two reviewers only the first finds it not yet retracted, and so it is logged once.
-    locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
-    if locked.retracted_at is None:
-        retract(locked)
-        log(actor, "example.withdrawn", locked, reason=reason)
-    return locked
+    locked_example = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
+    if locked_example.retracted_at is None:
+        retract(locked_example)
+        log(actor, "example.withdrawn", locked_example, reason=reason)
+    return locked_example

@@ -152,9 +152,9 @@ def count_usage(assignment: Assignment, digest: str = "", key: UUID | None = Non
     # Values of a raw query must have the database's form, which the ORM gives them by itself.
     as_time = connection.ops.adapt_datetimefield_value
     as_day = connection.ops.adapt_datefield_value
-    now, oldest = as_time(timezone.now()), as_time(Attempt.oldest_alive())
+    now, oldest_alive = as_time(timezone.now()), as_time(Attempt.oldest_alive())
     # PostgreSQL has a type for UUIDs, and SQLite stores them as text.
-    sent = Attempt._meta.get_field("key").get_db_prep_value(key, connection)
+    key_value = Attempt._meta.get_field("key").get_db_prep_value(key, connection)
     with connection.cursor() as cursor:
         cursor.execute(
             USAGE_SQL,
@@ -164,23 +164,23 @@ def count_usage(assignment: Assignment, digest: str = "", key: UUID | None = Non
                 *(round.pk, context, digest),
                 annotator,
                 now,
-                oldest,
+                oldest_alive,
                 annotator,
-                sent,
+                key_value,
                 annotator,
             ],
         )
         return UsageCounts(*cursor.fetchone())
 
 
-def add_submitting(assignment: Assignment, used: UsageCounts) -> tuple[UsageCounts, list[str]]:
-    """Add the texts that are being submitted to the counts of `used`.
+def add_submitting(assignment: Assignment, usage: UsageCounts) -> tuple[UsageCounts, list[str]]:
+    """Add the texts that are being submitted to the counts of `usage`.
 
     Returns the new counts, and those texts that are about other contexts of the round.
     """
     # As for nearly every submit: the query below is for people with a second tab.
-    if not used.asking:
-        return used, []
+    if not usage.asking:
+        return usage, []
     attempts = Attempt.objects.filter(
         annotator=assignment.annotator_id,
         state=Attempt.State.ASKING,
@@ -188,18 +188,18 @@ def add_submitting(assignment: Assignment, used: UsageCounts) -> tuple[UsageCoun
         held_until__gte=timezone.now(),
         asked_at__gte=Attempt.oldest_alive(),
     ).values_list("assignment__context", "assignment__round", "assignment__round__task", "inputs")
-    task, here, today, texts = assignment.round.task, used.here, used.today, []
+    task, context_count, today_count, texts = assignment.round.task, usage.here, usage.today, []
     for context, round, its_task, inputs in attempts:
-        here += context == assignment.context_id
-        today += its_task == task.pk
+        context_count += context == assignment.context_id
+        today_count += its_task == task.pk
         # On the same context a similar text is an edit, which is allowed.
         if round == assignment.round_id and context != assignment.context_id:
             texts.append(get_compared_text(task.config, inputs))
-    return used._replace(here=here, today=today), texts
+    return usage._replace(here=context_count, today=today_count), texts
 
 
-def count_left_in_round(round: Round, written: int) -> int | None:
-    """Return how many more examples a person with `written` examples may write in the round.
+def count_left_in_round(round: Round, written_count: int) -> int | None:
+    """Return how many more examples a person with `written_count` examples may write in the round.
 
     None if there is no cap yet. The cap applies once the round plans or has LARGE examples.
     If the round has a budget, it is known from the first example on; otherwise examples are
@@ -208,9 +208,9 @@ def count_left_in_round(round: Round, written: int) -> int | None:
     # The planned size is known without a query.
     share, size = round.task.config.limits.share_of_round, round.max_collected or 0
     # Below that nobody can reach a cap, so the round's examples are not counted.
-    if size < LARGE_ROUND and written >= share * LARGE_ROUND / 2:
+    if size < LARGE_ROUND and written_count >= share * LARGE_ROUND / 2:
         size = Example.objects.filter(round=round).count()
-    return max(0, int(share * size) - written) if size >= LARGE_ROUND else None
+    return max(0, int(share * size) - written_count) if size >= LARGE_ROUND else None
 
 
 class NearDuplicates(NamedTuple):
@@ -237,7 +237,7 @@ def find_near_duplicates(assignment: Assignment, inputs: Mapping[str, Any]) -> N
         return NearDuplicates(None, None)
     # Made once, because each candidate is compared with them.
     own_grams = split_grams(text)
-    closest: dict[bool, tuple[float, Example]] = {}
+    closest_examples: dict[bool, tuple[float, Example]] = {}
     for example in Example.objects.filter(pk__in=alike, retracted_at__isnull=True)[:MAX_CANDIDATES]:
         # The same words about another picture make another example.
         if list_files(config, example.inputs) != files:
@@ -246,17 +246,17 @@ def find_near_duplicates(assignment: Assignment, inputs: Mapping[str, Any]) -> N
             own_grams, split_grams(get_compared_text(config, example.inputs))
         )
         is_own = example.annotator_id == assignment.annotator_id
-        if likeness >= ALIKE and likeness > closest.get(is_own, (0.0,))[0]:
-            closest[is_own] = likeness, example
-    best = {is_own: example for is_own, (_, example) in closest.items()}
+        if likeness >= ALIKE and likeness > closest_examples.get(is_own, (0.0,))[0]:
+            closest_examples[is_own] = likeness, example
+    best = {is_own: example for is_own, (_, example) in closest_examples.items()}
     return NearDuplicates(best.get(True), best.get(False))
 
 
-def list_recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Example]:
+def list_recent(annotator: Annotator, round: Round, limit: int = 10) -> Sequence[Example]:
     """Return the annotator's latest examples of the round, oldest first."""
     # The newest are chosen, and then turned round for reading.
     examples = Example.objects.filter(annotator=annotator, round=round).order_by("-created_at")
-    return list(reversed(examples[:most]))
+    return list(reversed(examples[:limit]))
 
 
 def is_judged(example: Example) -> bool:
@@ -319,14 +319,14 @@ def _draw_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequenc
     """Return the ids of up to PARENTS examples that may be changed, from a random id on."""
     of_round = Example.objects.filter(round=earlier).order_by("pk")
     ids = of_round.values_list("pk", flat=True)
-    first, last = ids.first(), ids.last()
-    if first is None or last is None:
+    first_id, last_id = ids.first(), ids.last()
+    if first_id is None or last_id is None:
         return []
     written = {f"inputs__{round.task.config.text_field}__isnull": False}
     others = of_round.filter(parent__isnull=True, **written).exclude(annotator=annotator)
     rows = filter_open_answers(others).values_list("pk", flat=True)
     # From a random id on: sorting all examples by chance would read all of them.
-    start = random.randint(first, last)
+    start = random.randint(first_id, last_id)
     parents = list(rows.filter(pk__gte=start)[:MAX_PARENTS])
     # After the last id the walk goes on at the first.
     return parents + list(rows.filter(pk__lt=start)[: MAX_PARENTS - len(parents)])

@@ -89,7 +89,7 @@ def plain(value: float) -> str:
 
 
 def line_chart(
-    lines: Lines, *, title: str, description: str = "", shown: Shown = percent_sign
+    lines: Lines, *, title: str, description: str = "", format_value: Shown = percent_sign
 ) -> SafeString:
     """Return a chart of up to four lines, with bands if points have an interval.
 
@@ -98,12 +98,12 @@ def line_chart(
     if len(lines) > SERIES:
         raise ValueError(f"A chart shows at most {SERIES} lines.")
     top = nice_top(lines)
-    drawn = [
+    drawn_lines = [
         {
             "name": name,
             "shape": SHAPES[n],
             "marks": [
-                (x, _up(p.value, top), p.label, shown(p.value))
+                (x, _up(p.value, top), p.label, format_value(p.value))
                 for x, p in _placed(points)
                 if p.value is not None
             ],
@@ -111,23 +111,25 @@ def line_chart(
         }
         for n, (name, points) in enumerate(lines.items())
     ]
-    frame = _frame(lines, top, title, description, shown)
-    return render_to_string("components/line_chart.html", frame | {"lines": drawn, "look": "chart"})
+    frame = _frame(lines, top, title, description, format_value)
+    return render_to_string(
+        "components/line_chart.html", frame | {"lines": drawn_lines, "look": "chart"}
+    )
 
 
 def column_chart(
-    parts: Lines, *, title: str, description: str = "", shown: Shown = plain
+    parts: Lines, *, title: str, description: str = "", format_value: Shown = plain
 ) -> SafeString:
     """Return a column chart by label. Each part is drawn over the previous, which contains it."""
     top = nice_top(parts)
     count = max(map(len, parts.values()), default=0)
     width = 70 / max(count, 1)
-    drawn = [
+    drawn_columns = [
         {
             "name": name,
             "shape": SHAPES[1],
             "columns": [
-                (round(x - width / 2, 2), y, round(100 - y, 2), p.label, shown(p.value))
+                (round(x - width / 2, 2), y, round(100 - y, 2), p.label, format_value(p.value))
                 for x, p in _placed(points)
                 if p.value
                 for y in [_up(p.value, top)]
@@ -135,27 +137,31 @@ def column_chart(
         }
         for name, points in parts.items()
     ]
-    frame = _frame(parts, top, title, description, shown)
-    values = frame | {"lines": drawn, "width": round(width, 2), "look": "chart columned"}
+    frame = _frame(parts, top, title, description, format_value)
+    values = frame | {"lines": drawn_columns, "width": round(width, 2), "look": "chart columned"}
     return render_to_string("components/column_chart.html", values)
 
 
 def bars(
-    values: Mapping[str, float | None], *, title: str, shown: Shown = plain, is_funnel: bool = False
+    values: Mapping[str, float | None],
+    *,
+    title: str,
+    format_value: Shown = plain,
+    is_funnel: bool = False,
 ) -> SafeString:
     """Return a bar chart. In a funnel, each bar also has its share of the previous one."""
-    most = max((value or 0 for value in values.values()), default=0) or 1
-    before = [None, *values.values()] if is_funnel else [None] * len(values)
-    drawn = [
+    largest_value = max((value or 0 for value in values.values()), default=0) or 1
+    previous_values = [None, *values.values()] if is_funnel else [None] * len(values)
+    drawn_bars = [
         {
             "label": label,
-            "width": round(100 * (value or 0) / most, 2),
-            "value": None if value is None else shown(value),
+            "width": round(100 * (value or 0) / largest_value, 2),
+            "value": None if value is None else format_value(value),
             "share": f"{value / last:.0%}" if value is not None and last else "",
         }
-        for (label, value), last in zip(values.items(), before, strict=False)
+        for (label, value), last in zip(values.items(), previous_values, strict=False)
     ]
-    return render_to_string("components/bars.html", {"title": title, "rows": drawn})
+    return render_to_string("components/bars.html", {"title": title, "rows": drawn_bars})
 
 
 def stacked_bars(
@@ -163,26 +169,31 @@ def stacked_bars(
     labels: Sequence[str],
     *,
     title: str,
-    whole: float | None = None,
-    shown: Shown = plain,
+    full_value: float | None = None,
+    format_value: Shown = plain,
 ) -> SafeString:
     """Return a bar for each total, divided into one part per label.
 
-    whole: the value of a full bar; None for each total itself, and then the table lists shares.
+    full_value: the value of a full bar; None for each total itself, and then the table lists
+    shares.
     """
-    drawn = {name: _shares(counts, whole) for name, counts in totals.items()}
+    shares_by_name = {name: _shares(counts, full_value) for name, counts in totals.items()}
     values = {
         "title": title,
         "names": list(totals),
         "bars": [
-            {"name": name, "parts": [*_parts(shares, labels)]} for name, shares in drawn.items()
+            {"name": name, "parts": [*_parts(shares, labels)]}
+            for name, shares in shares_by_name.items()
         ],
         "rows": [
             (
                 _series(n),
                 label,
                 [
-                    (shown(counts[n]), "" if whole else f"{drawn[name][n]:.0%}")
+                    (
+                        format_value(counts[n]),
+                        "" if full_value else f"{shares_by_name[name][n]:.0%}",
+                    )
                     for name, counts in totals.items()
                 ],
             )
@@ -249,18 +260,20 @@ def whisker(cell: Any, scale: Place) -> SafeString:
     cell: has value, low and high. For a range of values, a bar extends from `least` to `most`.
     Empty if all of them are missing.
     """
-    least, most = (getattr(cell, end, None) for end in ("least", "most"))
-    if cell.value is None and (least is None or most is None):
+    range_low, range_high = (getattr(cell, end, None) for end in ("least", "most"))
+    if cell.value is None and (range_low is None or range_high is None):
         return SafeString()
-    first, last = (cell.value if end is None else end for end in (least, most))
-    ends = {
-        "low": first if cell.low is None else cell.low,
-        "least": first,
-        "most": last,
-        "high": last if cell.high is None else cell.high,
+    range_start, range_end = (cell.value if end is None else end for end in (range_low, range_high))
+    end_values = {
+        "low": range_start if cell.low is None else cell.low,
+        "least": range_start,
+        "most": range_end,
+        "high": range_end if cell.high is None else cell.high,
     }
-    places = {name: along(end, scale) for name, end in ends.items()}
-    return render_to_string("components/whisker.html", {**places, "is_range": first != last})
+    places = {name: along(end, scale) for name, end in end_values.items()}
+    return render_to_string(
+        "components/whisker.html", {**places, "is_range": range_start != range_end}
+    )
 
 
 def sparkline(values: Sequence[float | None]) -> SafeString:
@@ -323,26 +336,29 @@ def axis_labels(labels: Sequence[str]) -> Iterator[tuple[float, str]]:
             yield round(100 * middle / NARROW, 2), words[n]
 
 
-def _frame(lines: Lines, top: float, title: str, description: str, shown: Shown) -> dict[str, Any]:
+def _frame(
+    lines: Lines, top: float, title: str, description: str, format_value: Shown
+) -> dict[str, Any]:
     """Return the template values for a chart's axes and its table of numbers."""
     labels = [point.label for point in next(iter(lines.values()), ())]
     return {
         "title": title,
         "description": description,
-        "ticks": [(_up(tick, top), shown(tick)) for tick in (0, top / 2, top)],
+        "ticks": [(_up(tick, top), format_value(tick)) for tick in (0, top / 2, top)],
         "labels": [*axis_labels(labels)],
         "names": list(lines),
         "rows": [
-            (label, [_in_words(points[n], shown) for points in lines.values()])
+            (label, [_in_words(points[n], format_value) for points in lines.values()])
             for n, label in enumerate(labels)
         ],
     }
 
 
-def _in_words(point: Point, shown: Shown) -> tuple[str, str, str]:
+def _in_words(point: Point, format_value: Shown) -> tuple[str, str, str]:
     """Return a value and its interval's ends as texts, "" for unknown ones."""
     value, low, high = (
-        "" if number is None else shown(number) for number in (point.value, point.low, point.high)
+        "" if number is None else format_value(number)
+        for number in (point.value, point.low, point.high)
     )
     return value, low, high
 
@@ -376,8 +392,8 @@ def _path(places: Sequence[Place], end: str = "") -> str:
     return f"M{corners}{end}" if corners else ""
 
 
-def _shares(counts: Sequence[float], whole: float | None) -> list[float]:
-    total = whole or sum(counts) or 1
+def _shares(counts: Sequence[float], full_value: float | None) -> list[float]:
+    total = full_value or sum(counts) or 1
     return [count / total for count in counts]
 
 

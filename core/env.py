@@ -40,16 +40,16 @@ def env_bool(name: str) -> bool:
     raise EnvError(f"{name}={text!r} is not a yes or no. Write 1 or 0.")
 
 
-def env_int(name: str, default: int, *, least: int = 0, most: int = LARGEST) -> int:
-    """Return a whole number from `least` to `most`. Raises EnvError on anything else."""
+def env_int(name: str, default: int, *, minimum: int = 0, maximum: int = LARGEST) -> int:
+    """Return a whole number from `minimum` to `maximum`. Raises EnvError on anything else."""
     text = os.environ.get(name, "")
     try:
         number = int(text) if text.strip() else default
     except ValueError:
         raise EnvError(f"{name}={text!r} is not a whole number.") from None
-    if least <= number <= most:
+    if minimum <= number <= maximum:
         return number
-    raise EnvError(f"{name}={number} is not from {least} to {most}.")
+    raise EnvError(f"{name}={number} is not from {minimum} to {maximum}.")
 
 
 def env_choice(name: str, *choices: str) -> str:
@@ -362,20 +362,22 @@ def object_storage(url: str) -> dict[str, Any]:
     except ValueError:  # brackets that cannot be read
         raise EnvError(f"{url!r} {BUCKET_FORM}") from None
     options = dict(parse_qsl(parts.query))
-    known = {"endpoint", "region", "addressing"}
+    known_options = {"endpoint", "region", "addressing"}
     endpoint = options.get("endpoint", "")
     if (
         parts.scheme != "s3"
         or not parts.netloc
         # A misspelt option stops the start: ignored, it would send files to a wrong place.
-        or options.keys() - known
+        or options.keys() - known_options
         or (endpoint and not is_address(endpoint, "http", "https"))
     ):
         raise EnvError(f"{url!r} {BUCKET_FORM}")
     usual = "path" if options.get("endpoint") else "auto"
-    addressing = options.get("addressing", usual)
-    if addressing not in ("path", "virtual", "auto"):
-        raise EnvError(f"addressing={addressing} is not known. Write path or virtual: {url!r}")
+    addressing_style = options.get("addressing", usual)
+    if addressing_style not in ("path", "virtual", "auto"):
+        raise EnvError(
+            f"addressing={addressing_style} is not known. Write path or virtual: {url!r}"
+        )
     return {
         "BACKEND": "core.files.storage.object_storage.ObjectStorage",
         "OPTIONS": {
@@ -383,7 +385,7 @@ def object_storage(url: str) -> dict[str, Any]:
             "location": parts.path.strip("/"),
             "endpoint_url": options.get("endpoint"),
             "region_name": options.get("region"),
-            "addressing": addressing,
+            "addressing": addressing_style,
             "access_key": os.environ.get("STORAGE_ACCESS_KEY"),
             "secret_key": env_secret("STORAGE_SECRET_KEY") or None,
         },

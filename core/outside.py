@@ -9,10 +9,10 @@ PATIENCE_SECONDS = 1.0
 _most: int | None = None
 
 
-def limit_waiting(most: int | None) -> None:
-    """Allow at most `most` threads of this process to wait for one service; None for no limit."""
+def limit_waiting(max_threads: int | None) -> None:
+    """Set how many threads of this process may wait for one service; None for no limit."""
     global _most
-    _most = most
+    _most = max_threads
 
 
 def serves_requests() -> bool:

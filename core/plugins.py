@@ -67,20 +67,20 @@ def _load_group(group: str, kind: type, register: Register) -> None:
             raise PluginError(plugin, "another package offers the same name.")
         names.add(plugin.name)
         try:
-            offered = plugin.load()
+            plugin_object = plugin.load()
         except Exception as error:  # whatever a package of others raises at its import
             raise PluginError(plugin, f"{type(error).__name__}: {error}.") from error
-        if not _is_kind(offered, kind):
-            raise PluginError(plugin, f"it is {offered!r}.")
+        if not _is_kind(plugin_object, kind):
+            raise PluginError(plugin, f"it is {plugin_object!r}.")
         try:
-            register(plugin.name, offered)
+            register(plugin.name, plugin_object)
         # From `register`: the site has one of this name itself.
         except ValueError as error:
             raise PluginError(plugin, str(error)) from None
 
 
-def _is_kind(offered: Any, kind: type) -> bool:
+def _is_kind(plugin_object: Any, kind: type) -> bool:
     """Return whether an object is an instance or a subclass of a class."""
-    if isinstance(offered, type):
-        return issubclass(offered, kind)
-    return isinstance(offered, kind)
+    if isinstance(plugin_object, type):
+        return issubclass(plugin_object, kind)
+    return isinstance(plugin_object, kind)

@@ -61,8 +61,8 @@ QUESTIONS: list[RoomQuestion[..., Any]] = []
 """All questions that were declared."""
 
 
-def question(asked: Callable[P, T]) -> RoomQuestion[P, T]:
+def question(function: Callable[P, T]) -> RoomQuestion[P, T]:
     """Declare a question. The docstring of the function describes its result."""
-    declared = RoomQuestion(asked)
+    declared = RoomQuestion(function)
     QUESTIONS.append(declared)
     return declared

@@ -24,10 +24,10 @@ def check_parts(member: type, parts: Sequence[str], noun: str, name: str) -> Non
 
     An abstract method is lacking. noun, name: of what and which, such as "field type" and "year".
     """
-    missing = []
+    missing_parts = []
     for part in parts:
         value = getattr(member, part, None)
         if value is None or getattr(value, "__isabstractmethod__", False):
-            missing.append(part)
-    if missing:
-        raise TypeError(f"The {noun} {name} lacks: {', '.join(missing)}.")
+            missing_parts.append(part)
+    if missing_parts:
+        raise TypeError(f"The {noun} {name} lacks: {', '.join(missing_parts)}.")

@@ -196,7 +196,7 @@ ACCOUNT_FORMS = {
     "reset_password": "core.accounts.forms.ResetPasswordForm",
 }
 ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip", "login": "30/m/ip"}
-ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0, most=100)
+ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0, maximum=100)
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 # Browsers allow passkeys on http only for localhost; so does this setting.
@@ -255,7 +255,7 @@ ACCOUNT_EMAIL_VERIFICATION = env_choice(
 # Whether votes decide of people who signed in without a confirmed address.
 UNCONFIRMED_VOTES = env_bool("UNCONFIRMED_VOTES")
 EMAIL_HOST = env_host("EMAIL_HOST", "localhost")
-EMAIL_PORT = env_int("EMAIL_PORT", 25, least=1, most=65535)
+EMAIL_PORT = env_int("EMAIL_PORT", 25, minimum=1, maximum=65535)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env_secret("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS")
@@ -268,8 +268,8 @@ ANYMAIL: dict[str, Any] = {
 EMAIL_TIMEOUT = 5  # seconds; somebody waits for the page meanwhile
 ANYMAIL.setdefault("REQUESTS_TIMEOUT", EMAIL_TIMEOUT)
 # Where people reach the site; for links in mails that no request asks for.
-WEB_CONCURRENCY = env_int("WEB_CONCURRENCY", 1, least=1, most=1000)  # gunicorn reads it itself
-PORT = env_int("PORT", 8000, least=1, most=65535)  # of `./run`
+WEB_CONCURRENCY = env_int("WEB_CONCURRENCY", 1, minimum=1, maximum=1000)  # gunicorn reads it itself
+PORT = env_int("PORT", 8000, minimum=1, maximum=65535)  # of `./run`
 SITE_URL = env_url("SITE_URL", is_bare=True) or site_url(ALLOWED_HOSTS[0], https=HTTPS, port=PORT)
 # A file in Markdown: who stores what about people, on which grounds, and whom they may ask.
 PRIVACY_TEXT = env_file("PRIVACY_TEXT")
@@ -389,7 +389,7 @@ SPECTACULAR_SETTINGS = {
 Q_CLUSTER: dict[str, Any] = {
     "name": "dynabench",
     "orm": "default",
-    "workers": env_int("QUEUE_WORKERS", 1, least=1, most=1000),
+    "workers": env_int("QUEUE_WORKERS", 1, minimum=1, maximum=1000),
     "save_limit": 100,
     "catch_up": False,
     "timeout": 60,  # our workers use neither; django-q2 warns where they are not set
@@ -411,20 +411,20 @@ MODELS_HOME = HOME / "models"
 # Hosts and networks of targets that may be private addresses (the model server's own always may).
 TARGET_PRIVATE_HOSTS = env_private_hosts("TARGET_PRIVATE_HOSTS")
 LIVE_CALLS = env_int(
-    "LIVE_CALLS", 8, least=1, most=1000
+    "LIVE_CALLS", 8, minimum=1, maximum=1000
 )  # at once in a web process; keep below its threads
 LIVE_WAIT_SECONDS = 5  # then the page answers 202 and asks again
 LIVE_DEADLINE_SECONDS = 90  # then the attempt has failed and does not count
 
 # Submitted models
-LARGEST_UPLOAD_BYTES = env_int("LARGEST_UPLOAD_GIB", 20, least=1) * 2**30
+LARGEST_UPLOAD_BYTES = env_int("LARGEST_UPLOAD_GIB", 20, minimum=1) * 2**30
 # Of a person, in uploads and in files of models; without a confirmed address.
 QUOTA_BYTES = env_int("QUOTA_GIB", 100) * 2**30
 UNCONFIRMED_QUOTA_BYTES = env_int("UNCONFIRMED_QUOTA_GIB", 1) * 2**30
 # Read where a model is run, also without these settings; here, so that a slip stops the start.
 SANDBOX_REQUIRED = env_bool("SANDBOX_REQUIRED")
 SUBMISSIONS_PER_DAY = env_int("SUBMISSIONS_PER_DAY", 3)  # accepted ones of a person, for a task
-REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10, least=1)
+REFUSED_SUBMISSIONS_PER_DAY = env_int("REFUSED_SUBMISSIONS_PER_DAY", 10, minimum=1)
 # Hosts of submitted endpoints that may be private and be asked without TLS.
 SUBMISSION_PRIVATE_HOSTS = env_private_hosts("SUBMISSION_PRIVATE_HOSTS")
 # Hosts of webhooks that may be private and be called without TLS.
@@ -433,30 +433,30 @@ WEBHOOK_PRIVATE_HOSTS = env_private_hosts("WEBHOOK_PRIVATE_HOSTS")
 PROLIFIC_URL = env_url("PROLIFIC_URL", "https://api.prolific.com")
 MTURK_URL = env_url("MTURK_URL", "https://mturk-requester.us-east-1.amazonaws.com")
 PANEL_PRIVATE_HOSTS = env_private_hosts("PANEL_PRIVATE_HOSTS")
-RETENTION_APPEAL_DAYS = env_int("RETENTION_APPEAL_DAYS", 365, least=1)  # after the answer
+RETENTION_APPEAL_DAYS = env_int("RETENTION_APPEAL_DAYS", 365, minimum=1)  # after the answer
 # Where a worker keeps models at hand, and how many bytes of them.
 MODEL_CACHE = Path(os.environ.get("MODEL_CACHE") or HOME / "model-cache")
 # The SentencePiece file of FLORES-200, for tasks that are scored by sp_bleu.
 SP_BLEU_MODEL = Path(os.environ.get("SP_BLEU_MODEL") or HOME / "flores200.model")
-MODEL_CACHE_BYTES = env_int("MODEL_CACHE_GIB", 50, least=1) * 2**30
+MODEL_CACHE_BYTES = env_int("MODEL_CACHE_GIB", 50, minimum=1) * 2**30
 
 # What is kept for how many days: docs/operators.md, "How long data is kept".
-SESSION_COOKIE_AGE = env_int("KEEP_SESSIONS_DAYS", 14, least=1, most=3650) * 86400
-KEEP_UPLOADS_DAYS = env_int("KEEP_UPLOADS_DAYS", 3, least=1)
-KEEP_LOG_DAYS = env_int("KEEP_LOG_DAYS", 365, least=1)
-KEEP_LEASES_DAYS = env_int("KEEP_LEASES_DAYS", 90, least=1)
+SESSION_COOKIE_AGE = env_int("KEEP_SESSIONS_DAYS", 14, minimum=1, maximum=3650) * 86400
+KEEP_UPLOADS_DAYS = env_int("KEEP_UPLOADS_DAYS", 3, minimum=1)
+KEEP_LOG_DAYS = env_int("KEEP_LOG_DAYS", 365, minimum=1)
+KEEP_LEASES_DAYS = env_int("KEEP_LEASES_DAYS", 90, minimum=1)
 KEEP_MODELS_DAYS = env_int("KEEP_MODELS_DAYS", 0)  # 0: for ever
 MODELS_BYTES = env_int("MODELS_GIB", 0) * 2**30  # of everybody's uploads and models; 0: no limit
 
 # Evaluations: what a model may use on a set
-EVALUATION_SECONDS = env_int("EVALUATION_SECONDS", 3600, least=1)
-EVALUATION_MEMORY_GIB = env_int("EVALUATION_MEMORY_GIB", 8, least=1)
-EVALUATION_CPUS = env_int("EVALUATION_CPUS", 2, least=1)
+EVALUATION_SECONDS = env_int("EVALUATION_SECONDS", 3600, minimum=1)
+EVALUATION_MEMORY_GIB = env_int("EVALUATION_MEMORY_GIB", 8, minimum=1)
+EVALUATION_CPUS = env_int("EVALUATION_CPUS", 2, minimum=1)
 HUB_ENDPOINT = env_url("HF_ENDPOINT", "https://huggingface.co")
 EVALUATION_GPUS = env_int("EVALUATION_GPUS", 0)
 # A Ray cluster for them (docs/cluster.md), and how many examples of a set one of its shards has.
 RAY_ADDRESS = ray_address()
-RAY_SHARD_EXAMPLES = env_int("RAY_SHARD_EXAMPLES", 2048, least=1)
+RAY_SHARD_EXAMPLES = env_int("RAY_SHARD_EXAMPLES", 2048, minimum=1)
 EVALUATION_CPU_HOUR_CENTS = env_int("EVALUATION_CPU_HOUR_CENTS", 0)  # 0: costs are not shown
 
 # Traces go where OpenTelemetry's own variables say, if this one is set.

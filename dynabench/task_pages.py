@@ -59,7 +59,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
         "is_counting": len(numbered_rounds) < len(rounds),
         "share_scale": (0.0, 1.0),
         "gap": _draw_gap(numbered_rounds),
-        **_find_first_models(task),
+        **_find_best_models(task),
         "follows": task.followers.filter(user=request.user.pk).exists(),
     }
     if values["can_review"]:
@@ -77,7 +77,7 @@ def _build_frame_values(request: HttpRequest, task: Task, tab_name: str) -> dict
     }
 
 
-def _find_first_models(task: Task) -> dict[str, Any]:
+def _find_best_models(task: Task) -> dict[str, Any]:
     """Return the best models by the owner's weights, and a scale that fits their intervals."""
     from leaderboard.board.page import rank_first_models  # it loads numpy
 

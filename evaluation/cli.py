@@ -195,18 +195,18 @@ def evaluate_by_hand(
     )
     with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as first:
         attempt = Attempt(model, runner, machine_limits(), tell, Path(first))
-        plain = evaluate_set(question, attempt)
+        plain_evaluation = evaluate_set(question, attempt)
         report = {
             "task": task.code,
             "dataset": examples.name,
             "examples": examples.size,
             "runner": runner.name,
-            **_make_report(plain, "slices"),
+            **_make_report(plain_evaluation, "slices"),
             "perturbations": {},
         }
-        if plain.ending.outcome == Outcome.OK:
-            assert plain.predictions
-            plain_answers = partial(_read_answers, plain.predictions)
+        if plain_evaluation.ending.outcome == Outcome.OK:
+            assert plain_evaluation.predictions
+            plain_answers = partial(_read_answers, plain_evaluation.predictions)
             all_suites = list(suites)
             if paraphrase:
                 all_suites.append(PARAPHRASE)
@@ -233,14 +233,14 @@ def _read_answers(predictions: Path) -> Iterator[Answer | None]:
         yield from read_predictions(lines)
 
 
-def _make_report(evaluated: Evaluated, parts: str) -> dict[str, Any]:
+def _make_report(evaluated_set: Evaluated, parts: str) -> dict[str, Any]:
     """Return the outcome, the resources used, and the numbers overall and by part.
 
     parts: the report's key for the numbers by part.
     """
-    ending, usage = evaluated.ending, evaluated.ending.usage
+    ending, usage = evaluated_set.ending, evaluated_set.ending.usage
     numbers: dict[str, dict[str, Any]] = {"": {}}
-    for number in evaluated.numbers:
+    for number in evaluated_set.numbers:
         by_metric = numbers.setdefault(number.slice or number.kind, {})
         by_metric[number.metric] = {
             "value": number.value,
@@ -248,9 +248,9 @@ def _make_report(evaluated: Evaluated, parts: str) -> dict[str, Any]:
             "high": number.high,
             "n": number.n,
         }
-    notes = [f"{number.metric}: {number.note}" for number in evaluated.numbers if number.note]
+    notes = [f"{number.metric}: {number.note}" for number in evaluated_set.numbers if number.note]
     warnings = list(ending.warnings)
-    warnings += make_exchanged_warnings(evaluated.exchanged)
+    warnings += make_exchanged_warnings(evaluated_set.exchanged)
     warnings += dict.fromkeys(notes)  # each once
     return {
         "outcome": str(ending.outcome),

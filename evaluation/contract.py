@@ -50,8 +50,8 @@ class NotNow(WorkStopped):
     seconds: how long the job waits; None for a minute.
     """
 
-    def __init__(self, why: str, seconds: float | None = None) -> None:
-        super().__init__(why)
+    def __init__(self, message: str, seconds: float | None = None) -> None:
+        super().__init__(message)
         self.seconds = seconds
 
 
@@ -61,8 +61,8 @@ class ServerAway(WorkStopped):
     has_answered: whether it answered some calls before, which may have cost money.
     """
 
-    def __init__(self, why: str, *, has_answered: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, message: str, *, has_answered: bool = False) -> None:
+        super().__init__(message)
         self.has_answered = has_answered
 
 
@@ -76,8 +76,8 @@ class ImpossibleJob(WorkStopped):
     columns: further columns of the job's row, stored with the message.
     """
 
-    def __init__(self, why: str, **columns: Any) -> None:
-        super().__init__(why)
+    def __init__(self, message: str, **columns: Any) -> None:
+        super().__init__(message)
         self.columns = columns
 
 

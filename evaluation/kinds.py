@@ -127,9 +127,9 @@ def all_kinds() -> list[Kind]:
     return sorted(KINDS.values(), key=lambda kind: kind.place)
 
 
-def kind_names(has: Callable[[Kind], bool]) -> list[str]:
+def kind_names(condition: Callable[[Kind], bool]) -> list[str]:
     """Return the names of the kinds of which a condition holds, in their places."""
-    return [kind.name for kind in all_kinds() if has(kind)]
+    return [kind.name for kind in all_kinds() if condition(kind)]
 
 
 def kinds_of(config: TaskConfig) -> tuple[str, ...]:

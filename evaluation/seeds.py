@@ -54,17 +54,17 @@ def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[lis
     """
     sizes = Counter(map(split_group_of, rows))
     order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())
-    chosen: set[str] = set()
-    taken = 0
+    chosen_groups: set[str] = set()
+    taken_count = 0
     for group in order[:-1]:  # the last group stays with the rest, which would be empty otherwise
-        if taken >= share * len(rows):
+        if taken_count >= share * len(rows):
             break
-        chosen.add(group)
-        taken += sizes[group]
-    rest, share_of_rows = [], []
+        chosen_groups.add(group)
+        taken_count += sizes[group]
+    other_rows, share_of_rows = [], []
     for row in rows:
-        if split_group_of(row) in chosen:
+        if split_group_of(row) in chosen_groups:
             share_of_rows.append(row)
         else:
-            rest.append(row)
-    return rest, share_of_rows
+            other_rows.append(row)
+    return other_rows, share_of_rows

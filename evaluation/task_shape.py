@@ -60,12 +60,12 @@ def trainable_shape_of(config: TaskConfig) -> Shape:
     """Return the shape of models that can be trained for a task. Raises Untrainable."""
     answer = config.component(config.answer_field)
     fields = config.model_fields
-    strange = [name for name in fields if not config.component(name).kind.is_text]
-    if strange:
+    non_text_fields = [name for name in fields if not config.component(name).kind.is_text]
+    if non_text_fields:
         raise Untrainable(
-            f"Models are trained here on texts, and “{config.component(strange[0]).title}” is no "
-            "text. Train elsewhere and register the model, or remove the field from what models "
-            "read."
+            f"Models are trained here on texts, and “{config.component(non_text_fields[0]).title}” "
+            "is no text. Train elsewhere and register the model, or remove the field from what "
+            "models read."
         )
     if answer.type == "span" and len(fields) == 2 and answer.reference in fields:
         return Shape(SPAN, config.ordered_fields, answer.name, None)
@@ -128,7 +128,7 @@ def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
 def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a training row, grouped by author, from a line of a release; None if it is unusable.
 
-    line: as yielded by `evaluation.dataset_releases.reading.read_split_rows`.
+    line: as yielded by `evaluation.dataset_releases.reading.split_rows`.
     """
     fields = {**line["context"], **line["input_json"]}
     # A release has the label as people judged it; a span stays as its author marked it.

@@ -100,7 +100,7 @@ class Application:
     async def _answer(
         self, scope: Message, receive: Receive
     ) -> dict[str, Any] | AsyncIterator[bytes]:
-        path, method, started = scope["path"], scope["method"], time.monotonic()
+        path, method, started_at = scope["path"], scope["method"], time.monotonic()
         # Read whatever the answer is: with an unread body, the connection would have to be closed.
         body = await read_body(receive)
         # Answered without proof and without a trace: supervisors ask it all the time.
@@ -132,13 +132,13 @@ class Application:
         # Only now is it known whether the model reads pictures, whose bodies are larger.
         most = MAX_PICTURE_BODY_BYTES if model.codec.pictures else MAX_BODY_BYTES
         check_size(body, most)
-        deadline = started + deadline_seconds(scope)
+        deadline = started_at + deadline_seconds(scope)
         answers, single = await _predicted(model, body, deadline)
         if single:
             reply = _reply(answers[0])
         else:
             reply = {"predictions": [_reply(answer) for answer in answers]}
-        return reply | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
+        return reply | {"seconds": time.monotonic() - started_at, "fingerprint": model.digest}
 
     def _asker(self, scope: Message) -> int | None:
         """Return the id of the task that a call is made for; None if anybody may call.
@@ -160,15 +160,15 @@ async def _predicted(
     """Return the answers, and whether the call had a single input. Raises ServingError."""
 
     def submit() -> tuple[Future[list[Answer]], bool]:
-        rows, single = _rows(parse_json(body), model.fields)
-        return model.submit(rows, deadline=deadline), single
+        rows, is_single = _rows(parse_json(body), model.fields)
+        return model.submit(rows, deadline=deadline), is_single
 
     try:
         async with asyncio.timeout(deadline - time.monotonic()):
             # In a thread, a long body holds up none of the other callers.
             is_long = len(body) > LONG_BODY_BYTES
-            future, single = await asyncio.to_thread(submit) if is_long else submit()
-            return await asyncio.wrap_future(future), single
+            future, is_single = await asyncio.to_thread(submit) if is_long else submit()
+            return await asyncio.wrap_future(future), is_single
     except TimeoutError:
         raise DeadlineError("The model did not answer within the deadline.") from None
 
@@ -214,14 +214,14 @@ def _row(row: Any, fields: tuple[str, ...], prefix: str) -> dict[str, str]:
     """Return an input that has exactly the model's fields, all strings. Raises BadRequestError."""
     if not isinstance(row, dict):
         raise wrong_field(prefix[:-1], "must be an object of fields.")
-    wrong = {field: "is missing." for field in fields if field not in row}
+    problem_by_field = {field: "is missing." for field in fields if field not in row}
     for field, value in row.items():
         if field not in fields:
-            wrong[field] = f"is not a field of this model; it takes {', '.join(fields)}."
+            problem_by_field[field] = f"is not a field of this model; it takes {', '.join(fields)}."
         elif not isinstance(value, str):
-            wrong[field] = "must be a string."
-    if wrong:
-        named = {prefix + field: message for field, message in wrong.items()}
+            problem_by_field[field] = "must be a string."
+    if problem_by_field:
+        named = {prefix + field: message for field, message in problem_by_field.items()}
         raise BadRequestError(
             " ".join(f"{field} {message}" for field, message in named.items()), fields=named
         )

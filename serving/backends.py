@@ -80,14 +80,14 @@ def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tupl
 
 def _export_once(spec: ModelSpec, folder: ModelFolder, exports: Path) -> None:
     """Export the model unless that failed before: it takes minutes. Raises CannotExportError."""
-    failed = exports.with_name(f"{exports.name}.failed")
-    if failed.exists():
-        raise CannotExportError(spec.name, failed.read_text())
+    failure_file = exports.with_name(f"{exports.name}.failed")
+    if failure_file.exists():
+        raise CannotExportError(spec.name, failure_file.read_text())
     logger.info("%s: exporting to ONNX, once", spec.name)
     try:
         export_onnx(spec, folder, exports=exports)
     except CannotExportError as error:
-        failed.write_text(error.reason)
+        failure_file.write_text(error.reason)
         raise
 
 
@@ -206,11 +206,11 @@ def _check_complete(name: str, loading_info: Mapping[str, Any]) -> None:
             f"{SAVE}"
         )
     if loading_info["mismatched_keys"]:
-        key, stored, described = sorted(loading_info["mismatched_keys"])[0]
+        key, stored, model_shape = sorted(loading_info["mismatched_keys"])[0]
         raise MisconfiguredError(
             f"{name}: {key} has the shape {list(stored)} in the weights, but config.json describes "
-            f"{list(described)}. Weights and configuration must be of one model, with a head of as "
-            f"many outputs as there are labels; save both together: {SAVE}"
+            f"{list(model_shape)}. Weights and configuration must be of one model, with a head of "
+            f"as many outputs as there are labels; save both together: {SAVE}"
         )
 
 
@@ -253,20 +253,20 @@ def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
                 arrays["token_type_ids"] = token_type_ids
             if takes_mask:
                 arrays["attention_mask"] = attention_mask
-            out = self.model(**arrays)
+            output = self.model(**arrays)
             if folder.kind == SPAN:
-                return torch.stack([out.start_logits, out.end_logits], 1)
-            return out.logits
+                return torch.stack([output.start_logits, output.end_logits], 1)
+            return output.logits
 
     return Logits().eval()
 
 
 def torch_model(spec: ModelSpec, folder: ModelFolder) -> "torch.nn.Module":
     """Return the model as transformers runs it, in its precision, from padded arrays to logits."""
-    return logits_of(read_model(spec, folder, _precision(spec)), folder)
+    return logits_of(read_model(spec, folder, _choose_precision(spec)), folder)
 
 
-def _precision(spec: ModelSpec) -> "torch.dtype":
+def _choose_precision(spec: ModelSpec) -> "torch.dtype":
     import torch
 
     return torch.bfloat16 if spec.precision == "bf16" else torch.float32
@@ -310,7 +310,7 @@ def _prepared(
         # Padding costs as much as tokens only on a CPU, where ONNX graphs run, too.
         packed, feed = pack_model(logits, model, tokens.pad), replace(tokens.packed(), fill="right")
         if packed and trial.agrees(torch_run(packed, feed)):
-            return packed.to(_precision(spec)), feed, trial
+            return packed.to(_choose_precision(spec)), feed, trial
         logger.info("%s: its architecture cannot be packed; batches are padded", spec.name)
     del model, logits
     gc.collect()  # never two in memory
@@ -328,11 +328,11 @@ def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
     try:
         try:
             write_onnx(model, tokens, scratch / "fp32.onnx", folder.pictures)
-            exported = OnnxBackend(scratch / "fp32.onnx", tokens, int8=False)
+            exported_backend = OnnxBackend(scratch / "fp32.onnx", tokens, int8=False)
         except Exception as error:  # the exporter raises many kinds
             raise CannotExportError(spec.name, f"{type(error).__name__}") from error
         # An exporter may drop a detail of the architecture without an error.
-        if trial and not trial.agrees(exported.run):
+        if trial and not trial.agrees(exported_backend.run):
             raise CannotExportError(spec.name, "the exported model answers differently")
         if spec.precision == "int8":
             _quantise(scratch / "fp32.onnx", scratch / "model.onnx")

@@ -147,28 +147,28 @@ class Batcher(Generic[Item, Result]):
             share = -(-len(self._queue) // self._idle)
             self._idle -= 1
             count = min(share, self._max_batch)
-            taken = self._alike(self._similar, count) if self._similar else self._queue[:count]
+            taken_jobs = self._alike(self._similar, count) if self._similar else self._queue[:count]
             # Jobs compare by identity, so this is exact and fast.
-            gone = set(taken)
+            gone = set(taken_jobs)
             self._queue = [job for job in self._queue if job not in gone]
-            return taken
+            return taken_jobs
 
     def _alike(self, similar: float, count: int) -> list[_Job[Item, Result]]:
         """Return jobs of the most frequent size. After PATIENCE batches, include the oldest job."""
         if not self._queue:
             return []
-        oldest = self._queue[0]
+        oldest_job = self._queue[0]
         jobs = sorted(self._queue, key=lambda job: job.size)
         sizes = [job.size for job in jobs]
         # For each job as the smallest of a batch, the end of those that fit with it.
         ends = [bisect_right(sizes, size * similar + SLACK) for size in sizes]
         batches = [jobs[n : min(end, n + count)] for n, end in enumerate(ends)]
-        if oldest.passed_by == PATIENCE:
-            batches = [batch for batch in batches if oldest in batch]
+        if oldest_job.passed_by == PATIENCE:
+            batches = [batch for batch in batches if oldest_job in batch]
         # The fullest batch, and of equal ones the one with the oldest job.
-        taken = max(batches, key=lambda batch: (len(batch), oldest in batch))
-        oldest.passed_by += oldest not in taken
-        return taken
+        fullest_batch = max(batches, key=lambda batch: (len(batch), oldest_job in batch))
+        oldest_job.passed_by += oldest_job not in fullest_batch
+        return fullest_batch
 
     def _work(self) -> None:
         while jobs := self._take():

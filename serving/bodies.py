@@ -17,10 +17,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-def check_method(method: str, allowed: str) -> None:
-    """Raise WrongMethodError for a method other than `allowed`."""
-    if method != allowed:
-        raise WrongMethodError(f"Use {allowed}.")
+def check_method(method: str, allowed_method: str) -> None:
+    """Raise WrongMethodError for a method other than `allowed_method`."""
+    if method != allowed_method:
+        raise WrongMethodError(f"Use {allowed_method}.")
 
 
 def deadline_seconds(scope: Message, default: float = DEADLINE_SECONDS) -> float:
@@ -55,14 +55,14 @@ async def read_body(receive: Receive) -> bytearray:
     return body
 
 
-def check_size(body: bytearray, most: int) -> None:
-    """Raise TooLargeError for a body of more than `most` bytes."""
-    if len(body) > most:
-        raise _too_large(most)
+def check_size(body: bytearray, max_bytes: int) -> None:
+    """Raise TooLargeError for a body of more than `max_bytes` bytes."""
+    if len(body) > max_bytes:
+        raise _too_large(max_bytes)
 
 
-def _too_large(most: int) -> TooLargeError:
-    return TooLargeError(f"The body is larger than {most} bytes. Send fewer inputs.")
+def _too_large(max_bytes: int) -> TooLargeError:
+    return TooLargeError(f"The body is larger than {max_bytes} bytes. Send fewer inputs.")
 
 
 def parse_json(body: bytearray) -> Any:

@@ -32,12 +32,16 @@ def input_names(model: Any, tokenizer: Any) -> tuple[str, ...]:
     produces them and the model accepts more than one type; elsewhere `model(**tokenizer(text))`
     fails.
     """
-    takes = inspect.signature(model.forward).parameters
+    parameters = inspect.signature(model.forward).parameters
     names = ["input_ids"]
-    if "attention_mask" in takes:
+    if "attention_mask" in parameters:
         names.append("attention_mask")
     has_types = getattr(model.config, "type_vocab_size", None) not in (0, 1)
-    if has_types and "token_type_ids" in takes and "token_type_ids" in tokenizer.model_input_names:
+    if (
+        has_types
+        and "token_type_ids" in parameters
+        and "token_type_ids" in tokenizer.model_input_names
+    ):
         names.append("token_type_ids")
     return tuple(names)
 
@@ -68,7 +72,7 @@ def position_count(model: Any) -> int | None:
     Models like RoBERTa count from the padding id, so their first rows belong to no token. Models
     like OPT add an `offset`.
     """
-    counts = []
+    position_counts = []
     for name, module in model.named_modules():
         table = getattr(module, "weight", None)
         # Other tables look up words, distances or coordinates.
@@ -76,8 +80,8 @@ def position_count(model: Any) -> int | None:
             continue
         padding = getattr(module, "padding_idx", None)
         skipped = 0 if padding is None else padding + 1
-        counts.append(table.shape[0] - int(getattr(module, "offset", skipped)))
-    return min(counts, default=None)
+        position_counts.append(table.shape[0] - int(getattr(module, "offset", skipped)))
+    return min(position_counts, default=None)
 
 
 def padding_id(model: Any, tokenizer: Any) -> int:

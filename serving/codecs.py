@@ -115,10 +115,10 @@ class TextCodec(LabelCodec):
         text = self._tokens(row[field])
         room = self.max_length - self.tokenizer.num_special_tokens_to_add(False)
         text.truncate(max(room, 0), direction=self.cut_side)
-        whole = self.tokenizer.post_process(text)
-        if not len(whole):
+        encoding = self.tokenizer.post_process(text)
+        if not len(encoding):
             raise wrong_field(field, "has no word or sign that the model's tokenizer knows.")
-        return [whole]
+        return [encoding]
 
 
 class PairCodec(LabelCodec):
@@ -176,12 +176,12 @@ class SpanCodec(Codec):
         for window, scores in zip(cast("Sequence[Encoding]", encodings), logits, strict=True):
             spans.append(_best_span(scores, readable(window, passage), window.offsets))
         # Spans compare by their score first.
-        best = max(spans)
-        text = passage[best.start : best.end]
+        best_span = max(spans)
+        text = passage[best_span.start : best_span.end]
         # Tokens may begin or end with a space, which is no part of an answer.
-        start = best.start + len(text) - len(text.lstrip())
+        start = best_span.start + len(text) - len(text.lstrip())
         answer = text.strip()
-        share = np.exp(best.score - np.logaddexp.reduce([span.total for span in spans]))
+        share = np.exp(best_span.score - np.logaddexp.reduce([span.total for span in spans]))
         output = {self.output: answer, "start": start, "end": start + len(answer)}
         return Answer(output, {answer: float(share)})
 
@@ -205,20 +205,22 @@ class _Span(NamedTuple):
 
 
 def _best_span(
-    scores: Logits, allowed: NDArray[np.bool_], offsets: Sequence[tuple[int, int]]
+    scores: Logits, allowed_tokens: NDArray[np.bool_], offsets: Sequence[tuple[int, int]]
 ) -> _Span:
     """Return the best span between allowed tokens. Its score is -inf if there is none."""
-    starts, ends = np.where(allowed, scores.astype(np.float64), -np.inf)
-    best = _Span(-np.inf, 0, 0, -np.inf)
+    starts, ends = np.where(allowed_tokens, scores.astype(np.float64), -np.inf)
+    best_span = _Span(-np.inf, 0, 0, -np.inf)
     total = -np.inf
     # For each length, the sums of all starts and their ends at once.
-    for more in range(min(MAX_ANSWER_TOKENS, len(starts))):
-        sums = starts[: len(starts) - more] + ends[more:]
+    for extra_tokens in range(min(MAX_ANSWER_TOKENS, len(starts))):
+        sums = starts[: len(starts) - extra_tokens] + ends[extra_tokens:]
         total = np.logaddexp(total, np.logaddexp.reduce(sums))
         first = int(sums.argmax())
-        if sums[first] > best.score:
-            best = _Span(float(sums[first]), offsets[first][0], offsets[first + more][1], 0.0)
-    return best._replace(total=float(total))
+        if sums[first] > best_span.score:
+            best_span = _Span(
+                float(sums[first]), offsets[first][0], offsets[first + extra_tokens][1], 0.0
+            )
+    return best_span._replace(total=float(total))
 
 
 def codec_for(

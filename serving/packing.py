@@ -125,8 +125,8 @@ def pack_model(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Pac
     with torch.inference_mode():
         try:
             padded_logits = logits(ids, real.long())
-            packed = Packed(logits, model).eval()
-            packed_logits = packed(ids, **layout)
+            packed_model = Packed(logits, model).eval()
+            packed_logits = packed_model(ids, **layout)
         except Exception:  # whatever the code of an architecture raises that it does not fit
             return None
         if packed_logits.dim() == 3:  # of spans, columns of padding may contain anything
@@ -135,4 +135,4 @@ def pack_model(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Pac
                 packed_logits * real[:, None],
             )
         agrees = torch.allclose(padded_logits, packed_logits, rtol=TOLERANCE, atol=TOLERANCE)
-    return packed if _batch.has_attended and agrees else None
+    return packed_model if _batch.has_attended and agrees else None

@@ -45,12 +45,12 @@ def _opened(text: str, field: str) -> Image.Image:
     Raises BadRequestError.
     """
     _, comma, after = text.partition(",")
-    coded = after if comma and text.startswith("data:") else text
+    base64_text = after if comma and text.startswith("data:") else text
     # Checked on the text, before it is decoded: base64 makes four letters of three bytes.
-    if len(coded) > (MOST_BYTES + 2) // 3 * 4:
+    if len(base64_text) > (MOST_BYTES + 2) // 3 * 4:
         raise wrong_field(field, f"is a picture of more than {MOST_BYTES // 2**20} MiB.")
     try:
-        data = base64.b64decode(coded, validate=True)
+        data = base64.b64decode(base64_text, validate=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # see MOST_PIXELS
             image = Image.open(BytesIO(data), formats=FORMATS)
@@ -70,7 +70,7 @@ def _opened(text: str, field: str) -> Image.Image:
 def _on_paper(image: Image.Image) -> Image.Image:
     if not image.has_transparency_data:
         return image.convert("RGB")
-    seen = image.convert("RGBA")
+    rgba_image = image.convert("RGBA")
     # Transparent parts have any colour, often black, under which writing is lost.
-    paper = Image.new("RGBA", seen.size, (*PAPER, 255))
-    return Image.alpha_composite(paper, seen).convert("RGB")
+    paper = Image.new("RGBA", rgba_image.size, (*PAPER, 255))
+    return Image.alpha_composite(paper, rgba_image).convert("RGB")

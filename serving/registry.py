@@ -98,8 +98,8 @@ class ServedModel:
 
         deadline: a time of time.monotonic(); it only applies while the call is queued.
         """
-        encoded = [self.codec.encode(row) for row in rows]
-        pieces = [(piece, len(piece)) for piece in chain.from_iterable(encoded)]
+        row_encodings = [self.codec.encode(row) for row in rows]
+        pieces = [(piece, len(piece)) for piece in chain.from_iterable(row_encodings)]
         if len(pieces) > MAX_ENCODINGS:
             raise TooLargeError(
                 f"The inputs make {len(pieces)} pieces for the model; at most {MAX_ENCODINGS} are "
@@ -107,12 +107,12 @@ class ServedModel:
             )
 
         def answers(logits: list[Logits]) -> list[Answer]:
-            left = iter(logits)
-            decoded = []
-            for row, encodings in zip(rows, encoded, strict=True):
-                of_row = list(islice(left, len(encodings)))
-                decoded.append(self.codec.decode(row, encodings, of_row))
-            return decoded
+            remaining_logits = iter(logits)
+            row_answers = []
+            for row, encodings in zip(rows, row_encodings, strict=True):
+                of_row = list(islice(remaining_logits, len(encodings)))
+                row_answers.append(self.codec.decode(row, encodings, of_row))
+            return row_answers
 
         return self._batcher.submit(pieces, answers, deadline=deadline)
 
@@ -253,7 +253,7 @@ class ModelRegistry:
         return bool(entry.error) and time.monotonic() - entry.failed_at > RETRY_FAILED_SECONDS
 
     def _load(self, entry: _Entry) -> None:
-        started = time.monotonic()
+        started_at = time.monotonic()
         try:
             folder = open_folder(entry.spec)
             entry.model = self._written(entry.spec, folder) or self._loaded(entry.spec, folder)
@@ -263,7 +263,7 @@ class ModelRegistry:
             # Kept and raised to every caller, until it is time to try again.
             entry.error = shown_error(entry.spec, error)
         else:
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - started_at
             gc.collect()
             gc.freeze()  # the garbage collector skips a model and its libraries from now on
             logger.info("%s: ready after %.1f s", entry.spec.name, seconds)

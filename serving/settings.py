@@ -79,31 +79,33 @@ def check_keys(name: str, values: Mapping[str, Any]) -> None:
 
 
 def order_fields(
-    name: str, own: Sequence[str], of_task: Sequence[str] | None, usual: Sequence[str]
+    name: str, own_fields: Sequence[str], of_task: Sequence[str] | None, usual_fields: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the fields in the order in which the model reads them.
 
-    own: the names in the file, which may be the task's or the kind's. of_task: the task's names;
-    None without a task. usual: the names of the kind. Raises MisconfiguredError for other names.
+    own_fields: the names in the file, which may be the task's or the kind's. of_task: the task's
+    names; None without a task. usual_fields: the names of the kind. Raises MisconfiguredError for
+    other names.
     """
-    if of_task is not None and len(of_task) != len(usual):
+    if of_task is not None and len(of_task) != len(usual_fields):
         raise MisconfiguredError(
-            f"{name}: a model of its kind reads {len(usual)} field(s), but the task has "
+            f"{name}: a model of its kind reads {len(usual_fields)} field(s), but the task has "
             f"{len(of_task)}: {', '.join(of_task)}. Write another `kind` in {FILE}, or take it out."
         )
-    if not own:
-        return tuple(of_task or usual)
-    if len(own) != len(usual) or len(set(own)) != len(own):
+    if not own_fields:
+        return tuple(of_task or usual_fields)
+    if len(own_fields) != len(usual_fields) or len(set(own_fields)) != len(own_fields):
         raise MisconfiguredError(
-            f"{name}: {FILE}: `fields` must name {len(usual)} different field(s) for its kind, "
-            f"such as {', '.join(of_task or usual)}; it names {', '.join(own) or 'none'}."
+            f"{name}: {FILE}: `fields` must name {len(usual_fields)} different field(s) for its "
+            f"kind, such as {', '.join(of_task or usual_fields)}; it names "
+            f"{', '.join(own_fields) or 'none'}."
         )
-    if of_task is None or set(own) == set(of_task):
-        return tuple(own)
-    if set(own) == set(usual):
-        return tuple(of_task[usual.index(field)] for field in own)
+    if of_task is None or set(own_fields) == set(of_task):
+        return tuple(own_fields)
+    if set(own_fields) == set(usual_fields):
+        return tuple(of_task[usual_fields.index(field)] for field in own_fields)
     raise MisconfiguredError(
-        f"{name}: {FILE}: `fields` names {', '.join(own)}, but the task's models read "
+        f"{name}: {FILE}: `fields` names {', '.join(own_fields)}, but the task's models read "
         f"{', '.join(of_task)}. Write these names in the order in which the model reads them, or "
         "take `fields` out."
     )

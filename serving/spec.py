@@ -151,8 +151,8 @@ def _opened(spec: ModelSpec) -> ModelFolder:
     if spec.source.startswith(PACKAGE):
         return _writes(spec, *_packaged(spec), Settings())
     path, weights = _found(spec)
-    config = _read(spec, path / "config.json", needed=True)
-    settings = read_settings(spec.name, _read(spec, path / FILE, needed=False))
+    config = _read(spec, path / "config.json", is_needed=True)
+    settings = read_settings(spec.name, _read(spec, path / FILE, is_needed=False))
     kind = spec.kind or settings.kind or _kind_of(spec, config)
     if kind == WRITES:
         return _writes(spec, path, weights, settings)
@@ -181,10 +181,10 @@ def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
 
     Raises MisconfiguredError.
     """
-    usual = FIELDS[kind]
-    fields = order_fields(spec.name, settings.fields, spec.fields, usual)
-    is_usual = spec.fields is None and set(fields) == set(usual)
-    first = spec.fields or (usual if is_usual else fields)
+    usual_fields = FIELDS[kind]
+    fields = order_fields(spec.name, settings.fields, spec.fields, usual_fields)
+    is_usual = spec.fields is None and set(fields) == set(usual_fields)
+    first = spec.fields or (usual_fields if is_usual else fields)
     if kind != PAIR and fields != tuple(first):
         raise MisconfiguredError(
             f"{spec.name}: {FILE}: {kind} reads {' first, then '.join(first)}. Write `fields` in "
@@ -196,13 +196,13 @@ def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
 def _output(spec: ModelSpec, settings: Settings, kind: str) -> str:
     """Return the name of the answer field. Raises MisconfiguredError if the file differs."""
     # The file may be written with the kind's usual name or with the task's.
-    usual = OUTPUTS[kind]
-    if spec.output and settings.output not in (None, spec.output, usual):
+    usual_name = OUTPUTS[kind]
+    if spec.output and settings.output not in (None, spec.output, usual_name):
         raise MisconfiguredError(
             f"{spec.name}: {FILE}: `output` names {settings.output}, but the task's answer is "
             f"{spec.output}. Write that, or take `output` out."
         )
-    return spec.output or settings.output or usual
+    return spec.output or settings.output or usual_name
 
 
 def _writes(
@@ -231,10 +231,10 @@ def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
     """Return the folder of an installed package's GGUF file, and the file. Reads nothing else."""
     name = spec.source.removeprefix(PACKAGE)
     try:
-        listed = files(name) or []
+        package_files = files(name) or []
     except PackageNotFoundError:
         raise not_installed(spec) from None
-    weights = [Path(str(file.locate())) for file in listed if file.suffix == ".gguf"]
+    weights = [Path(str(file.locate())) for file in package_files if file.suffix == ".gguf"]
     if len(weights) != 1:
         raise MisconfiguredError(f"{spec.name}: {name} has {len(weights)} GGUF files; one is read.")
     return weights[0].parent, (weights[0],)
@@ -242,7 +242,7 @@ def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
 def check_setting_keys(name: str, path: Path) -> None:
     """Raise MisconfiguredError for an unknown key in a folder's dynabench.json."""
-    check_keys(name, _read(ModelSpec(name, str(path)), path / FILE, needed=False))
+    check_keys(name, _read(ModelSpec(name, str(path)), path / FILE, is_needed=False))
 
 
 def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
@@ -260,10 +260,12 @@ def _found(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
     path = _local_folder(spec) or fetch(spec)
     weights = tuple(sorted(path.glob("*.safetensors")))
     if not weights:
-        pickled = []
+        pickled_names = []
         for pattern in PICKLE:
-            pickled += [file.name for file in path.glob(pattern)]
-        content = f"only pickled weights ({', '.join(pickled)})" if pickled else "no weights"
+            pickled_names += [file.name for file in path.glob(pattern)]
+        content = (
+            f"only pickled weights ({', '.join(pickled_names)})" if pickled_names else "no weights"
+        )
         raise MisconfiguredError(
             f"{spec.name}: {path} has {content}. Save the model as safetensors "
             "(save_pretrained does); pickled weights can run code and are refused."
@@ -312,14 +314,14 @@ def check_pinned(spec: ModelSpec) -> None:
         )
 
 
-def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:
+def _read(spec: ModelSpec, path: Path, *, is_needed: bool) -> Mapping[str, Any]:
     try:
         # A stranger's file could otherwise fill the memory.
         if path.stat().st_size > LARGEST_JSON:
             raise MisconfiguredError(f"{spec.name}: {path} has more than {LARGEST_JSON:,} bytes.")
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
-        if not needed:
+        if not is_needed:
             return {}
         raise MisconfiguredError(f"{spec.name}: {path} is missing.") from None
     except (ValueError, RecursionError) as error:
@@ -356,7 +358,7 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
 
 def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str) -> PictureSettings:
     """Return the picture format in config.json and preprocessor_config.json; ViLT's by default."""
-    preprocessor = _read(spec, path / "preprocessor_config.json", needed=False)
+    preprocessor = _read(spec, path / "preprocessor_config.json", is_needed=False)
     side = config.get("image_size") or _side(preprocessor)
     # Questions on pictures are answered only by ViLT; the others just need a size.
     is_known = kind != PICTURE or config.get("model_type") == "vilt"
@@ -396,13 +398,14 @@ UNNAMED = ("LABEL_0", "LABEL_1")
 
 
 def _labels(spec: ModelSpec, settings: Settings, config: Mapping[str, Any]) -> tuple[str, ...]:
-    named = {int(number): name for number, name in (config.get("id2label") or {}).items()}
-    if sorted(named) != list(range(len(named))):
+    label_by_number = {int(number): name for number, name in (config.get("id2label") or {}).items()}
+    if sorted(label_by_number) != list(range(len(label_by_number))):
         raise MisconfiguredError(
-            f"{spec.name}: `id2label` in config.json numbers its labels {sorted(named)}. Number "
-            f"them from 0 to {len(named) - 1}, in the order of the model's logits."
+            f"{spec.name}: `id2label` in config.json numbers its labels "
+            f"{sorted(label_by_number)}. Number them from 0 to "
+            f"{len(label_by_number) - 1}, in the order of the model's logits."
         )
-    in_config = tuple(named[number] for number in sorted(named))
+    in_config = tuple(label_by_number[number] for number in sorted(label_by_number))
     names = spec.labels or settings.labels or in_config or UNNAMED
     labels = tuple(label_text(name) or str(name) for name in names)  # 0 may be a label's name
     if len(labels) < 2 or len(set(labels)) != len(labels):

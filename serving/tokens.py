@@ -81,7 +81,7 @@ def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
             limit = PICTURE_TOKENS
         return Tokens(tokenizer.backend_tokenizer, names, tokenizer.pad_token_id or 0, limit)
     try:
-        bare = bare_model(getattr(transformers, HEADS[model.kind]), folder)
+        unloaded_model = bare_model(getattr(transformers, HEADS[model.kind]), folder)
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(
             f"{spec.name}: config.json describes no model that transformers "
@@ -90,9 +90,9 @@ def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
         ) from error
     return Tokens(
         tokenizer=tokenizer.backend_tokenizer,
-        inputs=input_names(bare, tokenizer),
-        pad=padding_id(bare, tokenizer),
-        limit=token_limit(bare, tokenizer),
+        inputs=input_names(unloaded_model, tokenizer),
+        pad=padding_id(unloaded_model, tokenizer),
+        limit=token_limit(unloaded_model, tokenizer),
         cut_side=tokenizer.truncation_side,
     )
 

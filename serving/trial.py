@@ -42,11 +42,11 @@ class Trial:
         """Return whether every row gets the same logits in a batch as alone; False on failure."""
         for numbers in self.batches:
             try:
-                together = run([self.rows[number] for number in numbers])
+                batch_logits = run([self.rows[number] for number in numbers])
             except Exception:  # whatever the code of an architecture raises that it does not fit
                 return False
             alone = [self.alone[number] for number in numbers]
-            if not all(map(_is_close, together, alone)):
+            if not all(map(_is_close, batch_logits, alone)):
                 return False
         return True
 
@@ -70,7 +70,7 @@ def try_alone(name: str, logits: "torch.nn.Module", tokens: Tokens, folder: Mode
     _check_weights(name, logits)
     _check_vocabulary(name, logits, tokens)
     limit = min(folder.max_length or tokens.limit, tokens.limit)
-    rows = _rows(folder, tokens, limit, min(limit, _affordable(logits)))
+    rows = _build_trial_texts(folder, tokens, limit, min(limit, _affordable(logits)))
     if len(rows) < 2:
         raise MisconfiguredError(
             f"{name}: {limit} tokens are too few for its shortest input. Write a greater "
@@ -160,17 +160,19 @@ def _alone(name: str, run: Run, row: Piece) -> Logits:
     return logits
 
 
-def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list[Piece]:
+def _build_trial_texts(
+    folder: ModelFolder, tokens: Tokens, limit: int, longest: int
+) -> list[Piece]:
     """Return a few short texts, followed by one of half of `longest` tokens and one of `longest`.
 
     Texts that do not fit are omitted.
     """
     # The same texts at each start, so that a model is always judged alike.
     chance = random.Random(0)
-    special = {*tokens.tokenizer.get_added_tokens_decoder()}
+    special_ids = {*tokens.tokenizer.get_added_tokens_decoder()}
     # Sorted, so that the same draws give the same texts.
     ids = sorted(set(tokens.tokenizer.get_vocab().values()))
-    words = [id for id in ids if id not in special] or ids
+    words = [id for id in ids if id not in special_ids] or ids
 
     def text(count: int) -> str:
         return tokens.tokenizer.decode(chance.choices(words, k=count)) or "a"
@@ -185,6 +187,6 @@ def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list
     return rows
 
 
-def _inputs(codec: Codec, folder: ModelFolder, long: str, short: str) -> dict[str, str]:
+def _inputs(codec: Codec, folder: ModelFolder, long_text: str, short_text: str) -> dict[str, str]:
     """Return the fields of one example. The field that is truncated gets the long text."""
-    return {name: long if name == codec.cut_field else short for name in folder.fields}
+    return {name: long_text if name == codec.cut_field else short_text for name in folder.fields}

@@ -24,13 +24,13 @@ class PictureLogits(torch.nn.Module):
         token_type_ids: torch.Tensor | None = None,
     ) -> Any:
         """Return logits; see the class."""
-        seen = embedded(self.model, pixel_values)
-        mask = torch.ones_like(seen[:, :, 0], dtype=torch.int64)
+        image_embeddings = embedded(self.model, pixel_values)
+        mask = torch.ones_like(image_embeddings[:, :, 0], dtype=torch.int64)
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         return self.model(
             input_ids=input_ids,
             attention_mask=attention_mask,
-            image_embeds=seen,
+            image_embeds=image_embeddings,
             pixel_mask=mask,
             **types,
         ).logits

@@ -37,8 +37,8 @@ IDLE_READER = "idle reader"
 ADMINISTRATOR = "administrator"
 
 _SEES = frozenset({May.SEE, May.TRY})
-_PUBLIC = _SEES | {May.TAKE, May.SUBMIT}
-_VIEWER = _PUBLIC | {May.READ, May.OVERSEE}
+_PUBLIC_PERMISSIONS = _SEES | {May.TAKE, May.SUBMIT}
+_VIEWER = _PUBLIC_PERMISSIONS | {May.READ, May.OVERSEE}
 _REVIEWER = _VIEWER | {May.WRITE, May.REVIEW}
 _EDITOR = _REVIEWER | {May.EDIT}
 _OWNER = _EDITOR | {May.OWN}
@@ -53,7 +53,7 @@ PERMISSIONS_BY_ROLE = {
     "annotator": _SEES | {May.WRITE, May.JUDGE},
     "writer": _SEES | {May.WRITE},
     "judge": _SEES | {May.JUDGE},
-    PERSON: _PUBLIC | {May.WRITE, May.JUDGE},
+    PERSON: _PUBLIC_PERMISSIONS | {May.WRITE, May.JUDGE},
     VISITOR: _SEES | {May.TAKE},
 }
 """The two last in a task that everybody sees."""
@@ -72,7 +72,7 @@ def get_permissions(role: str, *, is_visible: bool) -> frozenset[May]:
     if role in (PERSON, VISITOR) and not is_visible:
         return frozenset()
     return PERMISSIONS_BY_ROLE.get(role, frozenset()) | (
-        _PUBLIC if is_visible and role != VISITOR else frozenset()
+        _PUBLIC_PERMISSIONS if is_visible and role != VISITOR else frozenset()
     )
 
 

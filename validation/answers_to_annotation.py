@@ -44,20 +44,20 @@ def catches_between(
 ) -> QuerySet[Example]:
     """Return the catches from `first` to `last`, in the order of the index `consensus_errors`."""
     # The ends are given for both tables, as PostgreSQL may walk through either.
-    among = examples.filter(consensus__round=round, consensus__pk__gte=first, pk__gte=first)
-    return among.filter(consensus__pk__lte=last, pk__lte=last).order_by("consensus__pk")
+    catches = examples.filter(consensus__round=round, consensus__pk__gte=first, pk__gte=first)
+    return catches.filter(consensus__pk__lte=last, pk__lte=last).order_by("consensus__pk")
 
 
 @questions.get_return_reason.answer
 def reason_of_return(example_id: int) -> str:
     """Return the reason that the reviewer gave in the current decision. One query."""
-    standing = Example.objects.filter(
+    overridden_examples = Example.objects.filter(
         pk=example_id,
         retracted_at__isnull=True,
         consensus__is_sent_back=True,
         owner_decisions__withdrawn_at__isnull=True,
     )
-    return standing.values_list("owner_decisions__reason", flat=True).first() or ""
+    return overridden_examples.values_list("owner_decisions__reason", flat=True).first() or ""
 
 
 @questions.count_votes.answer

@@ -15,14 +15,16 @@ def used_of(round: Round) -> UsedBudget:
     counts_examples = has_money or budget.collected is not None
     counts_catches = has_money or budget.fooling is not None
     # What programs write uses up no budget.
-    written = round.examples.filter(retracted_at__isnull=True, by_program=False)
-    collected = fooling = votes = 0
+    human_examples = round.examples.filter(retracted_at__isnull=True, by_program=False)
+    example_count = catch_count = vote_count = 0
     if counts_examples:
-        collected = written.count()
+        example_count = human_examples.count()
     if counts_catches:
-        fooling = written.filter(consensus__round=round, consensus__is_validated_error=True).count()
+        catch_count = human_examples.filter(
+            consensus__round=round, consensus__is_validated_error=True
+        ).count()
     if has_money:
         # Withdrawn examples too, as their votes have cost money.
         judged = round.examples.filter(consensus__round=round)
-        votes = judged.aggregate(n=Sum("consensus__votes"))["n"] or 0
-    return UsedBudget(collected=collected, fooling=fooling, votes=votes)
+        vote_count = judged.aggregate(n=Sum("consensus__votes"))["n"] or 0
+    return UsedBudget(collected=example_count, fooling=catch_count, votes=vote_count)

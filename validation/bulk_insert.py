@@ -12,34 +12,36 @@ class Table:
 
     def __init__(self, model: type[models.Model], columns: Sequence[str]):
         # COPY takes no default from Django, only those that the database itself has.
-        left = [
+        default_fields = [
             field
             for field in model._meta.concrete_fields
             if field.column not in columns
             and not isinstance(field, models.AutoField)
             and field.db_default is NOT_PROVIDED
         ]
-        self._defaults = tuple(f.get_db_prep_save(f.get_default(), connection) for f in left)
+        self._defaults = tuple(
+            f.get_db_prep_save(f.get_default(), connection) for f in default_fields
+        )
         quote = connection.ops.quote_name
         self._table = model._meta.db_table
         names = ", ".join(
-            quote(name) for name in (*columns, *(str(field.column) for field in left))
+            quote(name) for name in (*columns, *(str(field.column) for field in default_fields))
         )
         self._into = f"{quote(self._table)} ({names})"
-        self._marks = ", ".join(["%s"] * (len(columns) + len(left)))
+        self._marks = ", ".join(["%s"] * (len(columns) + len(default_fields)))
 
     def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Store rows. Values must have the form in which the database stores them."""
-        full = (row + self._defaults for row in rows)
+        full_rows = (row + self._defaults for row in rows)
         with connection.cursor() as cursor:
             if connection.vendor == "postgresql":
                 with cursor.copy(f"COPY {self._into} FROM STDIN") as copy:
-                    for row in full:
+                    for row in full_rows:
                         copy.write_row(row)
             else:
                 # Only names of tables and columns are put in; values are parameters.
                 insert = f"INSERT INTO {self._into} VALUES ({self._marks})"  # noqa: S608
-                cursor.executemany(insert, list(full))
+                cursor.executemany(insert, list(full_rows))
 
     def reserve(self, count: int) -> list[int]:
         """Reserve `count` ids for rows, which must be stored before more ids are reserved."""

@@ -61,10 +61,10 @@ def choose_gallery_examples(assignment: Assignment) -> None:
 
 
 def _check_may_see_more(assignment: Assignment) -> None:
-    seen = ShownExample.objects.filter(
+    shown_today = ShownExample.objects.filter(
         annotator=assignment.annotator_id, way=ShownExample.Way.GALLERY, shown_at__gte=midnight()
     )
-    if seen.count() >= MAX_PER_DAY:
+    if shown_today.count() >= MAX_PER_DAY:
         raise CapReached(
             _("You have seen %(number)d examples today, which is the maximum. Try again tomorrow.")
             % {"number": MAX_PER_DAY}
@@ -73,11 +73,11 @@ def _check_may_see_more(assignment: Assignment) -> None:
 
 def list_gallery_examples(assignment: Assignment) -> Sequence[GalleryExample]:
     """Return those of the assignment's gallery examples that may still be shown."""
-    config, chosen = assignment.round.task.config, assignment.worked or []
+    config, example_ids = assignment.round.task.config, assignment.worked or []
     answers = TargetOutput.objects.filter(fooled=True)
     examples = (
         _select_showable(assignment)
-        .filter(pk__in=chosen)
+        .filter(pk__in=example_ids)
         .select_related("context")
         .prefetch_related(Prefetch("target_outputs", answers))
         .in_bulk()
@@ -103,7 +103,7 @@ def list_gallery_examples(assignment: Assignment) -> Sequence[GalleryExample]:
         )
 
     # Some may have been withdrawn or sealed since they were chosen.
-    return [shown(examples[pk]) for pk in chosen if pk in examples]
+    return [shown(examples[pk]) for pk in example_ids if pk in examples]
 
 
 def _select_showable(assignment: Assignment) -> QuerySet[Example]:
@@ -119,14 +119,14 @@ def _draw_examples(assignment: Assignment) -> list[int]:
     # Seeded, so that two requests at once choose the same examples for an assignment.
     chance, round = random.Random(assignment.pk), assignment.round
     rounds = select_released_before(round).order_by("-number")[:MAX_ROUNDS]
-    chosen: list[int] = []
+    example_ids: list[int] = []
     for earlier_round in rounds:
         context_of = _draw_candidates(_select_showable(assignment), earlier_round, chance)
         first = {context: pk for pk, context in context_of.items()}.values()
-        chosen += [*first, *(pk for pk in context_of if pk not in first)]
-        if len(chosen) >= MAX_SHOWN:
+        example_ids += [*first, *(pk for pk in context_of if pk not in first)]
+        if len(example_ids) >= MAX_SHOWN:
             break
-    return chosen[:MAX_SHOWN]
+    return example_ids[:MAX_SHOWN]
 
 
 def _draw_candidates(
@@ -138,13 +138,13 @@ def _draw_candidates(
     that each can be drawn and few rows are read. The result is in random order.
     """
     ids = Example.objects.filter(round=round).order_by("pk").values_list("pk", flat=True)
-    first, last = ids.first(), ids.last()
-    if first is None or last is None:
+    first_id, last_id = ids.first(), ids.last()
+    if first_id is None or last_id is None:
         return {}
-    start = chance.randint(first, last)
+    start = chance.randint(first_id, last_id)
     pairs: list[tuple[int, int]] = []
     # From the drawn id to the end, then from the beginning, so that all can be reached.
-    for low, high in ((start, last), (first, start - 1)):
+    for low, high in ((start, last_id), (first_id, start - 1)):
         in_order = select_catches_between(examples, round, low, high).values_list("pk", "context")
         pairs += in_order[: MAX_CANDIDATES - len(pairs)]
     chance.shuffle(pairs)

@@ -41,10 +41,10 @@ class Aid:
         if not name:
             return
         check_parts(cls, cls.PARTS, "writing aid", name)
-        taken = {want for aid in AIDS.values() for want in aid.wants}
+        taken_wants = {want for aid in AIDS.values() for want in aid.wants}
         cls.name = name
         aid = cls()
-        if repeated := taken.intersection(aid.wants):
+        if repeated := taken_wants.intersection(aid.wants):
             raise TypeError(f"There is a writing aid {', '.join(sorted(repeated))} already.")
         AIDS[name] = aid
 

@@ -110,12 +110,12 @@ def _ask_variants(
         # A breaker of its own, so that failures here do not stop people from writing.
         name, breaker = output.target.name, f"saliency:{output.target_id}"
         target = build_live_target(name, batch, breaker)  # type: ignore[arg-type]
-        pending = submit_to_pool([target], variants[0], settings.LIVE_WAIT_SECONDS)
+        pending_answers = submit_to_pool([target], variants[0], settings.LIVE_WAIT_SECONDS)
     except BaseException:
         _places.release()
         raise
-    pending.add_done_callback(lambda _done: _places.release())
-    if not wait_for_answers(pending):
+    pending_answers.add_done_callback(lambda _done: _places.release())
+    if not wait_for_answers(pending_answers):
         raise EndpointError("The target took too long.", reason="slow")
-    pending.result()
+    pending_answers.result()
     return batch.predictions

@@ -77,10 +77,10 @@ def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
 def _ask_generator(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
     endpoint = get_generator_endpoint(generator)
     target = build_live_target(generator.name, endpoint, f"generator:{generator.pk}")
-    pending = submit_to_pool([target], inputs, SUGGEST_SECONDS)
-    if not wait_for_answers(pending, SUGGEST_SECONDS):
+    pending_answers = submit_to_pool([target], inputs, SUGGEST_SECONDS)
+    if not wait_for_answers(pending_answers, SUGGEST_SECONDS):
         raise EndpointError("The generator took too long.", reason="slow")
-    return pending.result()[0]
+    return pending_answers.result()[0]
 
 
 def _check_may_ask(assignment: Assignment) -> None:
@@ -95,10 +95,10 @@ def _check_may_ask(assignment: Assignment) -> None:
         )
         raise CapReached(message % {"number": MAX_PER_PASSAGE})
     quota = quota_name(SUGGESTIONS, round.task_id)
-    used = count_suggestions_today(assignment.annotator).get(quota, 0)
+    use_count = count_suggestions_today(assignment.annotator).get(quota, 0)
     # What the person used today under deleted accounts counts too.
-    used += spent_today(assignment.annotator.user_id, quota)
-    if used >= round.task.config.limits.tries_per_day:
+    use_count += spent_today(assignment.annotator.user_id, quota)
+    if use_count >= round.task.config.limits.tries_per_day:
         raise CapReached(_("You have had today's suggestions (reset at 00:00 UTC)."))
 
 
@@ -124,19 +124,21 @@ def _read_text(assignment: Assignment, output: Mapping[str, Any]) -> str:
     return text.strip()
 
 
-def record_choice(*, assignment: Assignment, action: Action, typed: Mapping[str, Any]) -> None:
+def record_choice(
+    *, assignment: Assignment, action: Action, typed_texts: Mapping[str, Any]
+) -> None:
     """Record whether the person uses, edits or ignores the latest suggestion.
 
     Unless ignored, the suggestion replaces the draft's text. Takes no lock.
     """
-    last = assignment.suggestions.last()
-    if last is None:
+    last_suggestion = assignment.suggestions.last()
+    if last_suggestion is None:
         return
-    last.action = action
-    last.save(update_fields=["action"])
+    last_suggestion.action = action
+    last_suggestion.save(update_fields=["action"])
     if action != Action.IGNORE:
         field = assignment.round.task.config.text_field
-        save_draft(assignment=assignment, inputs={**typed, field: last.text})
+        save_draft(assignment=assignment, inputs={**typed_texts, field: last_suggestion.text})
 
 
 class Suggestions(Aid, name="suggestion"):
@@ -157,4 +159,4 @@ class Suggestions(Aid, name="suggestion"):
         if want == self.name:
             suggest(assignment)
         else:
-            record_choice(assignment=assignment, action=Action(want), typed=typed)
+            record_choice(assignment=assignment, action=Action(want), typed_texts=typed)

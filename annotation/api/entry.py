@@ -25,15 +25,15 @@ def authorise_annotator(
     request: Request,
     task: Task,
     check_programs: Callable[[Task], None],
-    may: PermissionCheck = can_write,
+    permission: PermissionCheck = can_write,
 ) -> Annotator:
     """Return the person's annotator after checking the task's gate and access by programs.
 
-    check_programs: raises ForPeople if programs may not do this. may: the required
-    permission. Raises Refused, for a POST also if the person needs a rest or is paused, and
+    check_programs: raises ForPeople if programs may not do this. permission: the
+    required one. Raises Refused, for a POST also if the person needs a rest or is paused, and
     the errors of `require_permission`.
     """
-    annotator = require_annotator(request, task, may)
+    annotator = require_annotator(request, task, permission)
     if is_program(request):
         check_programs(task)
     if is_gate_shut(request, task):

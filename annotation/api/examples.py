@@ -68,10 +68,12 @@ class WhyView(OwnExample):
         """Explain why the label is right and why a model might miss it; all fields are optional."""
         example = self.example(uuid)
         body = read(WhySerializer, request)
-        config, why = example.round.task.config, body["why"]
+        config, explanation = example.round.task.config, body["why"]
         asks = list_why_components(config, example.outcome, example.inputs)
-        form = ComponentForm(asks, why, context=example.context.fields)
-        unknown = {name: ["There is no such question here"] for name in why.keys() - form.fields}
+        form = ComponentForm(asks, explanation, context=example.context.fields)
+        unknown = {
+            name: ["There is no such question here"] for name in explanation.keys() - form.fields
+        }
         if unknown or not form.is_valid():
             raise serializers.ValidationError({"why": unknown or form.errors})  # type: ignore[dict-item]
         services.store_explanation(example=example, metadata=form.inputs)

@@ -204,22 +204,22 @@ class ExampleSerializer(serializers.ModelSerializer[Example]):
 
     @extend_schema_field(GivenAnswerSerializer(many=True))
     def get_answers(self, example: Example) -> list[dict[str, Any]]:
-        return describe_answers(example, full=self.context.get("full", False))
+        return describe_answers(example, is_full=self.context.get("full", False))
 
 
-def describe_answers(example: Example, *, full: bool = False) -> list[dict[str, Any]]:
+def describe_answers(example: Example, *, is_full: bool = False) -> list[dict[str, Any]]:
     """Return the targets' answers, in the format of GivenAnswerSerializer.
 
-    full: whether to include all of each answer, not only what the task shows to authors.
+    is_full: whether to include all of each answer, not only what the task shows to authors.
     """
     round, limits = example.round, example.round.task.config.limits
     return [
         {
             "target": output.target.name
-            if full
+            if is_full
             else round.shown_name(output.target, output.position),
             "output": output.output,
-            "prob": round_chances(output.prob, "full" if full else limits.show_confidence),
+            "prob": round_chances(output.prob, "full" if is_full else limits.show_confidence),
             "fooled": output.fooled,
             "score": output.score,
         }

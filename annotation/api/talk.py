@@ -46,10 +46,10 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
 
     @extend_schema_field(SpokenTurnSerializer(many=True))
     def get_turns(self, conversation: Conversation) -> list[dict[str, Any]]:
-        numbered = enumerate(conversation.turns)
+        numbered_turns = enumerate(conversation.turns)
         return [
             {"place": place, "role": turn["role"], "text": turn["text"]}
-            for place, turn in numbered
+            for place, turn in numbered_turns
             if turn["role"] != "system"
         ]
 

@@ -116,10 +116,10 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
     talk = assignment.round.task.config.talk
     assert talk is not None
     _check_may_talk(assignment)
-    unlocked = get_conversation(assignment)
+    unlocked_conversation = get_conversation(assignment)
     with transaction.atomic():
         # Created before, in its own transaction, so that there is a row to lock.
-        conversation = _lock_conversation(unlocked, assignment)
+        conversation = _lock_conversation(unlocked_conversation, assignment)
         if conversation.is_asking or _was_said(conversation, text, at):
             return conversation, False
         if len(conversation.turns) != at:
@@ -143,16 +143,16 @@ def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None
     """
     if wrong := find_text_error(talk, text):
         raise InvalidTurn(wrong)
-    written, most = sum(t["role"] == "user" for t in turns), get_max_turns(talk)
-    if written >= most:
+    turn_count, max_turns = sum(t["role"] == "user" for t in turns), get_max_turns(talk)
+    if turn_count >= max_turns:
         message = ngettext(
             "A conversation has at most %(number)d turn of yours. Mark an answer, or edit from an "
             "earlier turn.",
             "A conversation has at most %(number)d turns of yours. Mark an answer, or edit from an "
             "earlier turn.",
-            most,
+            max_turns,
         )
-        raise CapReached(message % {"number": most})
+        raise CapReached(message % {"number": max_turns})
 
 
 def _check_may_talk(assignment: Assignment) -> None:
@@ -184,32 +184,34 @@ def _let_answer(conversation: Conversation, seconds: float | None) -> None:
     turns = {talk: strip_turns([*conversation.turns, own_turn])}
     inputs = build_model_inputs(assignment.round, assignment.context.fields, turns)
     try:
-        pending = ask_live_targets(entries, inputs, build_recorder(build_key(conversation)))
+        pending_answers = ask_live_targets(entries, inputs, build_recorder(build_key(conversation)))
     except EndpointError as error:
         _fail(conversation, entries, error)
         return
-    if wait_for_answers(pending, seconds):
-        _conclude(conversation, entries, pending)
+    if wait_for_answers(pending_answers, seconds):
+        _conclude(conversation, entries, pending_answers)
         return
     asker = threading.get_ident()
 
     def conclude(_done: object) -> None:
         try:
-            _conclude(conversation, entries, pending)
+            _conclude(conversation, entries, pending_answers)
         finally:
             if threading.get_ident() != asker:
                 connection.close()
 
-    pending.add_done_callback(conclude)
+    pending_answers.add_done_callback(conclude)
 
 
-def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], pending: Answers) -> None:
-    record_spending(list_payers(entries), pending)
-    if error := pending.exception():
+def _conclude(
+    conversation: Conversation, entries: Sequence[RoundTarget], pending_answers: Answers
+) -> None:
+    record_spending(list_payers(entries), pending_answers)
+    if error := pending_answers.exception():
         _fail(conversation, entries, error)
         return
     # A chat has one target.
-    prediction, config = pending.result()[0], conversation.assignment.round.task.config
+    prediction, config = pending_answers.result()[0], conversation.assignment.round.task.config
     answer = {
         "role": "assistant",
         "text": str(prediction.output[config.answer_field]),
@@ -249,11 +251,11 @@ def take_back_turn(*, assignment: Assignment, turn: int, edit: bool) -> None:
         turns = conversation.turns
         # The turn that is being answered can be taken back too, and its answer is then dropped.
         open_turns = [{"role": "user", "text": conversation.said}] if conversation.is_asking else []
-        here = dict(enumerate([*turns, *open_turns])).get(turn)
-        if here is None or here["role"] != "user":
+        chosen_turn = dict(enumerate([*turns, *open_turns])).get(turn)
+        if chosen_turn is None or chosen_turn["role"] != "user":
             raise StaleForm(_("This turn is not there any more."))
         conversation.turns = turns[:turn]
-        conversation.said = here["text"] if edit else ""
+        conversation.said = chosen_turn["text"] if edit else ""
         conversation.failure, conversation.asked_at = "", None
         conversation.save(update_fields=["turns", "said", "failure", "asked_at"])
 

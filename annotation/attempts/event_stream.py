@@ -17,14 +17,14 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
 
 
-def stream_events(keys: Sequence[str], waiting: QuerySet[Model]) -> HttpResponseBase:
+def stream_events(keys: Sequence[str], waiting_rows: QuerySet[Model]) -> HttpResponseBase:
     """Stream the list of the texts so far (see `parts`) as events, then `done`.
 
     Returns 204 if there are too many listeners; the page then polls.
     """
     if not _may_listen.acquire(blocking=False):
         return HttpResponse(status=204)
-    events = _Events(stream_texts(keys, waiting))
+    events = _Events(stream_texts(keys, waiting_rows))
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=HEADERS)
 
 

@@ -63,10 +63,10 @@ def get_affordable_target(payer: Payer) -> LiveTarget:
     target = payer.target
     try:
         check_budget(payer)
-        live = build_live_target(target.name, get_endpoint(target), str(target.pk))
+        live_target = build_live_target(target.name, get_endpoint(target), str(target.pk))
     except EndpointError as error:
         raise TargetFailed(target.name, error) from None
-    return replace(live, label=target.name)
+    return replace(live_target, label=target.name)
 
 
 def build_live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
@@ -77,7 +77,7 @@ def build_live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget
     return LiveTarget(name, endpoint, Breaker(cache, breaker))
 
 
-def record_spending(payers: Sequence[Payer], pending: Answers) -> None:
+def record_spending(payers: Sequence[Payer], pending_answers: Answers) -> None:
     """Record the cost of the calls, including failed ones, as soon as the last has ended.
 
     Call it after each request to targets, outside a transaction.
@@ -92,7 +92,7 @@ def record_spending(payers: Sequence[Payer], pending: Answers) -> None:
             if threading.get_ident() != asker:
                 connection.close()
 
-    pending.ended.add_done_callback(note)
+    pending_answers.ended.add_done_callback(note)
 
 
 def submit_to_pool(
@@ -107,16 +107,16 @@ def submit_to_pool(
     return pool.ask(targets, inputs, seconds)
 
 
-def wait_for_answers(pending: Answers, seconds: float | None = None) -> bool:
+def wait_for_answers(pending_answers: Answers, seconds: float | None = None) -> bool:
     """Wait for the answers; return whether they arrived in time.
 
     seconds: time to wait; None for a page's usual wait.
     """
     # A bounded number of threads waits; the others answer at once, and their page asks again.
     if not _may_wait.acquire(blocking=False):
-        return pending.done()
+        return pending_answers.done()
     try:
-        pending.exception(timeout=seconds or settings.LIVE_WAIT_SECONDS)
+        pending_answers.exception(timeout=seconds or settings.LIVE_WAIT_SECONDS)
     except NotYet:
         return False
     finally:
@@ -150,14 +150,14 @@ def get_answers_in_time(
 
     payers: one per target, or none. seconds: time to wait; None for a page's usual wait.
     """
-    pending = submit_to_pool(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
-    is_there = wait_for_answers(pending, seconds)
+    pending_answers = submit_to_pool(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+    is_there = wait_for_answers(pending_answers, seconds)
     # Also for answers that come too late: they cost as much.
     if payers:
-        record_spending(payers, pending)
+        record_spending(payers, pending_answers)
     if not is_there:
         raise EndpointError("The targets took too long.", reason="slow")
-    return pending.result()
+    return pending_answers.result()
 
 
 def get_failure_code(error: BaseException) -> str:

@@ -18,10 +18,10 @@ def check_not_own_copy(
 
     Raises Duplicate if they resemble the author's own text on another context.
     """
-    resembling = selectors.find_near_duplicates(assignment, inputs)
-    if resembling.own and resembling.own.context_id != assignment.context_id:
+    near_copies = selectors.find_near_duplicates(assignment, inputs)
+    if near_copies.own and near_copies.own.context_id != assignment.context_id:
         message = _("You wrote this on %(day)s. Try a different idea.")
         raise Duplicate(
-            message % {"day": date_format(resembling.own.created_at, "j M")}, resembling.own
+            message % {"day": date_format(near_copies.own.created_at, "j M")}, near_copies.own
         )
-    return resembling
+    return near_copies

@@ -26,24 +26,24 @@ def build_key(conversation: Conversation) -> str:
 def build_recorder(key: str) -> Callable[[str], None]:
     """Return a callback that stores a partial answer, at most ten times a second."""
     # In a list, so that the inner function can replace it.
-    last = [0.0]
+    last_time = [0.0]
 
     def heard(text: str) -> None:
-        if time.monotonic() - last[0] >= PAUSE:
-            last[0] = time.monotonic()
+        if time.monotonic() - last_time[0] >= PAUSE:
+            last_time[0] = time.monotonic()
             cache.set(key, text, timeout=LONGEST)
 
     return heard
 
 
-def stream_texts(keys: Sequence[str], waiting: QuerySet[Model]) -> Iterator[list[str]]:
+def stream_texts(keys: Sequence[str], waiting_rows: QuerySet[Model]) -> Iterator[list[str]]:
     """Yield the texts so far whenever one grows, until all end or one fails.
 
-    waiting: selects the row that waits for the answers; empty once it no longer waits.
+    waiting_rows: selects the row that waits for the answers; empty once it no longer waits.
     """
     sent_texts, ends_at = [""] * len(keys), time.monotonic() + LONGEST
     # The row is read less often than the cache, as it nearly always still waits.
-    while time.monotonic() < ends_at and waiting.exists():
+    while time.monotonic() < ends_at and waiting_rows.exists():
         for _ in range(LOOKS):
             cached_texts = cache.get_many(keys)
             texts = [cached_texts.get(key, "") for key in keys]

@@ -124,20 +124,21 @@ def begin_attempt(
     with transaction.atomic():
         # Of two tabs the second waits here, and then counts the first one's attempt.
         LOCKED_AUTHOR.get(pk=annotator.pk)
-        used = selectors.count_usage(assignment, hash_context(dict(inputs)), key)
-        attempt = Attempt.objects.get(pk=used.attempt) if used.attempt else None
+        usage = selectors.count_usage(assignment, hash_context(dict(inputs)), key)
+        attempt = Attempt.objects.get(pk=usage.attempt) if usage.attempt else None
         # A double click: the first request asks, and this one shows the same attempt.
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False
         text = get_written_text(assignment.round.task.config, inputs)
-        _check_may_write(annotator, assignment, used, inputs)
-        own, other = check_not_own_copy(assignment, inputs)
+        _check_may_write(annotator, assignment, usage, inputs)
+        own_copy, other_copy = check_not_own_copy(assignment, inputs)
         # `asked_at` tells this asking from an earlier one, `held_until` covers the page's wait.
         values = {
             "assignment": assignment,
             "inputs": dict(inputs),
-            "parent": parent or own,
-            "resembles": None if assignment.parent_id else other,  # whose text is to be changed
+            "parent": parent or own_copy,
+            # Whose text is to be changed.
+            "resembles": None if assignment.parent_id else other_copy,
             "typing": typing,
             "challenge": assignment.challenge if takes_challenge else None,
             # Help is shown on pages, which programs do not read.
@@ -153,12 +154,12 @@ def begin_attempt(
         return _ask_again(attempt, values), True
 
 
-def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool) -> None:
-    """Keep the files in the inputs for another day or, if `used`, permanently.
+def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, is_used: bool) -> None:
+    """Keep the files in the inputs for another day or, if `is_used`, permanently.
 
     Raises Invalid if a file no longer exists.
     """
-    keep_media(task=assignment.round.task, digests=list_digests(inputs.values()), is_used=used)
+    keep_media(task=assignment.round.task, digests=list_digests(inputs.values()), is_used=is_used)
 
 
 def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
@@ -181,7 +182,7 @@ def check_programs_write(task: Task) -> None:
 def _check_may_write(
     annotator: Annotator,
     assignment: Assignment,
-    used: selectors.UsageCounts,
+    usage: selectors.UsageCounts,
     inputs: Mapping[str, Any],
 ) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
@@ -192,33 +193,35 @@ def _check_may_write(
     # The form is of an assignment that another tab has left.
     if assignment.left_at is not None:
         raise StaleForm(_("You have begun another example since you opened this page."))
-    used, submitting = selectors.add_submitting(assignment, used)
+    usage, submitted_texts = selectors.add_submitting(assignment, usage)
     text = get_compared_text(round.task.config, inputs)
     # Two tabs could otherwise store two near copies, as neither finds the other's row yet.
-    if any(are_alike(text, other) for other in submitting):
+    if any(are_alike(text, other) for other in submitted_texts):
         raise Duplicate(_("You are sending this text from another window."))
     # The constraint example_one_text would refuse it too, but only after the targets are asked.
-    if used.same_text:
+    if usage.same_text:
         message = _("You sent this text before. Change it to try again.")
-        raise Duplicate(message, Example.objects.get(pk=used.same_text))
+        raise Duplicate(message, Example.objects.get(pk=usage.same_text))
     _check_was_said(assignment, inputs)
     # An example that was sent back is replaced, so it takes no further share.
     if assignment.mends is None or not selectors.is_sent_back(assignment.mends):
-        _check_shares(assignment, used, len(submitting))
-    if used.today >= limits.tries_per_day:
+        _check_shares(assignment, usage, len(submitted_texts))
+    if usage.today >= limits.tries_per_day:
         message = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
         raise CapReached(message % {"number": limits.tries_per_day})
     # The files must last until the targets have answered; Invalid is raised where one is gone.
-    _keep_media(assignment, inputs, used=False)
+    _keep_media(assignment, inputs, is_used=False)
 
 
-def _check_shares(assignment: Assignment, used: selectors.UsageCounts, submitting: int) -> None:
+def _check_shares(
+    assignment: Assignment, usage: selectors.UsageCounts, submitting_count: int
+) -> None:
     """Check the caps per context, assignment and round. Raises CapReached.
 
-    submitting: number of other texts that are being submitted.
+    submitting_count: number of other texts that are being submitted.
     """
     round, limits = assignment.round, assignment.round.task.config.limits
-    if used.here >= limits.tries_per_context:
+    if usage.here >= limits.tries_per_context:
         message = ngettext(
             "You have used your %(number)d try here.",
             "You have used your %(number)d tries here.",
@@ -227,9 +230,9 @@ def _check_shares(assignment: Assignment, used: selectors.UsageCounts, submittin
         has_more = round.task.config.gives != "nothing"
         go_on = _("Take another text.") if has_more else _("You can judge what others wrote.")
         raise CapReached(f"{message % {'number': limits.tries_per_context}} {go_on}")
-    if assignments.is_done(assignment, submitting):
+    if assignments.is_done(assignment, submitting_count):
         raise CapReached(_("You have written as many as you were asked for. Thank you!"))
-    if selectors.count_left_in_round(round, used.in_round) == 0:
+    if selectors.count_left_in_round(round, usage.in_round) == 0:
         message = _(
             "You have written %(share)s of this round, the most for one person. "
             "Thank you! You can judge what others wrote."
@@ -267,31 +270,33 @@ def ask_targets(attempt: Attempt) -> Attempt:
         return _finish(attempt, entries, [prediction])
     inputs = build_model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
     try:
-        pending = ask_live_targets(entries, inputs)
+        pending_answers = ask_live_targets(entries, inputs)
     except EndpointError as error:
         return _fail(attempt, entries, error)
-    if wait_for_answers(pending):
-        return _finish_or_fail(attempt, entries, pending)
+    if wait_for_answers(pending_answers):
+        return _finish_or_fail(attempt, entries, pending_answers)
     # Before the answers are stored, which empties the draft.
     save_draft(assignment=assignment, inputs=attempt.inputs)
-    _finish_or_fail_later(attempt, entries, pending)
+    _finish_or_fail_later(attempt, entries, pending_answers)
     return attempt
 
 
-def _finish_or_fail(attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers) -> Attempt:
+def _finish_or_fail(
+    attempt: Attempt, entries: Sequence[RoundTarget], pending_answers: Answers
+) -> Attempt:
     # Also calls without a usable answer cost their payer.
-    record_spending(list_payers(entries), pending)
-    if error := pending.exception():
+    record_spending(list_payers(entries), pending_answers)
+    if error := pending_answers.exception():
         return _fail(attempt, entries, error)
     try:
-        return _finish(attempt, entries, pending.result())
+        return _finish(attempt, entries, pending_answers.result())
     except Exception:  # nobody shall wait for an attempt that will never be stored
         fail_attempt(attempt=attempt, reason="rubbish")
         raise
 
 
 def _finish_or_fail_later(
-    attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers
+    attempt: Attempt, entries: Sequence[RoundTarget], pending_answers: Answers
 ) -> None:
     asker = threading.get_ident()
     # Until then this process renews the attempt, so that no page takes it for lost.
@@ -299,7 +304,7 @@ def _finish_or_fail_later(
 
     def conclude(_done: object) -> None:
         try:
-            _finish_or_fail(attempt, entries, pending)
+            _finish_or_fail(attempt, entries, pending_answers)
         except Exception:
             logger.exception("attempt %s could not be stored", attempt.uuid)
             raise
@@ -310,7 +315,7 @@ def _finish_or_fail_later(
             if threading.get_ident() != asker:
                 connection.close()
 
-    pending.add_done_callback(conclude)
+    pending_answers.add_done_callback(conclude)
 
 
 def _finish(
@@ -358,7 +363,7 @@ def finish_attempt(
     try:
         with transaction.atomic():
             # 1. Lock, in the order of docs/locking.md, and check again what may have changed.
-            mended = _lock_mended(attempt.assignment)
+            mended_example = _lock_mended(attempt.assignment)
             round = _lock_accepting_round(attempt)
             _check_asked(round, targets)
             # 2. Store the example and the answers.
@@ -377,8 +382,8 @@ def finish_attempt(
             if attempt.assignment.draft:
                 assignment = Assignment.objects.filter(pk=attempt.assignment_id)
                 assignment.update(draft={}, draft_saved_at=None)
-            if mended:
-                retract(mended)
+            if mended_example:
+                retract(mended_example)
             # The example may have been the last one of the round's budget.
             close_if_due(round=round)
     except _NotStored as failure:
@@ -500,7 +505,7 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         decided_by=Example.DecidedBy.AUTHOR if config.is_decided_by_author else "rule",
         shown_at=assignment.assigned_at,
     )
-    _keep_media(assignment, attempt.inputs, used=True)
+    _keep_media(assignment, attempt.inputs, is_used=True)
     text = get_compared_text(config, attempt.inputs)
     columns = {"example_id": example.pk, "round_id": example.round_id}
     TextKey.objects.bulk_create(TextKey(**columns, key=key) for key in compute_band_keys(text))
@@ -540,19 +545,21 @@ def answer_undecided(*, example: Example, model_right: bool) -> Example:
     Locks the example. Raises NotAllowed if there is nothing to decide.
     """
     with transaction.atomic():
-        locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
-        if locked.outcome != Example.Outcome.UNDECIDED:
+        locked_example = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
+        if locked_example.outcome != Example.Outcome.UNDECIDED:
             raise NotAllowed(_("This was decided before."))
-        if selectors.is_judged(locked):  # what the votes mean must not change under them
+        if selectors.is_judged(locked_example):  # what the votes mean must not change under them
             raise NotAllowed(_("Others have judged this meanwhile, so your answer comes too late."))
-        verdicts = tuple(TargetVerdict(o.fooled, o.score) for o in locked.target_outputs.all())
+        verdicts = tuple(
+            TargetVerdict(o.fooled, o.score) for o in locked_example.target_outputs.all()
+        )
         # By the answers' own verdicts, which are in the order of the targets.
-        locked.outcome = resolve(Outcome(None, verdicts, "undecided"), model_right).status
-        locked.decided_by = Example.DecidedBy.AUTHOR
-        locked.save(update_fields=["outcome", "decided_by"])
+        locked_example.outcome = resolve(Outcome(None, verdicts, "undecided"), model_right).status
+        locked_example.decided_by = Example.DecidedBy.AUTHOR
+        locked_example.save(update_fields=["outcome", "decided_by"])
         # Only answers that the rule left open; its verdicts on the others hold.
-        locked.target_outputs.filter(fooled__isnull=True).update(fooled=not model_right)
-    return locked
+        locked_example.target_outputs.filter(fooled__isnull=True).update(fooled=not model_right)
+    return locked_example
 
 
 def store_explanation(*, example: Example, metadata: Mapping[str, Any]) -> None:
@@ -569,9 +576,9 @@ def retract_example(*, example: Example) -> Example:
     judged it, Submitted if it was submitted in a study.
     """
     check_may_retract(example)
-    locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
-    if locked.retracted_at is None and selectors.is_judged(locked):
+    locked_example = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
+    if locked_example.retracted_at is None and selectors.is_judged(locked_example):
         raise NotAllowed(_("Somebody has judged this example. Ask the task owner to withdraw it."))
-    if locked.retracted_at is None:
-        retract(locked)
-    return locked
+    if locked_example.retracted_at is None:
+        retract(locked_example)
+    return locked_example

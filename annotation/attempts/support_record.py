@@ -14,14 +14,14 @@ def describe_support(assignment: Assignment, text: str) -> dict[str, Any] | None
     (the text is a suggestion), edit or ignore; suggested_by: the generator's name.
     """
     config = assignment.round.task.config
-    had: dict[str, Any] = {}
+    support: dict[str, Any] = {}
     if assignment.challenge in config.challenges:
-        had["challenge"] = assignment.challenge
+        support["challenge"] = assignment.challenge
     if assignment.worked:
-        had["examples"] = len(assignment.worked)
+        support["examples"] = len(assignment.worked)
     if config.support and config.support.suggestions:
-        had |= _describe_suggestions(list(assignment.suggestions.all()), text)
-    return had or None
+        support |= _describe_suggestions(list(assignment.suggestions.all()), text)
+    return support or None
 
 
 def _describe_suggestions(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
@@ -33,13 +33,18 @@ def _describe_suggestions(suggestions: list[Suggestion], text: str) -> dict[str,
     if not suggestions:
         return {}
     # Other spacing is no change of a text.
-    used = [suggestion for suggestion in suggestions if suggestion.text.split() == text.split()]
-    taken = [
+    used_suggestions = [
+        suggestion for suggestion in suggestions if suggestion.text.split() == text.split()
+    ]
+    changed_suggestions = [
         suggestion for suggestion in suggestions if suggestion.action in (Action.USE, Action.EDIT)
     ]
-    if used:
+    if used_suggestions:
         action = Action.USE
     else:
-        action = Action.EDIT if taken else Action.IGNORE
+        action = Action.EDIT if changed_suggestions else Action.IGNORE
     # Of several the last of those that decided the action.
-    return {"suggestion": action.value, "suggested_by": (used or taken or suggestions)[-1].source}
+    return {
+        "suggestion": action.value,
+        "suggested_by": (used_suggestions or changed_suggestions or suggestions)[-1].source,
+    }

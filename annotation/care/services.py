@@ -136,10 +136,10 @@ def note_passed_by(*, annotator: Annotator, task: Task) -> None:
         note_answered(annotator=annotator, task=task)
 
 
-def set_limits(*, annotator: Annotator, task: Task, own: Limits) -> None:
+def set_limits(*, annotator: Annotator, task: Task, own_limits: Limits) -> None:
     """Set the person's own limits; the owner's caps still apply."""
     row = _row(annotator, task)
-    row.own_minutes, row.own_items = own.minutes, own.items
+    row.own_minutes, row.own_items = own_limits.minutes, own_limits.items
     row.save(update_fields=["own_minutes", "own_items"])
 
 

@@ -35,11 +35,11 @@ class LimitsForm(forms.Form):
     def __init__(self, care: Care, data: Any = None) -> None:
         super().__init__(data, initial={"minutes": care.limits.minutes, "items": care.limits.items})
         for name, field in self.fields.items():
-            most = getattr(care.caps, name) or MAX_LIMITS[name]
-            field.max_value = most  # type: ignore[attr-defined]
-            field.validators.append(MaxValueValidator(most))
-            field.widget.attrs["max"] = most
-            field.help_text = _("At most %(n)d.") % {"n": most}
+            max_value = getattr(care.caps, name) or MAX_LIMITS[name]
+            field.max_value = max_value  # type: ignore[attr-defined]
+            field.validators.append(MaxValueValidator(max_value))
+            field.widget.attrs["max"] = max_value
+            field.help_text = _("At most %(n)d.") % {"n": max_value}
 
 
 def show_care(
@@ -70,13 +70,13 @@ def care(request: HttpRequest, code: str) -> HttpResponse:
     """Show the person's reading time; POST sets their own limits."""
     task = find_task(request, code, kinds=ALL_KINDS)
     annotator = require_annotator(request, task, can_see)
-    now = services.get_care(annotator, task)
+    care_record = services.get_care(annotator, task)
     if request.method == "GET" or not task.is_sensitive:
-        return show_care(request, task, now)
-    form = LimitsForm(now, request.POST)
+        return show_care(request, task, care_record)
+    form = LimitsForm(care_record, request.POST)
     if not form.is_valid():
-        return show_care(request, task, now, form, status=422)
-    services.set_limits(annotator=annotator, task=task, own=Limits(**form.cleaned_data))
+        return show_care(request, task, care_record, form, status=422)
+    services.set_limits(annotator=annotator, task=task, own_limits=Limits(**form.cleaned_data))
     messages.success(request, _("Your limits are saved."))
     return redirect("annotation:care", code=code)
 

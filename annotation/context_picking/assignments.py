@@ -14,16 +14,17 @@ def count_written(work_assignment: Duty, annotator: Annotator) -> int:
     ).count()
 
 
-def is_done(assignment: Assignment, submitting: int) -> bool:
+def is_done(assignment: Assignment, submitting_count: int) -> bool:
     """Return whether the person has written enough.
 
-    submitting: number of texts that are being submitted, which count as written.
+    submitting_count: number of texts that are being submitted, which count as written.
     """
     work_assignment = writing_assignment(assignment.round, assignment.annotator.user_id)
     if work_assignment is None or work_assignment.amount is None:
         return False
     return (
-        count_written(work_assignment, assignment.annotator) + submitting >= work_assignment.amount
+        count_written(work_assignment, assignment.annotator) + submitting_count
+        >= work_assignment.amount
     )
 
 

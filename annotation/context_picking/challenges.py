@@ -25,11 +25,11 @@ def draw_challenge(round: Round) -> str | None:
 
 def count_verified_by_challenge(round: Round) -> dict[str, int]:
     """Count the verified examples of each challenge; cached for a short time."""
-    verified = Example.objects.filter(
+    verified_examples = Example.objects.filter(
         round=round,
         challenge__isnull=False,
         retracted_at__isnull=True,
         by_program=False,
     ).filter(are_verified())
-    rows = verified.values_list("challenge").annotate(Count("pk")).order_by()
+    rows = verified_examples.values_list("challenge").annotate(Count("pk")).order_by()
     return read_or_count(f"challenges:{round.pk}", lambda: dict(rows))

@@ -48,8 +48,8 @@ def assign(
         return current
     with transaction.atomic():
         # Looked for once more under the lock: another tab may have taken one meanwhile.
-        locked = _open_round(round.pk)
-        current = selectors.find_current_assignment(annotator, locked)
+        locked_round = _open_round(round.pk)
+        current = selectors.find_current_assignment(annotator, locked_round)
         if current and not fresh:
             return current
         if current:
@@ -57,13 +57,13 @@ def assign(
             current.left_at = timezone.now()
             current.save(update_fields=["left_at"])
         if minimal_edit:
-            return _assign_edit(annotator, locked)
+            return _assign_edit(annotator, locked_round)
         return Assignment.objects.create(
             annotator=annotator,
-            round=locked,
-            context=_draw_context(locked, current),
-            goal=_draw_goal(locked),
-            challenge=draw_challenge(locked),
+            round=locked_round,
+            context=_draw_context(locked_round, current),
+            goal=_draw_goal(locked_round),
+            challenge=draw_challenge(locked_round),
         )
 
 
@@ -76,25 +76,29 @@ def _open_round(pk: int) -> Round:
     return round
 
 
-def _draw_context(round: Round, left: Assignment | None) -> Context:
+def _draw_context(round: Round, previous_assignment: Assignment | None) -> Context:
     # Two, so that a person who asks for another context gets another one where there is one.
     candidates = list(selectors.order_contexts_by_use(round)[:2])
     if not candidates:
         message = _("Nothing is left to write about in round %(number)d.")
         raise NoContext(message % {"number": round.number})
-    if left and len(candidates) == 2 and candidates[0].pk == left.context_id:
+    if (
+        previous_assignment
+        and len(candidates) == 2
+        and candidates[0].pk == previous_assignment.context_id
+    ):
         return candidates[1]
     return candidates[0]
 
 
-def _draw_goal(round: Round, after: str = "") -> str:
+def _draw_goal(round: Round, previous_goal: str = "") -> str:
     """Draw the least assigned goal; ties are broken at random.
 
-    after: the previous goal, avoided if possible.
+    previous_goal: avoided if possible.
     """
-    choices = [value for value in round.task.config.goal_choices if value != after]
+    choices = [value for value in round.task.config.goal_choices if value != previous_goal]
     if not choices:
-        return after
+        return previous_goal
     uses = selectors.count_goal_uses(round)
     fewest = min(uses.get(value, 0) for value in choices)
     return random.choice([value for value in choices if uses.get(value, 0) == fewest])
@@ -115,7 +119,7 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
         annotator=annotator,
         round=round,
         context=_copy_context(parent.context, round),
-        goal=_draw_goal(round, after=parent.goal),
+        goal=_draw_goal(round, previous_goal=parent.goal),
         parent=parent,
         challenge=draw_challenge(round),
     )
@@ -180,7 +184,7 @@ def change_goal(*, assignment: Assignment) -> Assignment:
     """Draw another goal for the same context. Locks the round, as `assign` does."""
     with transaction.atomic():
         round = _open_round(assignment.round_id)
-        assignment.goal = _draw_goal(round, after=assignment.goal)
+        assignment.goal = _draw_goal(round, previous_goal=assignment.goal)
         assignment.save(update_fields=["goal"])
     return assignment
 

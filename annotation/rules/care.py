@@ -72,11 +72,13 @@ class ReadingRecord:
         seen = self._with(now, 0 if self.is_told else MAX_UNREPORTED_SECONDS)
         return replace(seen, in_a_row=seen.in_a_row + 1, is_told=False)
 
-    def _with(self, now: datetime, most: int) -> "ReadingRecord":
-        passed = int((now - self.at).total_seconds()) if self.at else 0
+    def _with(self, now: datetime, max_seconds: int) -> "ReadingRecord":
+        passed_seconds = int((now - self.at).total_seconds()) if self.at else 0
         seen = self.on(now)
         # Not below 0, because a clock that was set back must not take seconds away.
-        return replace(seen, seconds=seen.seconds + max(0, min(passed, most)), at=now)
+        return replace(
+            seen, seconds=seen.seconds + max(0, min(passed_seconds, max_seconds)), at=now
+        )
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,13 @@ class Limits:
 
     def within(self, own: "Limits") -> "Limits":
         """Return the stricter of these limits and the person's own."""
-        return Limits(_least(self.minutes, own.minutes), _least(self.items, own.items))
+        return Limits(
+            _choose_stricter(self.minutes, own.minutes), _choose_stricter(self.items, own.items)
+        )
 
 
-def _least(cap: int | None, own: int | None) -> int | None:
-    return min((n for n in (cap, own) if n is not None), default=None)
+def _choose_stricter(cap: int | None, own_limit: int | None) -> int | None:
+    return min((n for n in (cap, own_limit) if n is not None), default=None)
 
 
 def rest_of(limits: Limits, seconds: int, in_a_row: int, *, sends: bool = False) -> Rest:

@@ -65,8 +65,8 @@ def normalise(text: str) -> str:
     return spaced("".join(c for c in plain if c.isspace() or unicodedata.category(c)[0] != "C"))
 
 
-def _size(plain: str) -> int:
-    return len(plain) + 2 * len(_UNSPACED.findall(plain))
+def _size(plain_text: str) -> int:
+    return len(plain_text) + 2 * len(_UNSPACED.findall(plain_text))
 
 
 def split_grams(text: str) -> set[str]:
@@ -84,14 +84,18 @@ def compute_overlap(a: set[str], b: set[str]) -> float:
     return len(a & b) / (len(a | b) or 1)
 
 
-def compute_jaccard(text: str, other: str) -> float:
+def compute_jaccard(text: str, other_text: str) -> float:
     """Return the Jaccard similarity (0-1) of the grams of two texts."""
-    return compute_overlap(split_grams(text), split_grams(other))
+    return compute_overlap(split_grams(text), split_grams(other_text))
 
 
-def are_alike(text: str, other: str) -> bool:
+def are_alike(text: str, other_text: str) -> bool:
     """Return whether two texts are nearly equal; False if one is too short to compare."""
-    return is_comparable(text) and is_comparable(other) and compute_jaccard(text, other) >= ALIKE
+    return (
+        is_comparable(text)
+        and is_comparable(other_text)
+        and compute_jaccard(text, other_text) >= ALIKE
+    )
 
 
 @functools.lru_cache(maxsize=64)  # a submit compares its text and, once answered, stores it
@@ -103,10 +107,10 @@ def compute_band_keys(text: str) -> tuple[int, ...]:
     """
     if not is_comparable(text):
         return ()
-    least = compute_signature(text)
+    signature = compute_signature(text)
     return tuple(
         # Without the lowest bit, because a BigIntegerField has a sign.
-        _number(repr((band, *least[band * ROWS : (band + 1) * ROWS])).encode()) >> 1
+        _number(repr((band, *signature[band * ROWS : (band + 1) * ROWS])).encode()) >> 1
         for band in range(BANDS)
     )
 
@@ -125,15 +129,18 @@ def compute_signature(text: str) -> Sequence[int]:
     -----
     The probability that two texts have the same value in a bin equals their `jaccard`.
     """
-    least: dict[int, int] = {}
+    smallest_hashes: dict[int, int] = {}
     for gram in split_grams(text):
         # One hash gives both the bin and the value in it.
         value, place = divmod(_number(gram.encode()), BINS)
-        least[place] = min(value, least.get(place, value))
-    if not least:
+        smallest_hashes[place] = min(value, smallest_hashes.get(place, value))
+    if not smallest_hashes:
         raise ValueError("A text without grams has no signature.")
     # The walks are the same for all texts, so alike texts borrow from the same bin.
-    return [least[next(lender for lender in walk if lender in least)] for walk in _WALKS]
+    return [
+        smallest_hashes[next(lender for lender in walk if lender in smallest_hashes)]
+        for walk in _WALKS
+    ]
 
 
 def _number(data: bytes) -> int:

@@ -14,11 +14,11 @@ def split_goal(config: TaskConfig, goal: str) -> tuple[str, str, str]:
     field = config.goal.field
     if not field or not goal:
         return config.goal.text, "", ""
-    before, _, after = config.goal.text.partition("{" + field + "}")
+    text_before, _, text_after = config.goal.text.partition("{" + field + "}")
     words = next(
         (label.goal or label.words) for label in config.labels(field) if label.value == goal
     )
-    return before, words, after
+    return text_before, words, text_after
 
 
 def list_fields_to_read(config: TaskConfig, context: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,23 +18,30 @@ _PHONE = rf"(?<![\w.,])(?!{_DECIMAL})\+?\d(?:[ ()/.-]{{0,2}}\d){{8,}}"
 _PERSONAL = re.compile(f"{_ADDRESS}|{_PHONE}")
 
 
-def read_typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float] | None:
+def read_typing_evidence(
+    sent_values: Mapping[str, str], characters: int
+) -> dict[str, float] | None:
     """Return the pasted share of `characters`, and seconds to the first input and of typing.
 
     None if the browser reported incomplete or invalid values.
     """
     try:
-        pasted, first, active = (float(sent[n]) for n in ("pasted", "first_input", "active"))
+        pasted_characters, first_input_seconds, active_seconds = (
+            float(sent_values[n]) for n in ("pasted", "first_input", "active")
+        )
     except (KeyError, ValueError):
         return None
-    if not all(math.isfinite(value) and value >= 0 for value in (pasted, first, active)):
+    if not all(
+        math.isfinite(value) and value >= 0
+        for value in (pasted_characters, first_input_seconds, active_seconds)
+    ):
         return None
     return {
         # What was pasted may have been deleted again, so more can be pasted than is left.
-        "pasted": min(pasted, characters),
+        "pasted": min(pasted_characters, characters),
         "characters": characters,
-        "first_input": min(first, MAX_SECONDS),
-        "active": min(active, MAX_SECONDS),
+        "first_input": min(first_input_seconds, MAX_SECONDS),
+        "active": min(active_seconds, MAX_SECONDS),
     }
 
 

@@ -7,12 +7,14 @@ from typing import Any
 Mark = Mapping[str, Any]
 
 
-def marks_f1(predicted: Sequence[Mark], true: Sequence[Mark], *, overlap: bool = False) -> float:
+def marks_f1(
+    predicted_marks: Sequence[Mark], true_marks: Sequence[Mark], *, overlap: bool = False
+) -> float:
     """Compute the F1 (0-1) of predicted marks against true ones.
 
     Parameters
     ----------
-    predicted, true
+    predicted_marks, true_marks
         Marks with `start` and `end` (in characters), and optionally `tag`.
     overlap
         Whether a mark is right if it shares a character with a mark of the other side that has the
@@ -28,15 +30,19 @@ def marks_f1(predicted: Sequence[Mark], true: Sequence[Mark], *, overlap: bool =
     >>> marks_f1([{"start": 0, "end": 4}, {"start": 9, "end": 12}], [{"start": 0, "end": 4}])
     0.6666666666666666
     """
-    if not predicted or not true:
-        return float(not predicted and not true)
+    if not predicted_marks or not true_marks:
+        return float(not predicted_marks and not true_marks)
     if not overlap:
         # As multisets, so that a mark given twice counts twice.
-        both = Counter(map(_key, predicted)) & Counter(map(_key, true))
-        return 2 * both.total() / (len(predicted) + len(true))
-    right = [mark for mark in predicted if any(_meet(mark, other) for other in true)]
-    reached = [mark for mark in true if any(_meet(mark, other) for other in predicted)]
-    precision, recall = len(right) / len(predicted), len(reached) / len(true)
+        both = Counter(map(_key, predicted_marks)) & Counter(map(_key, true_marks))
+        return 2 * both.total() / (len(predicted_marks) + len(true_marks))
+    right = [
+        mark for mark in predicted_marks if any(_marks_meet(mark, other) for other in true_marks)
+    ]
+    reached = [
+        mark for mark in true_marks if any(_marks_meet(mark, other) for other in predicted_marks)
+    ]
+    precision, recall = len(right) / len(predicted_marks), len(reached) / len(true_marks)
     return 2 * precision * recall / (precision + recall) if precision else 0.0
 
 
@@ -44,7 +50,7 @@ def _key(mark: Mark) -> tuple[Any, ...]:
     return mark["start"], mark["end"], mark.get("tag")
 
 
-def _meet(mark: Mark, other: Mark) -> bool:
+def _marks_meet(mark: Mark, other: Mark) -> bool:
     # Ends are exclusive, so marks that only touch share no character.
     apart = mark["end"] <= other["start"] or other["end"] <= mark["start"]
     return not apart and mark.get("tag") == other.get("tag")

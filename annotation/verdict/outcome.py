@@ -67,11 +67,15 @@ def squad_f1(prediction: str, gold: str, language: str = "") -> float:
     if only one is. The result comes from a single division, so that an F1 of 2/5 equals the
     threshold 0.4.
     """
-    predicted_words, true = (answer_words(text, language=language) for text in (prediction, gold))
-    if not predicted_words and not true:
+    predicted_words, true_words = (
+        answer_words(text, language=language) for text in (prediction, gold)
+    )
+    if not predicted_words and not true_words:
         return 1.0
     return (
-        2 * (Counter(predicted_words) & Counter(true)).total() / (len(predicted_words) + len(true))
+        2
+        * (Counter(predicted_words) & Counter(true_words)).total()
+        / (len(predicted_words) + len(true_words))
     )
 
 
@@ -83,7 +87,7 @@ def exact_match(prediction: str, gold: str, language: str = "") -> bool:
     return answer_words(prediction, language=language) == answer_words(gold, language=language)
 
 
-def pairs_in_order(predicted: Sequence[str], true: Sequence[str]) -> float:
+def pairs_in_order(predicted_ranking: Sequence[str], true_ranking: Sequence[str]) -> float:
     """Return the share (0-1) of pairs whose order is the same in both rankings.
 
     Equal to (1 + Kendall's τ) ÷ 2.
@@ -91,8 +95,8 @@ def pairs_in_order(predicted: Sequence[str], true: Sequence[str]) -> float:
     >>> pairs_in_order(["b", "a", "c", "d"], ["a", "b", "c", "d"])  # one of six is swapped
     0.8333333333333334
     """
-    place = {text: number for number, text in enumerate(predicted)}
-    pairs = list(combinations(true, 2))
+    place = {text: number for number, text in enumerate(predicted_ranking)}
+    pairs = list(combinations(true_ranking, 2))
     apart = sum(place[better] > place[worse] for better, worse in pairs)
     return 1 - apart / len(pairs)
 
@@ -123,46 +127,47 @@ def resolve(outcome: Outcome, author_says_model_right: bool) -> Outcome:
     """
     if outcome.status != "undecided":
         raise ValueError(f"This outcome is {outcome.status}; only an undecided one is resolved.")
-    fooled = not author_says_model_right
+    is_fooled = not author_says_model_right
     verdicts = tuple(
-        replace(verdict, fooled=fooled) if verdict.fooled is None else verdict
+        replace(verdict, fooled=is_fooled) if verdict.fooled is None else verdict
         for verdict in outcome.per_target
     )
-    return Outcome(fooled, verdicts, _status(fooled))
+    return Outcome(is_fooled, verdicts, _status(is_fooled))
 
 
 def _outcome(verdicts: tuple[TargetVerdict, ...], ensemble: Ensemble) -> Outcome:
     if not verdicts:
         return Outcome(None, (), "no_model")
-    needed = {"all": len(verdicts), "majority": len(verdicts) // 2 + 1, "any": 1}[ensemble]
-    certain = sum(verdict.fooled is True for verdict in verdicts)
-    possible = sum(verdict.fooled is not False for verdict in verdicts)
-    fooled: bool | None = None  # open while the undecided targets could still change it
-    if certain >= needed:
-        fooled = True
-    elif possible < needed:
-        fooled = False
-    return Outcome(fooled, verdicts, _status(fooled))
+    needed_count = {"all": len(verdicts), "majority": len(verdicts) // 2 + 1, "any": 1}[ensemble]
+    certain_count = sum(verdict.fooled is True for verdict in verdicts)
+    possible_count = sum(verdict.fooled is not False for verdict in verdicts)
+    is_fooled: bool | None = None  # open while the undecided targets could still change it
+    if certain_count >= needed_count:
+        is_fooled = True
+    elif possible_count < needed_count:
+        is_fooled = False
+    return Outcome(is_fooled, verdicts, _status(is_fooled))
 
 
-def _status(fooled: bool | None) -> Status:
-    if fooled is None:
+def _status(is_fooled: bool | None) -> Status:
+    if is_fooled is None:
         return "undecided"
-    return "fooled" if fooled else "not_fooled"
+    return "fooled" if is_fooled else "not_fooled"
 
 
 def _verdict(
-    expected: Mapping[str, Any], output: Mapping[str, Any], rule: VerdictRule, language: str
+    expected_values: Mapping[str, Any], output: Mapping[str, Any], rule: VerdictRule, language: str
 ) -> TargetVerdict:
     if rule.type == "ask_user":
         return TargetVerdict(True if rule.marked_is_wrong else None)
     if rule.type == "exact_match":
-        differs = (
-            _comparable(_field(expected, name, "example")) != _comparable(_field(output, name))
+        differences = (
+            _comparable(_field(expected_values, name, "example"))
+            != _comparable(_field(output, name))
             for name in rule.fields
         )
         # All fields are compared, so that a missing one raises even after a difference.
-        return TargetVerdict(any(list(differs)))
+        return TargetVerdict(any(list(differences)))
     answer = _field(output, rule.field)
     if rule.type == "pattern":
         is_found = matches(_text(answer), rule.pattern)
@@ -170,16 +175,16 @@ def _verdict(
             return TargetVerdict(None)
         return TargetVerdict(is_found == rule.forbidden)
     if rule.type == "secret":
-        return TargetVerdict(tells(_text(answer), _secret(expected)))
-    true = _field(expected, rule.field, "example")
+        return TargetVerdict(tells(_text(answer), _secret(expected_values)))
+    true_value = _field(expected_values, rule.field, "example")
     if rule.type == "contains":
-        return TargetVerdict(not contains(_text(answer), _text(true), language))
+        return TargetVerdict(not contains(_text(answer), _text(true_value), language))
     if rule.type == "rank":
-        score = pairs_in_order(answer, true)
+        score = pairs_in_order(answer, true_value)
     elif rule.type == "spans_f1":
-        score = marks_f1(answer, true, overlap=rule.overlap)
+        score = marks_f1(answer, true_value, overlap=rule.overlap)
     else:
-        score = squad_f1(_text(answer), _text(true), language)
+        score = squad_f1(_text(answer), _text(true_value), language)
         # Between these the score tells too little, so the author decides.
         if rule.ask_between and rule.ask_between[0] <= score <= rule.ask_between[1]:
             return TargetVerdict(None, score)

@@ -25,11 +25,13 @@ def tells(text: str, secret: str) -> bool:
 
     Raises ValueError for a secret without letters or digits.
     """
-    bare = _bare(secret)
-    if not bare:
+    bare_secret = _reduce_text(secret)
+    if not bare_secret:
         raise ValueError("A secret needs letters or digits.")
-    bare_texts = [_bare(text)] + [_bare(part) for part in _decoded(text)]
-    return any(bare in bare_text or bare[::-1] in bare_text for bare_text in bare_texts)
+    bare_texts = [_reduce_text(text)] + [_reduce_text(part) for part in _iter_decoded_parts(text)]
+    return any(
+        bare_secret in bare_text or bare_secret[::-1] in bare_text for bare_text in bare_texts
+    )
 
 
 def secret_of(values: Mapping[str, Any]) -> str | None:
@@ -41,14 +43,14 @@ def secret_of(values: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _bare(text: str) -> str:
+def _reduce_text(text: str) -> str:
     """Return only the text's letters and digits, case-folded and without accents."""
     # Accents become characters of their own, which are neither letters nor digits.
     apart = unicodedata.normalize("NFKD", folded(text, compatible=True))
     return "".join(filter(str.isalnum, apart))
 
 
-def _decoded(text: str) -> Iterator[str]:
+def _iter_decoded_parts(text: str) -> Iterator[str]:
     """Yield the base64-decoded parts of the text, at all alignments and ignoring spaces."""
     for run in RUN.findall("".join(text.split())):
         # Base64 comes in groups of four, and the secret may begin at any place of one.

@@ -56,18 +56,20 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
     except EndpointError as error:
         logger.warning("no suggestion for assignment %s: %s", assignment.pk, error)
         message, status = _(SILENT.get(error.reason, NO_ANSWER)), 503
-    return _shown(request, WritePage.of(assignment, opened=want), message, status)
+    return _show_page(request, WritePage.of(assignment, opened=want), message, status)
 
 
-def _shown(request: HttpRequest, now: WritePage, message: str, status: int) -> HttpResponse:
+def _show_page(
+    request: HttpRequest, write_page: WritePage, message: str, status: int
+) -> HttpResponse:
     """Show the page with the help open, or for htmx only the part that changed.
 
     message: why there is no help; empty otherwise.
     """
     if not message and not htmx_partial(request):
         # Without a fragment, for then the browser would not focus the heading.
-        query = {"support": now.opened}
-        return redirect(reverse("annotation:write", args=[now.task.code], query=query))
-    part = "work" if now.opened in (Action.USE, Action.EDIT) else "support"
-    values = {**now.values(), "support_said": message}
+        query = {"support": write_page.opened}
+        return redirect(reverse("annotation:write", args=[write_page.task.code], query=query))
+    part = "work" if write_page.opened in (Action.USE, Action.EDIT) else "support"
+    values = {**write_page.values(), "support_said": message}
     return render_page(request, page.TEMPLATE, values, part=part, status=status)

@@ -34,18 +34,20 @@ def build_form_field(component: Component, context: Mapping[str, Any]) -> forms.
     context: its texts are the choices, if the component is configured so.
     """
     own_field = component.kind.form_input(component)
-    common: dict[str, Any] = {
+    field_options: dict[str, Any] = {
         "label": component.title,
         "help_text": component.help or "",
         "required": False,
     }
     if own_field is None:  # of an earlier release; nobody can fill it
-        return forms.CharField(disabled=True, **common)
-    widget = _named(own_field.widget)
+        return forms.CharField(disabled=True, **field_options)
+    widget = _find_form_class(own_field.widget)
     if own_field.template:
         own = {"template_name": own_field.template, "title": component.title}
         widget = type(own_field.widget, (_Titled, widget), own)
-    field: forms.Field = _named(own_field.field)(widget=widget(own_field.attrs), **common)
+    field: forms.Field = _find_form_class(own_field.field)(
+        widget=widget(own_field.attrs), **field_options
+    )
     choices = own_field.choices or [
         (text, text) for text in component.kind.offered(component, context)
     ]
@@ -56,7 +58,7 @@ def build_form_field(component: Component, context: Mapping[str, Any]) -> forms.
     return field
 
 
-def _named(name: str) -> Any:
+def _find_form_class(name: str) -> Any:
     return getattr(widgets, name, None) or getattr(forms, name)
 
 

@@ -201,7 +201,7 @@ class WritePage:
 
     def values(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Return the template's context, except the result panel."""
-        before, words, after = split_goal(self.task.config, self.goal)
+        text_before, words, text_after = split_goal(self.task.config, self.goal)
         values: dict[str, Any] = {
             "work": self,
             "task": self.task,
@@ -215,9 +215,9 @@ class WritePage:
                 self.unchanged or list_fields_to_read(self.task.config, self.context.fields)
             ),
             "form": form or SimpleLazyObject(self.form),
-            "goal_before": before,
+            "goal_before": text_before,
             "goal_words": words,
-            "goal_after": after,
+            "goal_after": text_after,
             "goal_label": self._goal_label,
             "practice": self.assignment is None,
             "targets": SimpleLazyObject(self.targets),
@@ -247,14 +247,14 @@ class WritePage:
         Lazy, because a partial page needs only a few of them.
         """
         cap = self.task.config.limits.tries_per_context
-        used: Any = SimpleLazyObject(lambda: selectors.count_usage(assignment))
+        usage: Any = SimpleLazyObject(lambda: selectors.count_usage(assignment))
         recent: Any = SimpleLazyObject(
             lambda: selectors.list_recent(assignment.annotator, assignment.round)
         )
         return {
-            "try_number": SimpleLazyObject(lambda: min(used.here + 1, cap)),
-            "tries_used": SimpleLazyObject(lambda: min(used.here, cap)),
-            "left_in_round": SimpleLazyObject(lambda: describe_left(self.round, used.in_round)),
+            "try_number": SimpleLazyObject(lambda: min(usage.here + 1, cap)),
+            "tries_used": SimpleLazyObject(lambda: min(usage.here, cap)),
+            "left_in_round": SimpleLazyObject(lambda: describe_left(self.round, usage.in_round)),
             "sent_back_reason": SimpleLazyObject(
                 lambda: selectors.get_sent_back_reason(assignment)
             ),
@@ -306,22 +306,22 @@ def build_result_panel(example: Example, is_new: bool = False) -> dict[str, Any]
     }
 
 
-def describe_left(round: Round, written: int) -> str:
+def describe_left(round: Round, written_count: int) -> str:
     """Describe how many more examples the person may write in the round; empty without a cap."""
-    left = selectors.count_left_in_round(round, written)
-    if left is None:
+    left_count = selectors.count_left_in_round(round, written_count)
+    if left_count is None:
         return ""
-    return _("room for %(number)d more of yours in this round") % {"number": left}
+    return _("room for %(number)d more of yours in this round") % {"number": left_count}
 
 
 def build_verdict_panel(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
     """Return the panel's context about the verdict on a stored example or a try-out."""
     answers = result_panel.build_answers(example, config, outputs)
-    fooled = sum(answer.fooled is True for answer in answers)
+    fooled_count = sum(answer.fooled is True for answer in answers)
     return {
         "panel": "annotation/_result.html",
         "outcome": example.outcome,
-        "heading": result_panel.build_heading(example.outcome, fooled, len(answers), config),
+        "heading": result_panel.build_heading(example.outcome, fooled_count, len(answers), config),
         "answers": answers,
         "asked": SimpleLazyObject(lambda: result_panel.get_author_question(config)),
         "written": _get_written_text(config, example.inputs),
@@ -380,14 +380,14 @@ def show_refused(
     request: HttpRequest, page: WritePage, error: Refused, form: ExampleForm | None = None
 ) -> HttpResponse:
     """Render the write page with the reason why nothing was stored."""
-    refused = {
+    refusal = {
         "panel": "annotation/_refused.html",
         "said": str(error),
         "code": error.code,
         "example": getattr(error, "example", None),
         "reload": isinstance(error, StaleForm),
     }
-    return render_write_page(request, page, refused, form=form, status=error.status)
+    return render_write_page(request, page, refusal, form=form, status=error.status)
 
 
 def show_attempt(

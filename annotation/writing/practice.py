@@ -128,12 +128,12 @@ def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     return page.render_write_page(request, _start_practice_page(opponent))
 
 
-def start_practice(round: Round, opened: str = "") -> WritePage:
+def start_practice(round: Round, opened_aid: str = "") -> WritePage:
     """Return a practice page with a random context and goal.
 
     The task must have practice contexts.
     """
-    return replace(_start_practice_page(Opponent.of_round(round)), opened=opened)
+    return replace(_start_practice_page(Opponent.of_round(round)), opened=opened_aid)
 
 
 def _start_practice_page(opponent: Opponent) -> WritePage:
@@ -167,14 +167,14 @@ def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     # The form is not of this task, or was made before its configuration changed.
     if place not in places or goal not in (config.goal_choices or [""]):
         raise Http404
-    begun = Talk(opponent.url, int(place), goal)
+    begun_talk = Talk(opponent.url, int(place), goal)
     if config.talk:
         talk = load_talk(request, opponent.url)
         # Another tab may have begun a conversation about another passage.
-        begun = talk if talk and (talk.place, talk.goal) == (int(place), goal) else begun
+        begun_talk = talk if talk and (talk.place, talk.goal) == (int(place), goal) else begun_talk
         if "say" in request.POST or read_taken_back(request):
-            return _talk(request, opponent, begun)
-    return _judge(request, opponent, begun)
+            return _talk(request, opponent, begun_talk)
+    return _judge(request, opponent, begun_talk)
 
 
 def _talk(request: HttpRequest, opponent: Opponent, talk: Talk) -> HttpResponse:
@@ -227,26 +227,28 @@ def check_tries(request: HttpRequest) -> None:
         raise CapReached(message % {"number": AN_HOUR["try-out"]})
 
 
-def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpResponse:
+def _judge(request: HttpRequest, opponent: Opponent, begun_talk: Talk) -> HttpResponse:
     """Show the verdict on the submitted text, or on the marked answer of a conversation."""
-    round, config, now = opponent.round, opponent.round.task.config, _build_page(opponent, begun)
-    form = now.form(*receive_form(request, round.task))
+    round, config = opponent.round, opponent.round.task.config
+    write_page = _build_page(opponent, begun_talk)
+    form = write_page.form(*receive_form(request, round.task))
     if not form.is_valid():
-        return page.render_write_page(request, now, form=form, status=422)
+        return page.render_write_page(request, write_page, form=form, status=422)
     try:
-        answered, inputs = _ask_opponent(request, opponent, begun, form.inputs)
+        target_answers, inputs = _ask_opponent(request, opponent, begun_talk, form.inputs)
     except Refused as error:
-        return page.show_refused(request, now, error, form)
+        return page.show_refused(request, write_page, error, form)
     except EndpointError as error:
-        return page.show_failed(request, now, get_failure_code(error), form)
-    example, outputs = _build_unsaved(now, inputs, *answered)
+        return page.show_failed(request, write_page, get_failure_code(error), form)
+    example, outputs = _build_unsaved(write_page, inputs, *target_answers)
     if config.talk:
-        Talk(opponent.url, begun.place, begun.goal).keep(request)  # the next is another one
+        # The next is another one.
+        Talk(opponent.url, begun_talk.place, begun_talk.goal).keep(request)
     panel = {
         **page.build_verdict_panel(example, config, outputs),
         "kept": _seal_text(config, example),
     }
-    return page.render_write_page(request, now, panel, form=form)
+    return page.render_write_page(request, write_page, panel, form=form)
 
 
 def _seal_text(config: TaskConfig, example: Example) -> str:
@@ -266,19 +268,19 @@ def _seal_text(config: TaskConfig, example: Example) -> str:
 def keep(request: HttpRequest, code: str) -> HttpResponse:
     """Save a practice text in a cookie, and redirect to the account with which it will count."""
     task = find_task(request, code)
-    text = unseal(sealed := request.POST.get("kept", ""))
+    text = unseal(sealed_text := request.POST.get("kept", ""))
     if text is None or text.task != task.code:
         raise Http404
     write_url = reverse("annotation:write", args=[task.code])
     signed_in = request.user.is_authenticated
     place = write_url if signed_in else reverse("account_signup", query={"next": write_url})
     response = redirect(place)
-    keep_text(response, sealed)
+    keep_text(response, sealed_text)
     return response
 
 
 def _ask_opponent(
-    request: HttpRequest, opponent: Opponent, begun: Talk, inputs: Mapping[str, Any]
+    request: HttpRequest, opponent: Opponent, begun_talk: Talk, inputs: Mapping[str, Any]
 ) -> tuple[Answered, dict[str, Any]]:
     """Return the models' answers, and the inputs in the stored format.
 
@@ -287,24 +289,28 @@ def _ask_opponent(
     round, config = opponent.round, opponent.round.task.config
     if config.talk is None:
         check_tries(request)
-        context = config.practice_contexts[begun.place]
+        context = config.practice_contexts[begun_talk.place]
         return opponent.ask(build_model_inputs(round, context, inputs)), dict(inputs)
     turns = inputs[config.talk.name]
     # Time and fingerprint are only stored, and practice stores nothing.
-    answer = Prediction({config.answer_field: begun.answer_after(turns)}, None, 0.0, {})
-    whole = {**inputs, config.talk.name: [*begun.opening, *turns]}
+    answer = Prediction({config.answer_field: begun_talk.answer_after(turns)}, None, 0.0, {})
+    whole = {**inputs, config.talk.name: [*begun_talk.opening, *turns]}
     return (opponent.entries(), [answer]), whole
 
 
 def _build_unsaved(
-    now: WritePage,
+    write_page: WritePage,
     inputs: dict[str, Any],
     entries: Sequence[RoundTarget],
     predictions: Sequence[Prediction],
 ) -> tuple[Example, list[TargetOutput]]:
     """Return the example and the outputs with the verdict, as unsaved rows."""
-    outcome = judge_answers(now.round, inputs, predictions)
+    outcome = judge_answers(write_page.round, inputs, predictions)
     example = Example(
-        round=now.round, context=now.context, goal=now.goal, inputs=inputs, outcome=outcome.status
+        round=write_page.round,
+        context=write_page.context,
+        goal=write_page.goal,
+        inputs=inputs,
+        outcome=outcome.status,
     )
     return example, build_outputs(example, entries, predictions, outcome)

@@ -68,10 +68,11 @@ class Talk:
 
     def take_back(self, place: int, edit: bool) -> None:
         """Take back a turn, as `conversation_services.take_back_turn` does. Raises Stale."""
-        here = dict(enumerate(self.turns)).get(place)
-        if here is None or here["role"] != "user":
+        chosen_turn = dict(enumerate(self.turns)).get(place)
+        if chosen_turn is None or chosen_turn["role"] != "user":
             raise StaleForm(_("This turn is not there any more."))
-        self.turns, self.said, self.failure = self.turns[:place], here["text"] if edit else "", ""
+        self.turns, self.failure = self.turns[:place], ""
+        self.said = chosen_turn["text"] if edit else ""
 
     def answer_after(self, turns: Sequence[Any]) -> str:
         """Return the model's answer that follows these turns. Raises Stale."""

@@ -169,18 +169,18 @@ def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> Targe
     model_answer = output.output.get(component.name)
     chances = output.prob or {}
     rows: list[Probability] = []
-    sure = ""
+    probability_text = ""
     if component.type != "span" or not isinstance(author_answer, Mapping):
         rows = _rows(component, chances, author_answer, model_answer, config)
         chance = chances.get(str(model_answer))
         # After the words of several answers one chance would seem to be that of all of them.
         if chance is not None and len(config.target_fields) <= 1:
-            sure = format_probability(chance, config.limits.show_confidence)
+            probability_text = format_probability(chance, config.limits.show_confidence)
     pieces = _cut_passage(example, config, output)
     return TargetAnswer(
         name=example.round.shown_name(output.target, output.position),
         words=format_answer(config, output.output),
-        sure=sure,
+        sure=probability_text,
         fooled=output.fooled,
         overlap=output.score if pieces else None,
         rows=rows,
@@ -245,12 +245,12 @@ def get_author_question(config: TaskConfig) -> AuthorQuestion:
     return AuthorQuestion(question, _("Yes, the model is right"), _("No, the model is wrong"))
 
 
-def build_heading(outcome: str, fooled: int, targets: int, config: TaskConfig) -> str:
+def build_heading(outcome: str, fooled_count: int, targets: int, config: TaskConfig) -> str:
     """Return the verdict as a heading."""
     rule = config.verdict.type
     several, is_asked = targets > 1, rule in ("ask_user", "pattern", "secret")
     if rule == "ask_user" and outcome in (Status.FOOLED, Status.NOT_FOOLED):
-        return _author_said(config, outcome)
+        return _build_author_heading(config, outcome)
     if rule in ("pattern", "secret") and outcome == Status.FOOLED:
         return _("You fooled the model")
     if rule in ("pattern", "secret") and outcome == Status.NOT_FOOLED:
@@ -259,9 +259,9 @@ def build_heading(outcome: str, fooled: int, targets: int, config: TaskConfig) -
         message = ngettext(
             "%(fooled)d of %(asked)d models disagrees with you",
             "%(fooled)d of %(asked)d models disagree with you",
-            fooled,
+            fooled_count,
         )
-        return message % {"fooled": fooled, "asked": targets}
+        return message % {"fooled": fooled_count, "asked": targets}
     if outcome == Status.FOOLED:
         return _("The model disagrees with you")
     if outcome == Status.NOT_FOOLED:
@@ -271,7 +271,7 @@ def build_heading(outcome: str, fooled: int, targets: int, config: TaskConfig) -
     return _("Saved, no model in this round")
 
 
-def _author_said(config: TaskConfig, outcome: str) -> str:
+def _build_author_heading(config: TaskConfig, outcome: str) -> str:
     """Return a heading with the author's judgement, for rules that let the author decide."""
     if config.is_decided_by_author:
         return _("You marked an answer as wrong")

@@ -109,9 +109,9 @@ def _render_refusal(request: HttpRequest, assignment: Assignment, error: Refused
     return show_refused(request, WritePage.of(assignment), error)
 
 
-def show_refused(request: HttpRequest, now: WritePage, error: Refused) -> HttpResponse:
+def show_refused(request: HttpRequest, write_page: WritePage, error: Refused) -> HttpResponse:
     """Show the refusal's reason on the page of a conversation, as `_refused` does."""
-    values = now.values()
+    values = write_page.values()
     typed = request.POST.get("say")
     talk_values = {**values["talk"], "refused": str(error)}
     talk_values |= {"said": typed} if typed is not None else {}

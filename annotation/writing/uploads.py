@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from core.accounts.models import Annotator
 from core.errors import Refused, Unavailable
-from core.files.decoding import MAX_BYTES, TOO_MANY_BYTES
 from core.web.throttles import is_used_up
+from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.contexts.media.services import TOO_OFTEN_MESSAGE, store_media
 from tasks.models import Task
 
@@ -32,22 +32,22 @@ def receive_form(
     }
     if not fields or not request.FILES:
         return request.POST, {}
-    data, refused = request.POST.copy(), {}
+    data, refusals = request.POST.copy(), {}
     for name, kind in fields.items():
         # What was recorded now goes before a file that was chosen earlier.
         file = request.FILES.get(f"{name}_now") or request.FILES.get(f"{name}_file")
         if file is None:
             continue
         # Guests have no account to count by, so their address counts.
-        who = str(annotator.pk) if annotator else get_adapter().get_client_ip(request)
+        quota_owner = str(annotator.pk) if annotator else get_adapter().get_client_ip(request)
         try:
             # Before reading: a large file must not fill the memory.
             if (file.size or 0) > MAX_BYTES:
                 raise Refused(_(TOO_MANY_BYTES))
-            if is_used_up("media", who):
+            if is_used_up("media", quota_owner):
                 raise Refused(_(TOO_OFTEN_MESSAGE))
             value = store_media(task=task, kind=kind, data=file.read(), sent_by=annotator)
             data[name] = value["digest"]
         except (Refused, Unavailable) as error:
-            refused[name] = str(error)
-    return data, refused
+            refusals[name] = str(error)
+    return data, refusals

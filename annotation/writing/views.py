@@ -127,8 +127,8 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
     text = kept_text(request)
     is_used = bool(text and text.task == task.code and _take_kept(request, assignment, text))
     opened = request.GET.get("support", "")
-    now = WritePage.of(assignment, _retried(request, assignment), opened)
-    response = page.render_write_page(request, now)
+    write_page = WritePage.of(assignment, _find_retried_example(request, assignment), opened)
+    response = page.render_write_page(request, write_page)
     if is_used:
         forget_text(response)
     return response
@@ -146,7 +146,7 @@ def _take_kept(request: HttpRequest, assignment: Assignment, text: KeptText) -> 
     return True
 
 
-def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
+def _find_retried_example(request: HttpRequest, assignment: Assignment) -> Example | None:
     """Return the person's example to edit, if it is about the current context."""
     own_examples = Example.objects.filter(
         annotator=assignment.annotator_id, context=assignment.context_id
@@ -160,10 +160,10 @@ def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
 def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpResponse:
     """Check the form, ask the targets and show the verdict."""
     assignment = posted_assignment(request, annotator, task)
-    now = WritePage.of(assignment)
-    form = now.form(*receive_form(request, task, annotator))
+    write_page = WritePage.of(assignment)
+    form = write_page.form(*receive_form(request, task, annotator))
     if not form.is_valid():
-        return page.render_write_page(request, now, form=form, status=422)
+        return page.render_write_page(request, write_page, form=form, status=422)
     data = form.cleaned_data
     try:
         # Checked before anything is stored: the text stays in the form, to be sent after the break.
@@ -186,14 +186,14 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
             takes_challenge=form.takes_challenge,
         )
     except Refused as error:
-        return page.show_refused(request, now, error, form)
+        return page.show_refused(request, write_page, error, form)
     if is_mine:
         note_answered(annotator=annotator, task=task)
         attempt = ask_targets(attempt)
     # So that reloading the page does not submit the text once more.
     if attempt.state == Attempt.State.DONE and not htmx_partial(request):
         return redirect("annotation:attempt", uuid=attempt.uuid)
-    return page.show_attempt(request, now, attempt, is_new=is_mine)
+    return page.show_attempt(request, write_page, attempt, is_new=is_mine)
 
 
 def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
@@ -245,8 +245,8 @@ def _ask_first(request: HttpRequest, example: Example) -> HttpResponse:
     if not htmx_partial(request):
         messages.info(request, _("Answer this question first, or retract the example."))
         return redirect("annotation:attempt", uuid=example.uuid)
-    now, example = _shown_example(request, example.uuid)
-    values = {**now.values(), **page.build_result_panel(example)}
+    write_page, example = _get_page_and_example(request, example.uuid)
+    values = {**write_page.values(), **page.build_result_panel(example)}
     return render_page(request, page.TEMPLATE, values, part="work")
 
 
@@ -289,11 +289,11 @@ def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
 def attempt_detail(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Show an attempt: its verdict, or that the model is still being asked."""
     attempt = services.expire_attempt(attempt=_own_attempt(request, uuid))
-    now, is_polled = WritePage.of(attempt.assignment), htmx_partial(request)
-    return page.show_attempt(request, now, attempt, is_polled=is_polled)
+    write_page, is_polled = WritePage.of(attempt.assignment), htmx_partial(request)
+    return page.show_attempt(request, write_page, attempt, is_polled=is_polled)
 
 
-def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[WritePage, Example]:
+def _get_page_and_example(request: HttpRequest, uuid: UUID) -> tuple[WritePage, Example]:
     """Return the page and the person's own stored example."""
     attempt = _own_attempt(request, uuid)
     if attempt.example is None:
@@ -304,9 +304,11 @@ def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[WritePage, Example
 @require_POST
 def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Store whether the author finds the model's answer acceptable."""
-    now, example = _shown_example(request, uuid)
+    write_page, example = _get_page_and_example(request, uuid)
     if request.POST.get("model_right") not in ("yes", "no"):
-        return page.render_write_page(request, now, page.build_result_panel(example), status=422)
+        return page.render_write_page(
+            request, write_page, page.build_result_panel(example), status=422
+        )
     try:
         right = request.POST["model_right"] == "yes"
         services.answer_undecided(example=example, model_right=right)
@@ -316,21 +318,21 @@ def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
         return redirect("annotation:attempt", uuid=uuid)
     # The service changes a locked copy of the row.
     example.refresh_from_db(fields=["outcome", "decided_by"])
-    return page.render_write_page(request, now, page.build_result_panel(example))
+    return page.render_write_page(request, write_page, page.build_result_panel(example))
 
 
 @require_POST
 def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Store why the label is right and why a model might miss it."""
-    now, example = _shown_example(request, uuid)
-    questions = list_why_components(now.task.config, example.outcome, example.inputs)
-    form = ComponentForm(questions, request.POST, context=now.context.fields)
+    write_page, example = _get_page_and_example(request, uuid)
+    questions = list_why_components(write_page.task.config, example.outcome, example.inputs)
+    form = ComponentForm(questions, request.POST, context=write_page.context.fields)
     if form.is_valid():
         services.store_explanation(example=example, metadata=form.inputs)
         if not htmx_partial(request):
             return redirect(reverse("annotation:attempt", args=[uuid]) + "#why")
     values = {
-        **now.values(),
+        **write_page.values(),
         **page.build_result_panel(example),
         "why_form": form,
         "why_saved": form.is_valid(),
@@ -343,16 +345,18 @@ def attempt_why(request: HttpRequest, uuid: UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def attempt_retract(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Ask for confirmation, then retract an example."""
-    now, example = _shown_example(request, uuid)
+    write_page, example = _get_page_and_example(request, uuid)
     if request.method == "GET":
-        return render(request, "annotation/retract.html", {"example": example, "task": now.task})
+        return render(
+            request, "annotation/retract.html", {"example": example, "task": write_page.task}
+        )
     try:
         example = services.retract_example(example=example)
     except Refused as error:
-        return page.show_refused(request, now, error)
+        return page.show_refused(request, write_page, error)
     if not htmx_partial(request):
         return redirect("annotation:attempt", uuid=uuid)
-    return page.render_write_page(request, now, page.build_result_panel(example))
+    return page.render_write_page(request, write_page, page.build_result_panel(example))
 
 
 @require_http_methods(["GET", "POST"])
@@ -377,11 +381,11 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Show which words mattered to the first target, which is asked again without each."""
-    now, example = _shown_example(request, uuid)
-    values = {**now.values(), **page.build_result_panel(example), "saliency_asked": True}
+    write_page, example = _get_page_and_example(request, uuid)
+    values = {**write_page.values(), **page.build_result_panel(example), "saliency_asked": True}
     status = 200
     try:
-        words = measure_saliency(example, now.text_field)
+        words = measure_saliency(example, write_page.text_field)
         top = sorted(words, key=lambda word: -word.drop)[:5]
         values |= {"saliency": words, "saliency_top": top}
     except EndpointError as error:

@@ -68,10 +68,10 @@ class Ranking(forms.Widget):
         return context
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Mapping[str, str] | None:
-        chosen = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
+        chosen_places = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
         texts = (text for text, _ in self.choices)
         # A form that was tampered with may send fewer places, or more.
-        places = {text: place for text, place in zip(texts, chosen, strict=False) if place}
+        places = {text: place for text, place in zip(texts, chosen_places, strict=False) if place}
         return places or None
 
     def id_for_label(self, id_: str, index: str | None = None) -> str:

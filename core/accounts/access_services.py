@@ -12,19 +12,19 @@ from core.accounts.tokens import revoke_token
 
 
 @transaction.atomic
-def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
+def set_suspended(*, user: User, is_suspended: bool, actor: User | None) -> None:
     """Suspend a person, or lift the suspension.
 
     Suspending ends their sessions and tokens. Their work and roles are kept, and the roles apply
     again afterwards. actor: None for a command. Locks all administrators. Raises
     LastAdministrator.
     """
-    if suspended:
+    if is_suspended:
         # First, as it locks: of two administrators who suspend each other one stays.
-        keep_one(without=[user.pk])
+        keep_one(leaving_ids=[user.pk])
         end_access(user=user, actor=actor)
-    User.objects.filter(pk=user.pk).update(is_active=not suspended)
-    action = "person.suspended" if suspended else "person.admitted"
+    User.objects.filter(pk=user.pk).update(is_active=not is_suspended)
+    action = "person.suspended" if is_suspended else "person.admitted"
     log(actor, action, user.email, user=user.email, person=user.pk)
 
 
@@ -35,7 +35,7 @@ def set_administrator(*, user: User, administers: bool, actor: User | None) -> N
     Locks all administrators. Raises LastAdministrator.
     """
     if not administers:
-        keep_one(without=[user.pk])
+        keep_one(leaving_ids=[user.pk])
     user.is_superuser = administers
     user.save(update_fields=["is_superuser"])
     action = "person.administrator" if administers else "person.no_administrator"

@@ -88,12 +88,12 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         A deleted address also gets the mail if it had been confirmed.
         """
         values = dict(context or {})
-        removed = values.get("deleted_email", "")
+        removed_address = values.get("deleted_email", "")
         primary = email or EmailAddress.objects.get_primary_email(user)
         places = [primary] if primary and has_confirmed(user, primary) else []
         # An address that nobody confirmed may be a stranger's, who must not get such a link.
-        if removed and getattr(self.request, "was_confirmed", False):
-            places.append(removed)
+        if removed_address and getattr(self.request, "was_confirmed", False):
+            places.append(removed_address)
         for place in places:
             key = offer_undo(user=user, address=place)
             link = f"{settings.SITE_URL}{reverse('undo', args=[key])}"
@@ -138,12 +138,12 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         try:
             is_closed = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
             provider = settings.OIDC_NAME if is_closed else ""
-            named = {"site_url": settings.SITE_URL, "provider": provider}
+            site_values = {"site_url": settings.SITE_URL, "provider": provider}
             # Without an account of theirs, people get it in the language of the page.
             person = context.get("user")
             chosen = language_of(person) if person and person.language else active_language()
             with override(chosen):
-                super().send_mail(template_prefix, email, {**named, **context})
+                super().send_mail(template_prefix, email, {**site_values, **context})
         except OSError as error:  # smtplib's errors, too
             logger.error("The mail %s could not be sent: %s", template_prefix, error)
             self._not_sent(template_prefix.removeprefix(MAIL), email)

@@ -42,11 +42,11 @@ class AccountForm(UserChangeForm):
         field_classes: ClassVar = {"email": AddressField}
 
     def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if not (cleaned.get("is_active") and cleaned.get("is_superuser")):
+        cleaned_data: dict[str, Any] = super().clean() or self.cleaned_data
+        if not (cleaned_data.get("is_active") and cleaned_data.get("is_superuser")):
             with as_form_error(self):  # the admin saves in the same transaction
-                keep_one(without=[self.instance.pk])
-        return cleaned
+                keep_one(leaving_ids=[self.instance.pk])
+        return cleaned_data
 
 
 @admin.register(User)
@@ -94,20 +94,22 @@ class UserAdmin(BaseUserAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return Django's result; deleting the last administrators counts as protected."""
-        objects, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        objects, model_counts, missing_permissions, protected_objects = super().get_deleted_objects(
+            objs, request
+        )
         if are_all([user.pk for user in objs]):
-            protected = [*protected, "The site would have no administrator."]
-        return objects, counts, lacking, protected
+            protected_objects = [*protected_objects, "The site would have no administrator."]
+        return objects, model_counts, missing_permissions, protected_objects
 
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        keep_one(without=[obj.pk])
+        keep_one(leaving_ids=[obj.pk])
         note_erasure(Erasure.Kind.PERSON, name_of(obj))
         super().delete_model(request, obj)
 
     @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        keep_one(without=[user.pk for user in queryset])
+        keep_one(leaving_ids=[user.pk for user in queryset])
         for user in queryset:
             note_erasure(Erasure.Kind.PERSON, name_of(user))
         super().delete_queryset(request, queryset)
@@ -116,13 +118,13 @@ class UserAdmin(BaseUserAdmin):
         """Save the user; deactivating one also ends their sessions and revokes their tokens."""
         super().save_model(request, obj, form, change)
         if change and "is_active" in form.changed_data:
-            set_suspended(user=obj, suspended=not obj.is_active, actor=person(request))
+            set_suspended(user=obj, is_suspended=not obj.is_active, actor=person(request))
 
     @admin.action(description="Suspend: sign out, revoke tokens, let in no more")
     def suspend(self, request: HttpRequest, users: QuerySet[User]) -> None:
         for user in users.exclude(pk=person(request).pk):
             with as_message(request):
-                set_suspended(user=user, suspended=True, actor=person(request))
+                set_suspended(user=user, is_suspended=True, actor=person(request))
 
     @admin.action(description="Sign out everywhere and revoke tokens")
     def end_access(self, request: HttpRequest, users: QuerySet[User]) -> None:

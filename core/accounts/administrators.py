@@ -23,7 +23,7 @@ def are_all(people: Collection[int]) -> bool:
     return bool(administrators) and administrators <= set(people)
 
 
-def keep_one(*, without: Collection[int]) -> None:
+def keep_one(*, leaving_ids: Collection[int]) -> None:
     """Raise LastAdministrator if no administrator would remain without these people.
 
     Locks all administrators, so that of two who leave at once, one remains. Call it in the
@@ -33,7 +33,7 @@ def keep_one(*, without: Collection[int]) -> None:
     locked = _administrators().select_for_update(of=("self",), no_key=True).order_by("pk")
     administrators = set(locked.values_list("pk", flat=True))
     # A site that has none yet loses none.
-    if administrators and administrators <= set(without):
+    if administrators and administrators <= set(leaving_ids):
         raise LastAdministrator
 
 

@@ -56,14 +56,15 @@ class HasScope(BasePermission):
         if request.auth is None:
             return request.user.is_authenticated or (is_read and getattr(view, "is_public", False))
         kind, usual = ("read_scope", Scope.READ) if is_read else ("write_scope", None)
-        needed = getattr(view, kind, usual)
-        if needed is None:
+        needed_scope = getattr(view, kind, usual)
+        if needed_scope is None:
             raise exceptions.PermissionDenied(
                 "Tokens cannot do this. Sign in on the site.", "session_only"
             )
-        if needed not in cast(ApiToken, request.auth).scopes:
+        if needed_scope not in cast(ApiToken, request.auth).scopes:
             raise exceptions.PermissionDenied(
-                f"This token lacks the scope {needed}. Make one that has it on your account page.",
+                f"This token lacks the scope {needed_scope}. Make one that has it on your account "
+                "page.",
                 "scope",
             )
         return True

@@ -94,24 +94,24 @@ def _lock_people(user: User, digests: set[str]) -> list[CountedPerson]:
     The exclusive lock waits for rows that are being inserted for them, so that `_join` sees these.
     """
     while True:
-        wanted = {
+        person_ids = {
             *AddressMark.objects.filter(digest__in=digests).values_list("person", flat=True),
             *PersonAccount.objects.filter(user=user).values_list("person", flat=True),
         }
-        locked = CountedPerson.objects.select_for_update(of=("self",)).filter(pk__in=wanted)
+        locked = CountedPerson.objects.select_for_update(of=("self",)).filter(pk__in=person_ids)
         people = list(locked.order_by("pk"))
         # A missing one was joined with another in the meantime: read again who counts.
-        if len(people) == len(wanted):
+        if len(people) == len(person_ids):
             return sorted(people, key=lambda one: (one.created_at, one.pk))
 
 
-def _join(other: CountedPerson, person: CountedPerson) -> None:
-    """Merge `other` into `person`. Both are locked."""
+def _join(merged_person: CountedPerson, person: CountedPerson) -> None:
+    """Merge `merged_person` into `person`. Both are locked."""
     # All of them, so that a table added later is not forgotten.
     for relation in CountedPerson._meta.related_objects:
-        rows = relation.related_model._base_manager.filter(**{relation.field.name: other})
+        rows = relation.related_model._base_manager.filter(**{relation.field.name: merged_person})
         rows.update(**{relation.field.name: person})
-    other.delete()
+    merged_person.delete()
 
 
 # Addresses
@@ -172,9 +172,9 @@ def is_key_lost() -> bool:
 # Quotas of a day
 
 
-def quota_name(what: str, task_id: int) -> str:
-    """Return the name of a task's daily quota of `what`, such as tries."""
-    return f"{what}:{task_id}"
+def quota_name(action: str, task_id: int) -> str:
+    """Return the name of a task's daily quota of an action, such as tries."""
+    return f"{action}:{task_id}"
 
 
 def keep_spent(user: User, numbers: Mapping[str, int]) -> None:
@@ -206,16 +206,16 @@ def spent_today(user_id: int | None, quota: str) -> int:
 
 @tidied_daily(why="Marks of deleted accounts are kept for a limited time.")
 @transaction.atomic
-def tidy_counted_people(most: int) -> int:
-    """Delete up to `most` people for whom nothing counts any more, with marks; return how many.
+def tidy_counted_people(limit: int) -> int:
+    """Delete up to `limit` people for whom nothing counts any more, with marks; return how many.
 
     Locks them, because somebody may be signing up with a marked address.
     """
     # First: quotas of former days would keep their people from being idle.
     SpentQuota.objects.filter(day__lt=today()).delete()
-    idle = _idle_people().order_by("pk").values_list("pk", flat=True)[:most]
+    idle_ids = _idle_people().order_by("pk").values_list("pk", flat=True)[:limit]
     free = CountedPerson.objects.select_for_update(of=("self",), skip_locked=True)
-    locked = list(free.filter(pk__in=list(idle)).values_list("pk", flat=True))
+    locked = list(free.filter(pk__in=list(idle_ids)).values_list("pk", flat=True))
     # Looked at again under the lock: a lock reads the row anew, not what points at it.
     gone = list(_idle_people().filter(pk__in=locked).values_list("pk", flat=True))
     CountedPerson.objects.filter(pk__in=gone).delete()
@@ -224,8 +224,8 @@ def tidy_counted_people(most: int) -> int:
 
 def _idle_people() -> QuerySet[CountedPerson]:
     """Return the people to whom no account, model or quota refers. Marks do not count."""
-    idle = CountedPerson.objects.all()
+    idle_people = CountedPerson.objects.all()
     for relation in CountedPerson._meta.related_objects:
         if relation.related_model is not AddressMark:
-            idle = idle.filter(**{f"{relation.name}__isnull": True})
-    return idle
+            idle_people = idle_people.filter(**{f"{relation.name}__isnull": True})
+    return idle_people

@@ -52,7 +52,7 @@ def write_log() -> int:
     Rows that cannot be written stay for the next call. Takes no lock: if the process is killed, or
     two run at once, some lines are written twice.
     """
-    written = 0
+    written_count = 0
     make_log()
     # Written, then deleted: in the other order a kill in between would lose them.
     while rows := list(Erasure.objects.order_by("pk")[:MOST]):
@@ -62,8 +62,8 @@ def write_log() -> int:
             logger.error("Erasures wait for their log, %s: %s", settings.ERASURE_LOG, error)
             break
         Erasure.objects.filter(pk__in=[row.pk for row in rows]).delete()
-        written += len(rows)
-    return written
+        written_count += len(rows)
+    return written_count
 
 
 def make_log() -> None:

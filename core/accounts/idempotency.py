@@ -38,9 +38,9 @@ RENEWED_SECONDS = 3.0
 class InProgress(Refused):
     """Raised while the same request is running, or shortly after its process died."""
 
-    def __init__(self, left: timedelta) -> None:
+    def __init__(self, remaining: timedelta) -> None:
         super().__init__("This very request is being worked on. Try again.", code="in_progress")
-        self.wait = max(1, math.ceil(left.total_seconds()))
+        self.wait = max(1, math.ceil(remaining.total_seconds()))
 
 
 def answer_once(

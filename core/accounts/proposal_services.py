@@ -30,11 +30,11 @@ def check_decision(*, may_decide: bool, approve: bool, reason: str, code: str) -
 
 def lock_waiting(rows: QuerySet[Proposal], proposal: Model) -> Proposal:
     """Lock a proposal that waits, so that it is decided once, and return it. Raises Refused."""
-    locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
+    locked_proposal = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
     # Read under the lock: another person, or the proposer, may have been first.
-    if locked.state != WAITING:  # type: ignore[attr-defined]
+    if locked_proposal.state != WAITING:  # type: ignore[attr-defined]
         raise is_over()
-    return locked
+    return locked_proposal
 
 
 def decision_values(actor: User, reason: str) -> dict[str, Any]:
@@ -42,13 +42,15 @@ def decision_values(actor: User, reason: str) -> dict[str, Any]:
     return {"reason": reason, "decided_by": actor, "decided_at": timezone.now()}
 
 
-def store_decision(locked: Any, *, actor: User, approve: bool, reason: str, made: str) -> None:
-    """Store a decision in a row that is locked. made: the field with what came of it."""
-    locked.state = APPROVED if approve else DECLINED
+def store_decision(
+    locked_proposal: Any, *, actor: User, approve: bool, reason: str, result_field: str
+) -> None:
+    """Store a decision in a row that is locked. result_field: the field with what came of it."""
+    locked_proposal.state = APPROVED if approve else DECLINED
     values = decision_values(actor, reason)
     for name, value in values.items():
-        setattr(locked, name, value)
-    locked.save(update_fields=[made, "state", *values])
+        setattr(locked_proposal, name, value)
+    locked_proposal.save(update_fields=[result_field, "state", *values])
 
 
 def is_over() -> Refused:

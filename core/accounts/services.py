@@ -37,15 +37,15 @@ def annotator_of(user: User) -> Annotator:
     raise RuntimeError("No free pseudonym was found in five tries.")
 
 
-def set_keyboard_mode(*, annotator: Annotator, on: bool) -> None:
+def set_keyboard_mode(*, annotator: Annotator, is_on: bool) -> None:
     """Switch single-key shortcuts on or off for an annotator."""
-    annotator.keyboard_mode = on
+    annotator.keyboard_mode = is_on
     annotator.save(update_fields=["keyboard_mode"])
 
 
-def set_in_ranking(*, annotator: Annotator, on: bool) -> None:
+def set_in_ranking(*, annotator: Annotator, is_on: bool) -> None:
     """Show the annotator's pseudonym in rankings of people, or hide it. Takes no lock."""
-    annotator.in_ranking = on
+    annotator.in_ranking = is_on
     annotator.save(update_fields=["in_ranking"])
 
 
@@ -61,7 +61,7 @@ def leave(*, user: User, is_repeated: bool = False) -> Annotator | None:
     """
     with transaction.atomic():
         if not is_repeated:
-            keep_one(without=[user.pk])
+            keep_one(leaving_ids=[user.pk])
         annotator = Annotator.objects.filter(user=user).first()
         # Before the user goes: these rows name the sessions, which would live on.
         for session in UserSession.objects.filter(user=user):
@@ -84,24 +84,26 @@ def _forget_name(user: User) -> None:
     found = {user.email, *EmailAddress.objects.filter(user=user).values_list("email", flat=True)}
     addresses = found | {entry.data["user"] for entry in about}
     pattern = re.compile("|".join(map(re.escape, addresses)), re.IGNORECASE)
-    named = Q(data__person=user.pk)
-    written = Q(object_id=str(user.pk), content_type__model="user")
+    log_filter = Q(data__person=user.pk)
+    admin_log_filter = Q(object_id=str(user.pk), content_type__model="user")
     # By text as well: an entry may name the address without the person's id.
     for address in addresses:
-        named |= Q(data__user__iexact=address) | Q(target__icontains=address)
-        written |= Q(object_repr__icontains=address) | Q(change_message__icontains=address)
-    for entry in LogEntry.objects.filter(named):
+        log_filter |= Q(data__user__iexact=address) | Q(target__icontains=address)
+        admin_log_filter |= Q(object_repr__icontains=address) | Q(change_message__icontains=address)
+    for entry in LogEntry.objects.filter(log_filter):
         entry.target = pattern.sub(GONE, entry.target)
         if pattern.fullmatch(entry.data.get("user") or ""):
             entry.data["user"] = GONE
         entry.data.pop("person", None)
         entry.save(update_fields=["target", "data"])
     account = ContentType.objects.get_for_model(User)
-    for one in AdminLogEntry.objects.filter(written).select_related("content_type"):
-        is_account = one.object_id == str(user.pk) and one.content_type == account
-        one.object_repr = GONE if is_account else pattern.sub(GONE, one.object_repr)
-        one.change_message = pattern.sub(GONE, one.change_message)
-        one.save(update_fields=["object_repr", "change_message"])
+    for admin_entry in AdminLogEntry.objects.filter(admin_log_filter).select_related(
+        "content_type"
+    ):
+        is_account = admin_entry.object_id == str(user.pk) and admin_entry.content_type == account
+        admin_entry.object_repr = GONE if is_account else pattern.sub(GONE, admin_entry.object_repr)
+        admin_entry.change_message = pattern.sub(GONE, admin_entry.change_message)
+        admin_entry.save(update_fields=["object_repr", "change_message"])
 
 
 def set_language(*, user: User, language: str) -> None:
@@ -142,9 +144,9 @@ TASK_PATHS = (
 def _task_code(target: object) -> str:
     """Return the code of the task that an object belongs to, or ""."""
     for path in TASK_PATHS:
-        related: Any = target
+        related_object: Any = target
         for name in path.split("."):
-            related = getattr(related, name, None)
-        if isinstance(related, str):
-            return related
+            related_object = getattr(related_object, name, None)
+        if isinstance(related_object, str):
+            return related_object
     return ""

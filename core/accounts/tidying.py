@@ -19,10 +19,10 @@ DAY = timedelta(days=1)
 
 
 @tidied_daily(why="Sessions and traces of people are kept for a limited time.")
-def tidy_people(most: int) -> int:
+def tidy_people(limit: int) -> int:
     """Delete ended sessions with their traces, expired links and old log entries; return how many.
 
-    Deletes at most `most` rows of each kind, so that no call takes long.
+    Deletes at most `limit` rows of each kind, so that no call takes long.
     """
     now = timezone.now()
     ended_sessions = Session.objects.filter(expire_date__lt=now)
@@ -30,12 +30,12 @@ def tidy_people(most: int) -> int:
     traces = UserSession.objects.filter(created_at__lt=now - DAY).exclude(
         session_key__in=Session.objects.values("session_key")
     )
-    fleeting = Q()
+    fleeting_filter = Q()
     for start in FLEETING:
-        fleeting |= Q(action__startswith=start)
+        fleeting_filter |= Q(action__startswith=start)
     kept_since = now - timedelta(days=settings.KEEP_LOG_DAYS)
-    old_entries = LogEntry.objects.filter(fleeting, created_at__lt=kept_since)
-    deleted = 0
+    old_entries = LogEntry.objects.filter(fleeting_filter, created_at__lt=kept_since)
+    deleted_count = 0
     for rows in (ended_sessions, traces, over(), old_entries):
-        deleted += delete_some(rows, most)
-    return deleted
+        deleted_count += delete_some(rows, limit)
+    return deleted_count

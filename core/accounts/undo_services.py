@@ -54,7 +54,7 @@ def over() -> QuerySet[Undo]:
 
 
 @transaction.atomic
-def restore_account(*, found: Undo) -> User:
+def restore_account(*, undo: Undo) -> User:
     """Return the account, given back to whoever reads mail at the link's address.
 
     That address becomes the only one, confirmed. Sessions, tokens, the password and sign-in
@@ -65,26 +65,26 @@ def restore_account(*, found: Undo) -> User:
     Locks the account. Raises Refused.
     """
     locked = User.objects.select_for_update(of=("self",), no_key=True)
-    user = locked.filter(pk=found.user_id).first()
-    if user is None or not _live().filter(pk=found.pk).exists():
+    user = locked.filter(pk=undo.user_id).first()
+    if user is None or not _live().filter(pk=undo.pk).exists():
         raise Refused(_("This link was used already, or is too old."), code="gone")
     # First: two accounts cannot have one address, and it may refuse.
-    _free(found.address, user)
-    EmailAddress.objects.filter(user=user).exclude(email__iexact=found.address).delete()
+    _free(undo.address, user)
+    EmailAddress.objects.filter(user=user).exclude(email__iexact=undo.address).delete()
     EmailAddress.objects.update_or_create(
-        user=user, email=found.address.lower(), defaults={"verified": True, "primary": True}
+        user=user, email=undo.address.lower(), defaults={"verified": True, "primary": True}
     )
     # Of several changes in a row the first one counts, whichever link somebody follows.
-    changes = _live().filter(user=user, address__iexact=found.address)
+    changes = _live().filter(user=user, address__iexact=undo.address)
     since = changes.earliest("made_at").made_at - JUST_BEFORE
     Authenticator.objects.filter(user=user, created_at__gte=since).delete()
     SocialAccount.objects.filter(user=user, date_joined__gte=since).delete()
-    user.email = found.address.lower()
+    user.email = undo.address.lower()
     user.set_unusable_password()
     user.save(update_fields=["email", "password"])
     # Explicitly: `User.save` keeps the tokens when a password becomes unusable.
     end_access(user=user, actor=None)
-    Undo.objects.filter(user=user, pk__gte=found.pk).delete()
+    Undo.objects.filter(user=user, pk__gte=undo.pk).delete()
     log(None, "person.restored", user.email, user=user.email, person=user.pk)
     return user
 
@@ -92,9 +92,9 @@ def restore_account(*, found: Undo) -> User:
 def _free(address: str, user: User) -> None:
     """Remove the address from accounts that never confirmed it. Raises Refused."""
     theirs = Q(email__iexact=address) | Q(emailaddress__email__iexact=address)
-    for other in User.objects.filter(theirs).exclude(pk=user.pk).distinct():
-        if has_confirmed(other, address):
+    for other_user in User.objects.filter(theirs).exclude(pk=user.pk).distinct():
+        if has_confirmed(other_user, address):
             raise Refused(_("Another account has confirmed this address since."), code="taken")
-        EmailAddress.objects.filter(user=other, email__iexact=address).delete()
-        if other.email.lower() == address.lower():
-            leave(user=other)
+        EmailAddress.objects.filter(user=other_user, email__iexact=address).delete()
+        if other_user.email.lower() == address.lower():
+            leave(user=other_user)

@@ -67,19 +67,19 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_POST
 def keyboard_mode(request: HttpRequest) -> HttpResponse:
     """Switch single-key shortcuts, and return to the previous page; for htmx only the switch."""
-    set_keyboard_mode(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
-    back = request.POST.get("next", "")
-    if back and htmx_partial(request):
-        return render(request, "components/keys_switch.html", {"back": back})
+    set_keyboard_mode(annotator=annotator_of(person(request)), is_on=request.POST.get("on") == "1")
+    return_url = request.POST.get("next", "")
+    if return_url and htmx_partial(request):
+        return render(request, "components/keys_switch.html", {"back": return_url})
     # Anybody can write this address: it must not lead to another site.
-    is_here = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
-    return redirect(back if is_here else "help")
+    is_here = url_has_allowed_host_and_scheme(return_url, {request.get_host()}, request.is_secure())
+    return redirect(return_url if is_here else "help")
 
 
 @require_POST
 def ranking(request: HttpRequest) -> HttpResponse:
     """Join or leave the rankings of people."""
-    set_in_ranking(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
+    set_in_ranking(annotator=annotator_of(person(request)), is_on=request.POST.get("on") == "1")
     messages.success(request, _("Saved."))
     return redirect("account")
 
@@ -135,7 +135,7 @@ def undo_change(request: HttpRequest, key: str) -> HttpResponse:
         return render(request, "accounts/undo.html", status=404)
     if request.method == "POST":
         with as_message(request):
-            user = restore_account(found=link)
+            user = restore_account(undo=link)
             logout(request)
             messages.success(request, _("The change is undone. All sessions and tokens ended."))
             return redirect(_next_step(user))

@@ -47,13 +47,13 @@ def kept_many(
     """
     results: dict[str, Kept] = cache.get_many(keys)
     now = timezone.now()
-    old = [key for key in keys if key not in results or results[key].until <= now]
-    if not old:
+    expired_keys = [key for key in keys if key not in results or results[key].until <= now]
+    if not expired_keys:
         return results
-    if not is_slow(old):
-        return results | _count(old, count)
+    if not is_slow(expired_keys):
+        return results | _count(expired_keys, count)
     # The cache adds a key for one caller only, so that one thread counts.
-    claimed = [key for key in old if cache.add(f"{key}:counting", True, COUNTING_SECONDS)]
+    claimed = [key for key in expired_keys if cache.add(f"{key}:counting", True, COUNTING_SECONDS)]
     if claimed:
         Thread(target=_count_in_thread, args=(claimed, count), daemon=True).start()
     return results

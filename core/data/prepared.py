@@ -111,9 +111,9 @@ class PreparedRead(Generic[M]):
     @staticmethod
     def _object(statement: _Statement, row: Sequence[Any]) -> M:
         about: Any = statement.compiler.klass_info
-        read = cast(
+        instance = cast(
             M, about["model"].from_db(DEFAULT_DB_ALIAS, statement.names, row[statement.columns])
         )
         for populator in statement.populators:
-            populator.populate(row, read)
-        return read
+            populator.populate(row, instance)
+        return instance

@@ -74,7 +74,7 @@ class KeptProcess:
             self._process.join()
 
 
-def keep(works: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:
+def keep(work_by_name: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:
     """Run each of the works in a separate process until SIGTERM or SIGINT.
 
     Processes may then finish their work; after `grace_seconds` they are killed.
@@ -82,7 +82,7 @@ def keep(works: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:
     # Before the forks, so that the processes have the handlers, too.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    processes = [KeptProcess(name, work) for name, work in works.items()]
+    processes = [KeptProcess(name, work) for name, work in work_by_name.items()]
     while not _ending:
         for process in processes:
             process.look()
@@ -110,10 +110,10 @@ def must_end() -> bool:
 def pause(seconds: float) -> bool:
     """Sleep while signalling the keeper; return False, early, if this process must end."""
     end = time.monotonic() + seconds
-    while not must_end() and (left := end - time.monotonic()) > 0:
+    while not must_end() and (remaining_seconds := end - time.monotonic()) > 0:
         _tell(IDLE_SECONDS)
         # In short steps: a signal ends no sleep (PEP 475), and the keeper must hear from us.
-        time.sleep(min(left, 1.0))
+        time.sleep(min(remaining_seconds, 1.0))
     return not must_end()
 
 

@@ -51,15 +51,15 @@ def do_what_is_due() -> list[str]:
     job may rely on another's having been done before it. A database that is away raises Error.
     """
     find_periodic_work()
-    failed = []
+    failed_names = []
     for pace in PACES:
         if not claim(pace.name, pace.each):  # another process does it, or did it lately
             continue
         for name in sorted(SCHEDULE):
             work = SCHEDULE[name]
             if work.pace == pace and not _is_done(name, work):
-                failed.append(work.counts)
-    return failed
+                failed_names.append(work.counts)
+    return failed_names
 
 
 def _is_done(name: str, work: Periodic) -> bool:
@@ -93,23 +93,23 @@ def tidy_daily() -> int:
 
     Deletes a limited number of rows of each kind; the next sweep deletes the rest.
     """
-    if has_succeeded(TIDIED, within=timedelta(days=1)):
+    if has_succeeded(TIDIED, period=timedelta(days=1)):
         return 0
     find_periodic_work()
-    deleted = [TIDYING[name](MOST_TIDIED) for name in sorted(TIDYING)]
-    if max(deleted) < MOST_TIDIED:  # otherwise there may be more, for the next sweep
+    deleted_counts = [TIDYING[name](MOST_TIDIED) for name in sorted(TIDYING)]
+    if max(deleted_counts) < MOST_TIDIED:  # otherwise there may be more, for the next sweep
         note_success(TIDIED)
-    return sum(deleted)
+    return sum(deleted_counts)
 
 
-def claim(work: str, every: timedelta) -> bool:
+def claim(work: str, interval: timedelta) -> bool:
     """Return whether the caller should do this work now.
 
-    Nobody can claim the same work again before `every` has passed. No lock: of several processes
+    Nobody can claim the same work again before `interval` has passed. No lock: of several processes
     that claim at once, only one conditional update succeeds.
     """
     now = timezone.now()
-    is_due = Q(claimed_at=None) | Q(claimed_at__lte=now - every)
+    is_due = Q(claimed_at=None) | Q(claimed_at__lte=now - interval)
     rows = PeriodicWork.objects.filter(work=work)
     if rows.filter(is_due).update(claimed_at=now):
         return True
@@ -121,6 +121,6 @@ def claim(work: str, every: timedelta) -> bool:
     return bool(rows.filter(is_due).update(claimed_at=now))
 
 
-def has_succeeded(job: str, within: timedelta) -> bool:
+def has_succeeded(job: str, period: timedelta) -> bool:
     """Return whether a job has succeeded within a time."""
-    return LastSuccess.objects.filter(job=job, succeeded_at__gt=timezone.now() - within).exists()
+    return LastSuccess.objects.filter(job=job, succeeded_at__gt=timezone.now() - period).exists()

@@ -62,16 +62,18 @@ def is_empty() -> bool:
     return not OrmQ.objects.exclude(key=APART).exists()
 
 
-def take_message(*, apart: bool = False) -> str | None:
+def take_message(*, is_apart: bool = False) -> str | None:
     """Return and remove the oldest message, long jobs last; None without one.
 
-    Messages are not acknowledged. apart: take only messages for separate processes.
+    Messages are not acknowledged. is_apart: take only messages for separate processes.
     """
-    waiting = OrmQ.objects.filter(lock__lte=timezone.now())
-    waiting = waiting.filter(key=APART) if apart else waiting.exclude(key=APART)
-    waiting = waiting.annotate(is_long=Q(key=LONG)).order_by("is_long", "pk")
+    waiting_messages = OrmQ.objects.filter(lock__lte=timezone.now())
+    waiting_messages = (
+        waiting_messages.filter(key=APART) if is_apart else waiting_messages.exclude(key=APART)
+    )
+    waiting_messages = waiting_messages.annotate(is_long=Q(key=LONG)).order_by("is_long", "pk")
     # Several in one read, as other workers take the first ones at the same moment.
-    for pk, package in waiting.values_list("pk", "payload")[:10]:
+    for pk, package in waiting_messages.values_list("pk", "payload")[:10]:
         if OrmQ.objects.filter(pk=pk).delete()[0]:  # else another worker was faster
             return str(package)
     return None

@@ -76,7 +76,10 @@ class AddressInRequest(serializers.EmailField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        others = [
+        other_validators = [
             validator for validator in self.validators if not isinstance(validator, EmailValidator)
         ]
-        self.validators = [*others, AddressValidator(message=self.error_messages["invalid"])]
+        self.validators = [
+            *other_validators,
+            AddressValidator(message=self.error_messages["invalid"]),
+        ]

@@ -24,11 +24,11 @@ def normal_address(address: str) -> str:
     return f"{mailbox}@{_ascii_domain(domain.rstrip('.'))}"
 
 
-def _unquoted(local: str) -> str:
+def _unquoted(local_part: str) -> str:
     """Return a local part without quotes and the backslashes that escape characters."""
-    if len(local) < 2 or local[0] != '"' or local[-1] != '"':
-        return local
-    return re.sub(r"\\(.)", r"\1", local[1:-1])
+    if len(local_part) < 2 or local_part[0] != '"' or local_part[-1] != '"':
+        return local_part
+    return re.sub(r"\\(.)", r"\1", local_part[1:-1])
 
 
 def _ascii_domain(domain: str) -> str:

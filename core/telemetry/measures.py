@@ -22,13 +22,13 @@ def count_together(home: Path) -> None:
     if named := os.environ.get(FOLDER):
         Path(named).mkdir(mode=0o700, parents=True, exist_ok=True)
         return
-    ours = f"{socket.gethostname()}-"
+    host_prefix = f"{socket.gethostname()}-"
     # Folders of other hosts on a shared disk stay: their process ids mean nothing here.
-    for folder in home.glob(f"{ours}*"):
-        if not _lives(folder.name.removeprefix(ours)):
+    for folder in home.glob(f"{host_prefix}*"):
+        if not _lives(folder.name.removeprefix(host_prefix)):
             shutil.rmtree(folder, ignore_errors=True)
     # The main process: workers come and go below it, and their counts stay.
-    folder = home / f"{ours}{os.getppid()}"
+    folder = home / f"{host_prefix}{os.getppid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ[FOLDER] = str(folder)
 

@@ -55,7 +55,7 @@ def read_entries(text: str) -> Iterator[Entry]:
                 yield entry
                 entry = Entry()
             attribute = keyword or attribute
-            _add(entry, attribute, value, begins=keyword is not None)
+            _add(entry, attribute, value, is_first_line=keyword is not None)
         elif line.startswith("#") and not line.startswith("#~"):
             if entry.texts:
                 yield entry
@@ -69,15 +69,15 @@ def _unescape(text: str) -> str:
     return ESCAPE.sub(lambda match: ESCAPED.get(match[1], match[1]), text)
 
 
-def _add(entry: Entry, keyword: str, value: str, begins: bool) -> None:
+def _add(entry: Entry, keyword: str, value: str, is_first_line: bool) -> None:
     """Set what a keyword names, or append a line that continues it."""
     if keyword == "msgstr":
-        if begins:
+        if is_first_line:
             entry.texts.append("")
         entry.texts[-1] += value
         return
     attribute = {"msgctxt": "context", "msgid": "message", "msgid_plural": "plural"}[keyword]
-    setattr(entry, attribute, value if begins else getattr(entry, attribute) + value)
+    setattr(entry, attribute, value if is_first_line else getattr(entry, attribute) + value)
 
 
 def compile_entries(entries: Iterator[Entry]) -> bytes:

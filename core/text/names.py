@@ -96,11 +96,11 @@ def _joins(text: str, place: int) -> bool:
     """Return whether the script needs a joiner at this index."""
     if text[place] not in (NON_JOINER, JOINER) or not 0 < place < len(text) - 1:
         return False
-    before, after = text[place - 1], text[place + 1]
-    if unicodedata.combining(before) == VIRAMA:
+    left_char, right_char = text[place - 1], text[place + 1]
+    if unicodedata.combining(left_char) == VIRAMA:
         return True
     is_between = all(
-        unicodedata.name(neighbour, "").startswith(JOINING) for neighbour in (before, after)
+        unicodedata.name(neighbour, "").startswith(JOINING) for neighbour in (left_char, right_char)
     )
     return text[place] == NON_JOINER and is_between
 

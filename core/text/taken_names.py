@@ -29,12 +29,12 @@ def lock_names(scope: str) -> None:
             )
 
 
-def check_free(name: str, taken: Iterable[str], field: str = "name") -> None:
+def check_free(name: str, taken_names: Iterable[str], field: str = "name") -> None:
     """Raise Invalid if one of the taken names looks like this one. Call `lock_names` first.
 
-    taken: must be read from the database after the lock.
+    taken_names: must be read from the database after the lock.
     """
     new_skeleton = skeleton(name)
-    if any(skeleton(name_in_use) == new_skeleton for name_in_use in taken):
+    if any(skeleton(name_in_use) == new_skeleton for name_in_use in taken_names):
         message = _("Another one here has this name, or one that looks the same. Choose another.")
         raise Invalid(message, field=field)

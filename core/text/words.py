@@ -150,13 +150,13 @@ def composed_start(words: Any, start: Any, passages: Iterable[str]) -> int | Non
     return None
 
 
-def same(text: str, other: str) -> bool:
+def same(text: str, other_text: str) -> bool:
     """Return whether two texts are equal character by character, in any Unicode form.
 
     >>> same("café", "café"), same("Café", "café")
     (True, False)
     """
-    return composed(text) == composed(other)
+    return composed(text) == composed(other_text)
 
 
 def folded(text: str, *, compatible: bool = False, points: bool = False, language: str = "") -> str:
@@ -177,12 +177,12 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
     is_turkic = language.partition("-")[0].lower() in TURKIC
     if text.isascii() and not is_turkic:
         return text.lower()
-    apart: Form = "NFKD" if compatible else "NFD"
+    decomposed_form: Form = "NFKD" if compatible else "NFD"
     text = _WIDE.sub(lambda wide: _in_form("NFKD", wide[0]), text)
-    text = _in_form(apart, _INVISIBLE.sub("", text))
+    text = _in_form(decomposed_form, _INVISIBLE.sub("", text))
     if is_turkic:
         text = text.replace("I\u0307", "i").replace("I", "ı")
-    text = _in_form(apart, text.casefold())
+    text = _in_form(decomposed_form, text.casefold())
     text = _GREEK_ACCENT.sub(r"\1", _DOTTED_I.sub("i", text))
     if not points:
         text = _POINTS.sub("", text)
@@ -291,8 +291,8 @@ _PREFIX = re.compile(
 """Words of one letter that Arabic and Hebrew write onto the next word."""
 
 
-def holds(text: str, wanted: str, *, language: str = "") -> bool:
-    """Return whether the text contains `wanted` as whole words. An empty one is always contained.
+def holds(text: str, phrase: str, *, language: str = "") -> bool:
+    """Return whether the text contains `phrase` as whole words. An empty one is always contained.
 
     Case, Unicode forms and spaces do not count. A boundary is needed only where the script has
     one: 12 is not in 3120, 3.12 or -12, 北京 is in 我住在北京市. Typographic quotes and hyphens
@@ -301,7 +301,7 @@ def holds(text: str, wanted: str, *, language: str = "") -> bool:
     >>> holds("It was  PARIS, in 1889.", "paris, in"), holds("수도는 서울입니다.", "서울")
     (True, True)
     """
-    comparable_text, sought = (_comparable(each, language) for each in (text, wanted))
+    comparable_text, sought = (_comparable(each, language) for each in (text, phrase))
     if not sought:
         return True
     start = comparable_text.find(sought)
@@ -333,20 +333,20 @@ def is_whole(text: str, start: int, end: int) -> bool:
 
     Korean suffixes, and the prefixed short words of Arabic and Hebrew, may be attached to it.
     """
-    first, after = _kind(text[start]), _kind(text[end : end + 1])
-    if after == "mark":
+    first_kind, next_kind = _kind(text[start]), _kind(text[end : end + 1])
+    if next_kind == "mark":
         return False  # it would be torn off its letter; looked at first, as marks may be many
-    before, last = _kind_before(text, start), _kind_before(text, end)
-    if before and first == "mark":
+    previous_kind, last_kind = _kind_before(text, start), _kind_before(text, end)
+    if previous_kind and first_kind == "mark":
         return False
-    if _joins(before, first) and not (end - start > 1 and _is_prefix(text, start)):
+    if _joins(previous_kind, first_kind) and not (end - start > 1 and _is_prefix(text, start)):
         return False
     if _is_in_number(text, start, end):
         return False
-    if last == after == "hangul":
+    if last_kind == next_kind == "hangul":
         ending = _HANGUL_RUN.match(text, end)
         return ending is not None and _KOREAN_ENDING.fullmatch(ending[0]) is not None
-    return not _joins(after, last)
+    return not _joins(next_kind, last_kind)
 
 
 def _is_in_number(text: str, start: int, end: int) -> bool:
@@ -359,15 +359,15 @@ def _is_in_number(text: str, start: int, end: int) -> bool:
     return text[end - 1].isdigit() and _MORE_OF_NUMBER.match(text, end) is not None
 
 
-def _joins(outside: str, inside: str) -> bool:
+def _joins(outside_kind: str, inside_kind: str) -> bool:
     """Return whether a character next to a span may belong to the same word.
 
-    outside, inside: kinds as in `_kind`. A sign at the span's end is separated from a letter only
-    by a space.
+    outside_kind, inside_kind: kinds as in `_kind`. A sign at the span's end is separated
+    from a letter only by a space.
     """
-    if "unspaced" in (outside, inside) or not outside:
+    if "unspaced" in (outside_kind, inside_kind) or not outside_kind:
         return False
-    return outside == inside or (outside == "word" and not inside)
+    return outside_kind == inside_kind or (outside_kind == "word" and not inside_kind)
 
 
 def _is_prefix(text: str, start: int) -> bool:
@@ -483,9 +483,9 @@ def spelled(names: Sequence[Any], labels: Sequence[str]) -> tuple[str, ...] | No
 
 def alike_labels(labels: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield each label that equals an earlier one: its index, and the earlier label."""
-    first: dict[str, str] = {}
+    label_by_key: dict[str, str] = {}
     for place, label in enumerate(labels):
         key = label_key(label)
-        if key in first:
-            yield place, first[key]
-        first.setdefault(key, label)
+        if key in label_by_key:
+            yield place, label_by_key[key]
+        label_by_key.setdefault(key, label)

@@ -146,9 +146,9 @@ def _unknown(shape: Any, data: Any) -> dict[str, Any]:
     return unknown | {name: some for name, some in inner.items() if some}
 
 
-def no_such(known: Iterable[str]) -> str:
+def no_such(known_names: Iterable[str]) -> str:
     """Return a message about an unknown name that lists the known ones."""
-    return f"There is no such field. Choose among: {', '.join(sorted(known)) or 'none'}."
+    return f"There is no such field. Choose among: {', '.join(sorted(known_names)) or 'none'}."
 
 
 def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[str, Any]:
@@ -162,16 +162,16 @@ def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[s
     return {name: value for name, value in filters.validated_data.items() if value is not None}
 
 
-def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -> None:
+def check_query(request: Request, *known_names: str, prefixes: tuple[str, ...] = ()) -> None:
     """Raise ValidationError by field for unknown query parameters.
 
     prefixes: prefixes of further allowed names. Every list calls this, even without filters.
     """
-    known = request.known = (*known, *getattr(request, "known", PAGING))  # type: ignore[attr-defined]
+    known_names = request.known = (*known_names, *getattr(request, "known", PAGING))  # type: ignore[attr-defined]
     unknown = {
-        name: [no_such(known)]
+        name: [no_such(known_names)]
         for name in request.query_params
-        if name not in known and not name.startswith(prefixes)
+        if name not in known_names and not name.startswith(prefixes)
     }
     if unknown:
         raise exceptions.ValidationError(unknown)

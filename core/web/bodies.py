@@ -27,15 +27,15 @@ _reading: Counter[Any] = Counter()
 _lock = Lock()
 
 
-def takes(most: Most) -> Callable[[View], View]:
-    """Mark a view, a function or a class, whose requests may have up to `most` bytes.
+def takes(max_bytes: Most) -> Callable[[View], View]:
+    """Mark a view, a function or a class, whose requests may have up to `max_bytes` bytes.
 
-    most: a number, or a function of the user. It applies only to people with an account; visitors
-    have the usual limit everywhere.
+    max_bytes: a number, or a function of the user. It applies only to people with an account;
+    visitors have the usual limit everywhere.
     """
 
     def mark(view: View) -> View:
-        view.most_bytes = most  # type: ignore[attr-defined]
+        view.most_bytes = max_bytes  # type: ignore[attr-defined]
         return view
 
     return mark
@@ -62,17 +62,17 @@ class Bodies(MiddlewareMixin):
                 request, 411, "length", _("Say how long the body is, in Content-Length.")
             )
         size = int(request.META.get("CONTENT_LENGTH") or 0)
-        usual = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        if size <= usual:
+        usual_max = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if size <= usual_max:
             return None
         try:
-            most = max(usual, _most_of(request, view))
+            max_bytes = max(usual_max, _most_of(request, view))
         except AuthenticationFailed as why:
             headers = {"WWW-Authenticate": "Bearer"}
             return api_error(why.default_code, str(why.detail), why.status_code, headers)
-        if size > most:
+        if size > max_bytes:
             message = _("A request here has at most %(most)s bytes; this one has %(size)s.")
-            words = message % {"most": f"{most:,}", "size": f"{size:,}"}
+            words = message % {"most": f"{max_bytes:,}", "size": f"{size:,}"}
             return refusal(request, 413, "too_large", words)
         try:
             check_room(size)
@@ -118,11 +118,11 @@ def _begin_reading(request: HttpRequest) -> bool:
 def _most_of(request: HttpRequest, view: Any) -> int:
     # `as_view` of the API's framework makes a function, which names its class so.
     marked = view if hasattr(view, "most_bytes") else getattr(view, "cls", None)
-    most: Most = getattr(marked, "most_bytes", 0)
+    max_bytes: Most = getattr(marked, "most_bytes", 0)
     user = _sender(request)
     if not user.is_authenticated:
         return 0
-    return most(user) if callable(most) else most
+    return max_bytes(user) if callable(max_bytes) else max_bytes
 
 
 def _sender(request: HttpRequest) -> Any:

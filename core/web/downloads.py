@@ -46,12 +46,12 @@ def lines(
 
 def _begun(rows: Iterable[T]) -> Iterator[T]:
     """Return an iterator over the rows, whose first row is produced now."""
-    remaining = iter(rows)
-    first = [*islice(remaining, 1)]
+    remaining_rows = iter(rows)
+    first_rows = [*islice(remaining_rows, 1)]
 
     def all_rows() -> Iterator[T]:
-        yield from first
-        yield from remaining
+        yield from first_rows
+        yield from remaining_rows
 
     return all_rows()
 
@@ -65,31 +65,31 @@ def file_part(
     """
     etag = quote_etag(sha256)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
-    requested = RANGE.match(request.headers.get("Range", ""))
+    range_match = RANGE.match(request.headers.get("Range", ""))
     # Several ranges at once, or those that count from the end, get the whole file, as RFC 9110
     # allows.
-    if not requested or request.headers.get("If-Range", etag) != etag:
+    if not range_match or request.headers.get("If-Range", etag) != etag:
         return FileResponse(
             file, as_attachment=True, filename=file_name, headers=headers, content_type=OCTETS
         )
-    first, last = int(requested[1]), min(int(requested[2] or size - 1), size - 1)
-    if first > last:
+    first_byte, last_byte = int(range_match[1]), min(int(range_match[2] or size - 1), size - 1)
+    if first_byte > last_byte:
         headers["Content-Range"] = f"bytes */{size}"
         return api_error("range", f"The file has {size} bytes.", 416, headers)
-    file.seek(first)
+    file.seek(first_byte)
     headers |= {
-        "Content-Range": f"bytes {first}-{last}/{size}",
-        "Content-Length": str(last - first + 1),
+        "Content-Range": f"bytes {first_byte}-{last_byte}/{size}",
+        "Content-Length": str(last_byte - first_byte + 1),
         **_named(file_name),
     }
-    rest = _part(file, last - first + 1)
+    rest = _part(file, last_byte - first_byte + 1)
     return StreamingHttpResponse(rest, status=206, headers=headers, content_type=OCTETS)
 
 
-def _part(file: IO[bytes], left: int) -> Iterator[bytes]:
+def _part(file: IO[bytes], remaining_bytes: int) -> Iterator[bytes]:
     with file:
-        while left and (block := file.read(min(BLOCK, left))):
-            left -= len(block)
+        while remaining_bytes and (block := file.read(min(BLOCK, remaining_bytes))):
+            remaining_bytes -= len(block)
             yield block
 
 

@@ -42,21 +42,21 @@ def seal(text: KeptText) -> str:
     return sealed if len(sealed) <= LARGEST else ""
 
 
-def unseal(sealed: str) -> KeptText | None:
+def unseal(sealed_text: str) -> KeptText | None:
     """Return the text that `seal` encrypted; None for anything else, or if older than KEPT."""
     try:
-        until, values = loads(zlib.decompress(b85decode(decrypt(sealed))))
+        until, values = loads(zlib.decompress(b85decode(decrypt(sealed_text))))
         text = KeptText(**values)
     except (Unreadable, TypeError, ValueError, zlib.error):
         return None
     return text if timezone.now().timestamp() < until else None
 
 
-def keep_text(response: HttpResponse, sealed: str) -> None:
+def keep_text(response: HttpResponse, sealed_text: str) -> None:
     """Store a sealed text in the browser's cookie."""
     response.set_cookie(
         COOKIE,
-        sealed,
+        sealed_text,
         max_age=KEPT,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,

@@ -182,10 +182,10 @@ def rows_after(
 
     rows: ordered by id, from the oldest or from the newest.
     """
-    after = read_after(request)
+    after_id = read_after(request)
     is_newest_first = "-pk" in rows.query.order_by
-    if after:
-        rows = rows.filter(pk__lt=after) if is_newest_first else rows.filter(pk__gt=after)
+    if after_id:
+        rows = rows.filter(pk__lt=after_id) if is_newest_first else rows.filter(pk__gt=after_id)
     size = min(size, LARGEST_PAGE)
     some_rows = list(rows[: size + 1])
     shown_rows = some_rows[:size]
@@ -193,16 +193,16 @@ def rows_after(
     return page_after(request, shown_rows, last)
 
 
-def page_after(request: HttpRequest, rows: Sequence[Row], last: int | None) -> ListPage[Row]:
+def page_after(request: HttpRequest, rows: Sequence[Row], last_id: int | None) -> ListPage[Row]:
     """Return a page that begins behind a row.
 
-    last: the id of its last row where others follow, else None.
+    last_id: the id of its last row where others follow, else None.
     """
     return ListPage(
         rows,
         AFTER,
         first=with_parameter(request, AFTER, "") if request.GET.get(AFTER) else "",
-        next=with_parameter(request, AFTER, str(last)) if last else "",
+        next=with_parameter(request, AFTER, str(last_id)) if last_id else "",
     )
 
 

@@ -32,9 +32,9 @@ def renamed(data: Mapping[str, Any], field: str, name: str) -> MultiValueDict[st
     >>> renamed({"text--7": "A line."}, "text", "text")["text"]
     'A line.'
     """
-    before = name_for(field, "")
-    found: MultiValueDict[str, Any] = MultiValueDict()
+    prefix = name_for(field, "")
+    renamed_data: MultiValueDict[str, Any] = MultiValueDict()
     for key in data:
         values = data.getlist(key) if isinstance(data, MultiValueDict) else [data[key]]
-        found.setlist(name if key == field or key.startswith(before) else key, values)
-    return found
+        renamed_data.setlist(name if key == field or key.startswith(prefix) else key, values)
+    return renamed_data

@@ -30,17 +30,17 @@ AN_HOUR = {
 """Uses by one person or address in a clock hour."""
 
 
-def is_used_up(what: str, who: object) -> bool:
+def is_used_up(action: str, caller: object) -> bool:
     """Count one more use in this hour; return whether it exceeds the limit.
 
-    who: a person's id or an address, of which only a keyed hash is stored.
+    caller: a person's id or an address, of which only a keyed hash is stored.
     """
     hour = timezone.now().strftime("%Y%m%d%H")
-    key = f"{what}-{salted_hmac(what, f'{who}{hour}').hexdigest()}"
+    key = f"{action}-{salted_hmac(action, f'{caller}{hour}').hexdigest()}"
     # Adds only where there is none. `incr` then counts in one step, so that no use is lost.
     cache.add(key, 0, timeout=3600)
     with suppress(ValueError):  # the entry may go between the two calls
-        return cache.incr(key) > AN_HOUR[what]
+        return cache.incr(key) > AN_HOUR[action]
     return False
 
 

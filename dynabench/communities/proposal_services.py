@@ -95,7 +95,9 @@ def decide_community(
         # Unlisted, until its owner has written its page.
         locked_proposal.community = Community.objects.create(slug=slug, name=locked_proposal.name)
         locked_proposal.community.owners.add(locked_proposal.proposer)
-    store_decision(locked_proposal, actor=actor, approve=approve, reason=reason, made="community")
+    store_decision(
+        locked_proposal, actor=actor, approve=approve, reason=reason, result_field="community"
+    )
     log(actor, f"community.{locked_proposal.state}", locked_proposal, reason=reason)
     page = f"/communities/{slug}/manage/" if approve else "/communities/"
     mail_decision(

@@ -48,7 +48,7 @@ def draw_days(activity: Activity) -> SafeString:
     if not try_points:
         return SafeString()
     lines = {_("Tries"): try_points, _("Fooled"): fooled_points, _("Catches"): catch_points}
-    return line_chart(lines, title=_("Examples by day"), shown=plain)
+    return line_chart(lines, title=_("Examples by day"), format_value=plain)
 
 
 def draw_agreement(activity: Activity) -> SafeString:
@@ -96,7 +96,7 @@ def draw_slices(slice_rows: Sequence[tuple[str, str, int, int]]) -> SafeString:
 def draw_costs(by_round: Mapping[int, float | None]) -> SafeString:
     """Draw the cost of a catch in each round, in whole currency units."""
     rounds = {_("Round %(number)d") % {"number": n}: cost for n, cost in by_round.items()}
-    return bars(rounds, title=_("Cost of a catch by round"), shown="{:,.2f}".format)
+    return bars(rounds, title=_("Cost of a catch by round"), format_value="{:,.2f}".format)
 
 
 def _list_days(dates: Collection[date]) -> list[date]:

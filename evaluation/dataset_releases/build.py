@@ -101,15 +101,15 @@ class RoundChanged(Refused):
     code = "changed"
 
 
-def check_confirmed(planned: Forecast, options: Options) -> None:
+def check_confirmed(planned_release: Forecast, options: Options) -> None:
     """Raise RoundChanged if the planned rows differ from the ones that the owner confirmed."""
-    if options.confirmed is not None and dict(options.confirmed) != dict(planned.rows):
+    if options.confirmed is not None and dict(options.confirmed) != dict(planned_release.rows):
         raise RoundChanged(
             gettext(
                 "The round has changed: the release would now hold %(now)d rows, or others than "
                 "the %(before)d that you confirmed. Check the numbers and release again."
             )
-            % {"now": planned.total, "before": sum(options.confirmed.values())}
+            % {"now": planned_release.total, "before": sum(options.confirmed.values())}
         )
 
 
@@ -155,11 +155,11 @@ class Build:
             folder = Path(name)
             self._write_splits(folder, numbers["rows"])
             self._report(0.9, gettext_noop("writing cards"))
-            private = ["test.jsonl", "test.parquet"] if self.options.private_test else []
-            write_cards(self.dataset, folder, numbers, private)
+            private_names = ["test.jsonl", "test.parquet"] if self.options.private_test else []
+            write_cards(self.dataset, folder, numbers, private_names)
             files = []
             for path in sorted(folder.iterdir()):
-                files.append(self._store_file(path, is_public=path.name not in private))
+                files.append(self._store_file(path, is_public=path.name not in private_names))
         self._publish(numbers, files)
 
     def _report(self, progress: float, message: str) -> None:
@@ -218,12 +218,12 @@ class Build:
 
         Rows whose examples were withdrawn become tombstones.
         """
-        total, last = previous.items.count(), -1
+        total, last_position = previous.items.count(), -1
         rows = previous.items.select_related("example").order_by("position")
         # By position and not by offset: an offset reads all rows before it again.
-        while chunk := list(rows.filter(position__gt=last)[:CHUNK_EXAMPLES]):
-            last = chunk[-1].position
-            self._store_rows(list(map(self._copy_row, chunk)), last / max(total, 1))
+        while chunk := list(rows.filter(position__gt=last_position)[:CHUNK_EXAMPLES]):
+            last_position = chunk[-1].position
+            self._store_rows(list(map(self._copy_row, chunk)), last_position / max(total, 1))
 
     def _copy_row(self, item: DatasetItem) -> tuple[Any, ...]:
         """Return the values of a copied row, or of its tombstone if it was withdrawn."""
@@ -302,16 +302,16 @@ class Build:
 
         A private test split also gets files without answers.
         """
-        names, private = list(splits), ""
+        names, private_split = list(splits), ""
         if self.options.private_test:
-            names, private = [*names, "test-unlabelled"], TEST
+            names, private_split = [*names, "test-unlabelled"], TEST
         config = self.round.task.config
         media = None
         if config.media_fields:
             media = MediaFiles(folder, self.round.task)
         files = {}
         for name in names:
-            files[name] = SplitFiles(folder, name, config, media, is_public=name != private)
+            files[name] = SplitFiles(folder, name, config, media, is_public=name != private_split)
         # Of a private test split everybody gets the texts without answers.
         unlabelled_file = files.get("test-unlabelled")
         items = self.dataset.items.filter(split__in=list(splits))

@@ -352,21 +352,21 @@ def _make_record_set(split: str, name: str, files: Sequence[Field]) -> dict[str,
 
 def _make_croissant_field(field: Field, place: str, file: str, column: str = "") -> dict[str, Any]:
     """Return the description of a field and of its place in Parquet: a column, or part of one."""
-    own = f"{place}/{field.name}"
-    described: dict[str, Any] = {
+    field_id = f"{place}/{field.name}"
+    description: dict[str, Any] = {
         "@type": "cr:Field",
-        "@id": own,
+        "@id": field_id,
         "name": field.name,
         "description": field.meaning,
     }
     # Croissant knows lists, but no lists of lists: `validations` is an array of triples.
     if field.depth == 1:
-        described["repeated"] = True
+        description["repeated"] = True
     elif field.depth == 2:
-        described |= {"isArray": True, "arrayShape": "-1,3"}
+        description |= {"isArray": True, "arrayShape": "-1,3"}
     if field.parts:
-        parts = [_make_croissant_field(part, own, file, field.name) for part in field.parts]
-        return {**described, "subField": parts}
+        parts = [_make_croissant_field(part, field_id, file, field.name) for part in field.parts]
+        return {**description, "subField": parts}
     source: dict[str, Any] = {
         "fileObject": {"@id": file},
         "extract": {"column": column or field.name},
@@ -384,7 +384,7 @@ def _make_croissant_field(field: Field, place: str, file: str, column: str = "")
     # `datasets` stores such a column as bytes and path.
     if field.kind in ("image", "audio"):
         source["transform"] = {"jsonPath": "bytes"}
-    return {**described, "dataType": types.get(field.kind, "sc:Text"), "source": source}
+    return {**description, "dataType": types.get(field.kind, "sc:Text"), "source": source}
 
 
 # The BenchmarkCard
@@ -481,12 +481,13 @@ def name_models(dataset: Dataset) -> str:
 
 def _describe_limits(dataset: Dataset, numbers: Numbers) -> list[str]:
     """Return the limitations of the data that the numbers show."""
-    shared = numbers["shared_contexts"]
-    unjudged = sum(numbers["labels"][TRAIN]["unjudged"].values())
+    shared_contexts = numbers["shared_contexts"]
+    unjudged_count = sum(numbers["labels"][TRAIN]["unjudged"].values())
     return [
         f"Made against {name_models(dataset)}: what they get wrong is common here.",
-        f"{shared[TEST]} test and {shared[DEV]} dev rows share their context with a train row.",
-        f"{unjudged} train rows were judged by nobody (validated is false).",
+        f"{shared_contexts[TEST]} test and {shared_contexts[DEV]} dev rows share their context "
+        "with a train row.",
+        f"{unjudged_count} train rows were judged by nobody (validated is false).",
         f"{numbers['parted_edits']} edits lie in another split than what they edit.",
     ]
 

@@ -84,10 +84,10 @@ def propose_sizes(counts: Counts, *, seed: int = 0) -> list[Sizes]:
     )
     possible = [choice for choice in best_of_kinds if choice]
     # Train alone loses nothing, so one is always tolerated.
-    first = next(choice for choice in possible if choice.lost <= MAX_LOST_SHARE * rows)
-    possible.remove(first)
+    first_choice = next(choice for choice in possible if choice.lost <= MAX_LOST_SHARE * rows)
+    possible.remove(first_choice)
     possible.sort(key=lambda choice: choice.lost)
-    return [first.sizes] + [choice.sizes for choice in possible]
+    return [first_choice.sizes] + [choice.sizes for choice in possible]
 
 
 class _TriedSizes(NamedTuple):

@@ -81,11 +81,11 @@ class ReleasePage:
         values: dict[str, Any] = {"form": self.form, "versions": self._versions}
         if not self._versions:
             return values | self._preview()
-        newest = self._versions[-1]
+        newest_version = self._versions[-1]
         return values | {
-            "withdrawn": count_withdrawn_since(newest),
-            "may_be_undone": len(self._versions) == 1 and newest.downloaded_at is None,
-            "left_out": describe_left_out(newest.numbers.get("reasons", {})),
+            "withdrawn": count_withdrawn_since(newest_version),
+            "may_be_undone": len(self._versions) == 1 and newest_version.downloaded_at is None,
+            "left_out": describe_left_out(newest_version.numbers.get("reasons", {})),
         }
 
     def _preview(self) -> dict[str, Any]:
@@ -96,8 +96,8 @@ class ReleasePage:
             choice = forecast(census, sizes, seed=0)
             lost = sum(choice.lost.values())
             choices.append({"sizes": sizes, "rows": choice.rows, "lost": lost})
-        verified, others = census.counts.labels(True), census.counts.labels(False)
-        labels = sorted(verified + others)
+        verified_counts, other_counts = census.counts.labels(True), census.counts.labels(False)
+        labels = sorted(verified_counts + other_counts)
         return {
             "preview": preview,
             "rows": describe_rows(preview),
@@ -107,7 +107,7 @@ class ReleasePage:
             "authors": census.counts.authors,
             "waits": self._describe_wait(),
             "is_over": self._round.state in (Round.State.CLOSED, Round.State.RELEASED),
-            "labels": [(label, verified[label], others[label]) for label in labels],
+            "labels": [(label, verified_counts[label], other_counts[label]) for label in labels],
         }
 
     def _describe_wait(self) -> str:
@@ -132,13 +132,13 @@ def describe_left_out(left_out: Mapping[str, int]) -> list[tuple[str, int]]:
     return [(_(words), left_out[name]) for name, words in REASONS.items() if left_out.get(name)]
 
 
-def describe_rows(planned: Forecast) -> list[tuple[str, int]]:
+def describe_rows(planned_release: Forecast) -> list[tuple[str, int]]:
     """Return (displayed name, number of rows) for the splits of a release."""
     names = {HELD: _("held back"), PROGRAM: _("program (written by programs)")}
     rows = []
     for split in (*SPLITS, PROGRAM, HELD):
-        if split in planned.rows:
-            rows.append((names.get(split, split), planned.rows[split]))
+        if split in planned_release.rows:
+            rows.append((names.get(split, split), planned_release.rows[split]))
     return rows
 
 

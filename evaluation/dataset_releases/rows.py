@@ -102,14 +102,14 @@ def find_balanced_field(config: TaskConfig) -> str | None:
     return answer_field if config.component(answer_field).type == "multiclass" else None
 
 
-def choose_balanced_label(agreed: str | None, own: Any) -> str:
+def choose_balanced_label(consensus: str | None, own_label: Any) -> str:
     """Return the label by which a row is balanced: the consensus, otherwise the author's label.
 
     Empty if neither exists. `count_rows` does the same in SQL.
     """
-    if agreed or own is None:
-        return agreed or ""
-    return to_text(own)
+    if consensus or own_label is None:
+        return consensus or ""
+    return to_text(own_label)
 
 
 def count_rows(round: Round) -> Counts:
@@ -310,11 +310,15 @@ class Freezer:
             row["tags"] = judgements.tags.get(pk, ())
         if example.uid and not row["tag"]:  # an imported row brings a tag of its own
             row["tag"] = str(metadata.get("tag") or "")
-        balanced = ""
+        balanced_label = ""
         if self._balanced:
-            balanced = choose_balanced_label(example.consensus__label, inputs.get(self._balanced))
+            balanced_label = choose_balanced_label(
+                example.consensus__label, inputs.get(self._balanced)
+            )
         fields = self._context_fields[example.context_id] | input_fields
-        return FrozenRow(pk, uid, example.annotator_id, balanced, row["validated"], row, fields)
+        return FrozenRow(
+            pk, uid, example.annotator_id, balanced_label, row["validated"], row, fields
+        )
 
     def _metadata(self, metadata: Row, *, is_imported: bool) -> Row:
         """Return the metadata that may be published.
@@ -351,17 +355,17 @@ class Freezer:
         Dynabench's two columns are those of the first target.
         """
         targets = []
-        for _, version, fooled, output, prob in outputs:
+        for _, version, is_fooled, output, prob in outputs:
             name, digest = self._versions[version]
             answer, probs = orjson.loads(output), prob and orjson.loads(prob)
             if probs:
                 answer = {**answer, "prob": probs}
             about = {"name": name, "version": digest}
-            targets.append({**about, "output_json": to_json(answer), "fooled": fooled})
-        first = targets[0] if targets else {"name": None, "output_json": None}
+            targets.append({**about, "output_json": to_json(answer), "fooled": is_fooled})
+        first_target = targets[0] if targets else {"name": None, "output_json": None}
         return {
-            "model_endpoint_name": first["name"],
-            "output_json": first["output_json"],
+            "model_endpoint_name": first_target["name"],
+            "output_json": first_target["output_json"],
             "targets": targets,
         }
 
@@ -394,9 +398,9 @@ def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
         return list(cursor.fetchall())
 
 
-def format_uuid(stored: UUID | str) -> str:
+def format_uuid(stored_value: UUID | str) -> str:
     """Return a UUID in its usual text form, from the value that the database holds."""
-    return str(stored if isinstance(stored, UUID) else UUID(stored))
+    return str(stored_value if isinstance(stored_value, UUID) else UUID(stored_value))
 
 
 def _count_votes(votes: Sequence[_Vote]) -> Mapping[str, int]:

@@ -46,14 +46,14 @@ def check_sizes(census: Census, options: Options) -> Forecast:
     Raises ReleaseRefused if the release is impossible, with the reason and possible sizes.
     """
     counts = census.counts
-    requested = options.sizes(counts)
-    planned_release = forecast(census, requested, seed=options.seed)
+    requested_sizes = options.sizes(counts)
+    planned_release = forecast(census, requested_sizes, seed=options.seed)
     sizes = planned_release.plan.sizes
     if not counts.total:
-        _check_without_people(census, requested)
+        _check_without_people(census, requested_sizes)
     elif not planned_release.total:
         raise ReleaseRefused(gettext("These sizes leave every row out. Leave Train empty."))
-    if requested.held and not (sizes.held and any(sizes[:3])):
+    if requested_sizes.held and not (sizes.held and any(sizes[:3])):
         raise ReleaseRefused(
             gettext(
                 "What is held back needs authors of its own, and too few people wrote confirmed "
@@ -61,7 +61,9 @@ def check_sizes(census: Census, options: Options) -> Forecast:
             )
         )
     # A split that gets fewer rows than requested is refused, not made smaller in silence.
-    short_splits = [s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(requested, s) or 0)]
+    short_splits = [
+        s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(requested_sizes, s) or 0)
+    ]
     if short_splits:
         possible_sizes = suggest_sizes(counts)
         raise ReleaseRefused(
@@ -84,13 +86,13 @@ def check_sizes(census: Census, options: Options) -> Forecast:
     return planned_release
 
 
-def _check_without_people(census: Census, requested: Sizes) -> None:
+def _check_without_people(census: Census, requested_sizes: Sizes) -> None:
     """Raise ReleaseRefused unless a round without rows by people can be released as requested.
 
     Either programs wrote all its rows, or it has none.
     """
     if census.programs:
-        if requested.train or requested.dev or requested.test:
+        if requested_sizes.train or requested_sizes.dev or requested_sizes.test:
             raise ReleaseRefused(
                 gettext(
                     "All %(rows)d rows of this round are by programs and go to the split program. "
@@ -127,15 +129,19 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
         canary = f"dynabench:{uuid.uuid4()}"
         options = replace(options, held_until=str(until), canary=canary)
     with transaction.atomic():
-        locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-        last = locked.datasets.order_by("-version").first()
-        _check_may_release(locked, last)
+        locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+        last_dataset = locked_round.datasets.order_by("-version").first()
+        _check_may_release(locked_round, last_dataset)
         version = 1
-        if last:
+        if last_dataset:
             # A version that failed was never public: its number is used again.
-            version = last.version + 1 if last.state == State.DONE else last.version
+            version = (
+                last_dataset.version + 1
+                if last_dataset.state == State.DONE
+                else last_dataset.version
+            )
         dataset, is_new = Dataset.objects.update_or_create(
-            round=locked,
+            round=locked_round,
             version=version,
             defaults={
                 "options": asdict(options),
@@ -151,24 +157,28 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
     return dataset
 
 
-def _check_may_release(round: Round, last: Dataset | None) -> None:
+def _check_may_release(round: Round, last_dataset: Dataset | None) -> None:
     """Raise ReleaseRefused unless another version of the round may be requested now."""
-    if last and not last.is_over:
+    if last_dataset and not last_dataset.is_over:
         raise ReleaseRefused(
             gettext("Version %(number)d is being made. Wait until it is there.")
-            % {"number": last.version}
+            % {"number": last_dataset.version}
         )
     if round.state not in (Round.State.CLOSED, Round.State.RELEASED):
         raise ReleaseRefused(gettext("Only a closed round can be released. Close it first."))
     people = count_still_writing(round)
     if people:
         raise ReleaseRefused(describe_wait(round, people))
-    if last and last.state == State.DONE and not (count_withdrawn_since(last) or is_due(last)):
+    if (
+        last_dataset
+        and last_dataset.state == State.DONE
+        and not (count_withdrawn_since(last_dataset) or is_due(last_dataset))
+    ):
         raise ReleaseRefused(
             gettext(
                 "Nothing was withdrawn since version %(number)d, so a new one would be the same."
             )
-            % {"number": last.version}
+            % {"number": last_dataset.version}
         )
 
 
@@ -180,10 +190,10 @@ def is_due(dataset: Dataset) -> bool:
 @each_sweep(why="Parts that a release holds back are released on their day.")
 def release_held() -> list[Dataset]:
     """Request the versions that publish held-back rows that are due; return them."""
-    done = Dataset.objects.filter(state=State.DONE)
+    done_datasets = Dataset.objects.filter(state=State.DONE)
     # Only the newest version of each round: an earlier one holds back what a later one may publish.
     newer = Dataset.objects.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
-    holding_releases = done.filter(~Exists(newer), options__hold_back=True).select_related(
+    holding_releases = done_datasets.filter(~Exists(newer), options__hold_back=True).select_related(
         "round__task"
     )
     new_versions = []

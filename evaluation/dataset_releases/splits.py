@@ -117,7 +117,7 @@ def share_equally(total: int, available: Mapping[str, int]) -> Labels:
     return +parts
 
 
-def make_plan(counts: Counts, requested: Sizes, *, seed: int) -> Plan:
+def make_plan(counts: Counts, requested_sizes: Sizes, *, seed: int) -> Plan:
     """Assign whole authors to test, dev and held so that these reach their size and label balance.
 
     Authors whose verified rows all fit are taken first, in random order. Rows of the last authors
@@ -125,14 +125,14 @@ def make_plan(counts: Counts, requested: Sizes, *, seed: int) -> Plan:
     """
     chooser = _Chooser(counts.verified, seed)
     # In this order: the first one chooses among the most authors.
-    labels = {TEST: chooser.choose(TEST, requested.test)}
-    labels[DEV] = chooser.choose(DEV, requested.dev)
-    labels[HELD] = chooser.choose(HELD, requested.held)
+    labels = {TEST: chooser.choose(TEST, requested_sizes.test)}
+    labels[DEV] = chooser.choose(DEV, requested_sizes.dev)
+    labels[HELD] = chooser.choose(HELD, requested_sizes.held)
     offered_rows = _sum(chain(chooser.free.values(), [chooser.loose]))
     for author, rows in counts.others.items():
         if author not in chooser.split_of:
             offered_rows += rows
-    train_size = offered_rows.total() if requested.train is None else requested.train
+    train_size = offered_rows.total() if requested_sizes.train is None else requested_sizes.train
     labels[TRAIN] = share_equally(train_size, offered_rows)
     cells: dict[tuple[Author, str], Parts] = {}
     for author, split in chooser.split_of.items():
@@ -182,11 +182,13 @@ class _Chooser:
         quotas = share_equally(
             size, {label: n // LABEL_QUOTA_DIVISOR for label, n in available.items()}
         )
-        taken = self._take_authors(split, quotas.total(), quotas, MAX_WASTE_SHARE)
-        taken += self._take_loose(split, quotas - taken)
-        taken += self._take_surplus(split, size - taken.total())
-        taken += self._take_loose(split, share_equally(size - taken.total(), self.loose))
-        return taken + self._take_authors(split, size - taken.total(), available, 1)
+        taken_counts = self._take_authors(split, quotas.total(), quotas, MAX_WASTE_SHARE)
+        taken_counts += self._take_loose(split, quotas - taken_counts)
+        taken_counts += self._take_surplus(split, size - taken_counts.total())
+        taken_counts += self._take_loose(
+            split, share_equally(size - taken_counts.total(), self.loose)
+        )
+        return taken_counts + self._take_authors(split, size - taken_counts.total(), available, 1)
 
     def _take_authors(self, split: str, size: int, quotas: Labels, below: float) -> Labels:
         """Take whole authors who lose less than a share `below` of their rows, lowest loss first.
@@ -195,38 +197,42 @@ class _Chooser:
         author's earlier loss is a lower bound. The author with the lowest bound is computed again,
         and taken if the new loss is still the lowest.
         """
-        taken: Labels = Counter()
+        taken_counts: Labels = Counter()
         # The rank, which is random, decides among authors with equal losses.
         heap = [(0.0, rank, author) for rank, author in enumerate(self.free)]
-        while heap and taken.total() < size:
+        while heap and taken_counts.total() < size:
             _, rank, author = heapq.heappop(heap)
             rows = self.free[author]
-            fits = share_equally(size - taken.total(), rows & (quotas - taken))
-            loss = 1 - fits.total() / rows.total()
-            if fits and heap and loss > heap[0][0]:
+            fitting_counts = share_equally(
+                size - taken_counts.total(), rows & (quotas - taken_counts)
+            )
+            loss = 1 - fitting_counts.total() / rows.total()
+            if fitting_counts and heap and loss > heap[0][0]:
                 heapq.heappush(heap, (loss, rank, author))
             elif loss < below:
-                self.split_of[author], self.used[author] = split, fits
+                self.split_of[author], self.used[author] = split, fitting_counts
                 del self.free[author]
-                taken += fits
-        return taken
+                taken_counts += fitting_counts
+        return taken_counts
 
     def _take_loose(self, split: str, quotas: Labels) -> Labels:
         """Take rows of unknown authors within the quotas; return their number by label."""
-        taken = self.loose & quotas
-        self.loose -= taken
-        self.used_loose[split] += taken
-        return taken
+        taken_counts = self.loose & quotas
+        self.loose -= taken_counts
+        self.used_loose[split] += taken_counts
+        return taken_counts
 
     def _take_surplus(self, split: str, size: int) -> Labels:
         """Take up to `size` more rows of the split's authors; return their number by label."""
-        taken: Labels = Counter()
+        taken_counts: Labels = Counter()
         for author, split_of_author in self.split_of.items():
             if split_of_author == split:
-                more = share_equally(size - taken.total(), self._counts[author] - self.used[author])
+                more = share_equally(
+                    size - taken_counts.total(), self._counts[author] - self.used[author]
+                )
                 self.used[author] += more
-                taken += more
-        return taken
+                taken_counts += more
+        return taken_counts
 
 
 class Dealer:

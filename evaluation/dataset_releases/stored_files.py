@@ -84,11 +84,11 @@ def _iterate(rows: Any) -> Iterable[Any]:
 
 
 def _check(
-    row: Model, path: str, size: int | None, expected: str, digest: Digest
+    row: Model, path: str, size: int | None, expected_digest: str, digest: Digest
 ) -> Iterator[Damage]:
     """Read a file and yield its damage, if any.
 
-    expected: the stored digest; if empty, only check that the file can be read.
+    expected_digest: the stored digest; if empty, only check that the file can be read.
     """
     try:
         actual_size = default_storage.size(path)
@@ -103,9 +103,11 @@ def _check(
         yield Damage(path, _describe_row(row), f"is damaged: {error}")
     else:
         # Empty: no digest was stored with the row.
-        if expected and actual != expected:
+        if expected_digest and actual != expected_digest:
             yield Damage(
-                path, _describe_row(row), f"is damaged: its digest is {actual}, not {expected}"
+                path,
+                _describe_row(row),
+                f"is damaged: its digest is {actual}, not {expected_digest}",
             )
 
 

@@ -29,11 +29,13 @@ def select_tools(task: Task) -> dict[str, Format]:
     return {name: form for name, form in TOOL_FORMATS.items() if fields.issuperset(form.needs)}
 
 
-def export_for_tool(round: Round, tool: str, left: LeftOutCounts | None = None) -> Iterator[str]:
+def export_for_tool(
+    round: Round, tool: str, left_out: LeftOutCounts | None = None
+) -> Iterator[str]:
     """Stream a file with all examples that were not withdrawn, for an annotation tool.
 
-    tool: a key of `tasks.formats.TOOL_FORMATS`. left: counts the rows that the format cannot hold.
-    Raises Refused if the format does not support the task's answers or fields.
+    tool: a key of `tasks.formats.TOOL_FORMATS`. left_out: counts the rows that the format
+    cannot hold. Raises Refused if the format does not support the task's answers or fields.
     """
     config = round.task.config
     kind = config.component(config.answer_field).type
@@ -42,13 +44,13 @@ def export_for_tool(round: Round, tool: str, left: LeftOutCounts | None = None) 
             f"The answers of {round.task.code} are of the type {kind}; for other tools go out "
             f"{', '.join(ANSWER_TYPES)}. Take the JSON lines."
         )
-    missing = set(TOOL_FORMATS[tool].needs) - set(config.model_fields)
-    if missing:
+    missing_fields = set(TOOL_FORMATS[tool].needs) - set(config.model_fields)
+    if missing_fields:
         raise Refused(
             f"{TOOL_FORMATS[tool].title} has the fields {', '.join(TOOL_FORMATS[tool].needs)}; "
-            f"{round.task.code} lacks {', '.join(sorted(missing))}."
+            f"{round.task.code} lacks {', '.join(sorted(missing_fields))}."
         )
-    return write_tool_file((_make_item(row, config) for row in export_rows(round)), tool, left)
+    return write_tool_file((_make_item(row, config) for row in export_rows(round)), tool, left_out)
 
 
 def _make_item(row: Row, config: TaskConfig) -> Item:

@@ -88,11 +88,11 @@ def undo(request: HttpRequest, code: str, number: int) -> HttpResponse:
             message = _("The release of round %(number)d was undone. The round is closed.")
             messages.success(request, message % {"number": number})
         return redirect("evaluation:release", code=code, number=number)
-    first = round.datasets.filter(state=Done).order_by("version").first()
-    if first is None:
+    first_dataset = round.datasets.filter(state=Done).order_by("version").first()
+    if first_dataset is None:
         return redirect("evaluation:release", code=code, number=number)
-    reasons = [_(FINAL_REASONS[reason]) for reason in find_final_reasons(first)]
-    values = {"task": task, "round": round, "dataset": first, "reasons": reasons}
+    reasons = [_(FINAL_REASONS[reason]) for reason in find_final_reasons(first_dataset)]
+    values = {"task": task, "round": round, "dataset": first_dataset, "reasons": reasons}
     return render(request, "evaluation/release_undo.html", values)
 
 
@@ -108,10 +108,10 @@ def datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
     versions = [_describe_version(dataset, url, is_member) for dataset in done]
     values = {"task": task, "round": round, "versions": versions}
     if versions:
-        newest = versions[0]["dataset"]
+        newest_dataset = versions[0]["dataset"]
         values |= {
-            "card": _sections(_read_card(newest)),
-            "description": render_markdown(newest.options["description"]),
+            "card": _sections(_read_card(newest_dataset)),
+            "description": render_markdown(newest_dataset.options["description"]),
         }
     return render(request, "evaluation/datasets.html", values)
 
@@ -161,11 +161,11 @@ def dataset_file(
 ) -> FileResponse:
     """Send a file of a version, unchanged."""
     file = find_dataset_file(request, code, number, version, name)
-    stored = open_checked(file)
+    stored_file = open_checked(file)
     # Before the first byte is sent: the release may have been undone since the file was found.
     if request.method == "GET" and not note_download(file.dataset):
         raise Http404
-    return FileResponse(stored, as_attachment=True, filename=name)
+    return FileResponse(stored_file, as_attachment=True, filename=name)
 
 
 @require_safe

@@ -77,13 +77,13 @@ class EvaluationRun(Job):
 
         Perturbed runs are compared with the plain one.
         """
-        plain = cls.objects.filter(
+        plain_runs = cls.objects.filter(
             submission=OuterRef("submission"),
             version=OuterRef("version"),
             suite=cls.Suite.PLAIN,
             state__in=UNFINISHED,
         )
-        return Q(suite=cls.Suite.PLAIN) | Q(~Exists(plain))
+        return Q(suite=cls.Suite.PLAIN) | Q(~Exists(plain_runs))
 
     @property
     def may_repeat(self) -> bool:

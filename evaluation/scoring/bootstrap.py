@@ -115,7 +115,7 @@ class Tally:
         return sums
 
 
-def choose_draws(distinct: int, n: int, most: int = MAX_DRAWS) -> int:
+def choose_draws(distinct: int, n: int, max_draws: int = MAX_DRAWS) -> int:
     """Return how many resamples to draw.
 
     Parameters
@@ -124,7 +124,7 @@ def choose_draws(distinct: int, n: int, most: int = MAX_DRAWS) -> int:
         The number of distinct statistics among the examples.
     n
         The number of examples.
-    most
+    max_draws
         The maximum: MAX_DRAWS for a score over all examples, MAX_SLICE_DRAWS for a slice.
 
     Returns
@@ -136,11 +136,11 @@ def choose_draws(distinct: int, n: int, most: int = MAX_DRAWS) -> int:
     if n < LEAST_RESAMPLED:
         return MIN_DRAWS
     # More distinct statistics cost more for each draw.
-    affordable_draws = MAX_DRAWN_NUMBERS * most // (MAX_DRAWS * max(1, distinct))
+    affordable_draws = MAX_DRAWN_NUMBERS * max_draws // (MAX_DRAWS * max(1, distinct))
     # A slice keeps its bound. A score over all of few examples gets more draws: they are cheap.
-    if most == MAX_DRAWS:
-        most = min(MAX_DRAWS_OF_FEW, max(most, DRAWS_TIMES_EXAMPLES // n))
-    return min(most, max(MIN_DRAWS, affordable_draws))
+    if max_draws == MAX_DRAWS:
+        max_draws = min(MAX_DRAWS_OF_FEW, max(max_draws, DRAWS_TIMES_EXAMPLES // n))
+    return min(max_draws, max(MIN_DRAWS, affordable_draws))
 
 
 def score(

@@ -77,7 +77,7 @@ def measure_likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
     """
     is_equal = first.codes == second.codes
     both_wrong = ~first.right & ~second.right
-    expected = variance = 0.0
+    expected_agreement = variance = 0.0
     code_count = 1 + max(first.codes.max(initial=0), second.codes.max(initial=0))
     for right_answer in np.unique(gold):
         has_answer = gold == right_answer
@@ -86,12 +86,12 @@ def measure_likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
         second_rates = np.bincount(second.codes[has_answer], minlength=code_count) / n
         # As if each model drew its answer by its own rates.
         chance = float(np.dot(first_rates, second_rates))
-        expected += n * chance
+        expected_agreement += n * chance
         variance += n * chance * (1 - chance)
     return Likeness(
         n=len(gold),
         equal=int(is_equal.sum()),
-        expected=expected,
+        expected=expected_agreement,
         # Rounding may leave a tiny negative number.
         error=sqrt(max(0.0, variance)),
         both_wrong=int(both_wrong.sum()),

@@ -57,7 +57,7 @@ def compute_mean_score(
     return Rate(mean, max(0.0, mean - half), min(1.0, mean + half), len(scores), "normal")
 
 
-def is_right(rule: VerdictRule, shape: Shape, answer: str, true: str) -> bool:
+def is_right(rule: VerdictRule, shape: Shape, answer: str, gold: str) -> bool:
     """Return whether an answer is right: an equal label, or a span that the verdict rule accepts.
 
     Parameters
@@ -68,22 +68,22 @@ def is_right(rule: VerdictRule, shape: Shape, answer: str, true: str) -> bool:
         The shape of the task.
     answer
         The model's answer.
-    true
+    gold
         The right answer.
     """
     if shape.labels is not None:
-        return answer == true
+        return answer == gold
     if rule.type == "string_f1":
-        return squad_f1(answer, true) >= rule.threshold
-    return exact_match(answer, true)
+        return squad_f1(answer, gold) >= rule.threshold
+    return exact_match(answer, gold)
 
 
 def compare(
     rule: VerdictRule,
     shape: Shape,
     rows: Sequence[Mapping[str, Any]],
-    old: Sequence[str] | None,
-    new: Sequence[str],
+    old_answers: Sequence[str] | None,
+    new_answers: Sequence[str],
 ) -> dict[str, Any]:
     """Compare two models on the same test rows: scores, and rows that only one got right.
 
@@ -95,8 +95,9 @@ def compare(
         The shape of the task.
     rows
         Test rows with right answers.
-    old, new
-        The answers of both models in the order of the rows; `old` is None without an old model.
+    old_answers, new_answers
+        The answers of both models in the order of the rows; `old_answers` is None without an old
+        model.
 
     Returns
     -------
@@ -106,52 +107,54 @@ def compare(
         `examples`: the first MAX_EXAMPLES rows that only the new model got right. Without an old
         model, `before`, `mended`, `broken` and `p` are None.
     """
-    after = asdict(compute_mean_score(shape, rows, new))
+    new_score = asdict(compute_mean_score(shape, rows, new_answers))
     # The first target of a task replaces none.
-    if old is None:
+    if old_answers is None:
         return {
-            "before": None, "after": after, "mended": None, "broken": None, "p": None,
+            "before": None, "after": new_score, "mended": None, "broken": None, "p": None,
             "examples": [],
         }  # fmt: skip
-    mended, broken = [], 0
-    for row, before, new_answer in zip(rows, old, new, strict=True):
-        true = read_gold(shape, row)
-        is_old_right = is_right(rule, shape, before, true)
-        is_new_right = is_right(rule, shape, new_answer, true)
+    mended_rows, broken = [], 0
+    for row, old_answer, new_answer in zip(rows, old_answers, new_answers, strict=True):
+        gold = read_gold(shape, row)
+        is_old_right = is_right(rule, shape, old_answer, gold)
+        is_new_right = is_right(rule, shape, new_answer, gold)
         if is_new_right and not is_old_right:
-            mended.append(
+            mended_rows.append(
                 {
                     "inputs": shape.inputs(row),
-                    "expected": true,
-                    "before": before,
+                    "expected": gold,
+                    "before": old_answer,
                     "after": new_answer,
                 }
             )
         elif is_old_right and not is_new_right:
             broken += 1
     return {
-        "before": asdict(compute_mean_score(shape, rows, old)),
-        "after": after,
-        "mended": len(mended),
+        "before": asdict(compute_mean_score(shape, rows, old_answers)),
+        "after": new_score,
+        "mended": len(mended_rows),
         "broken": broken,
-        "p": compute_mcnemar_p(len(mended), broken),
-        "examples": mended[:MAX_EXAMPLES],
+        "p": compute_mcnemar_p(len(mended_rows), broken),
+        "examples": mended_rows[:MAX_EXAMPLES],
     }
 
 
-def compute_mcnemar_p(mended: int, broken: int) -> float:
+def compute_mcnemar_p(mended_count: int, broken_count: int) -> float:
     """Return the two-sided p-value of McNemar's exact test (1947); 1 if nothing changed.
 
-    mended, broken: the numbers of rows that only the new or only the old model got right.
+    mended_count, broken_count: the numbers of rows that only the new or only the old model got
+    right.
 
     Notes
     -----
-    p = min(1, 2 · Σ C(n, k) ÷ 2ⁿ) for k from 0 to the smaller count, with n = mended + broken.
+    p = min(1, 2 · Σ C(n, k) ÷ 2ⁿ) for k from 0 to the smaller count, with n the sum of both.
     """
-    changed = mended + broken
+    changed_count = mended_count + broken_count
     tail = ways = 1
-    for count in range(min(mended, broken)):
-        ways = ways * (changed - count) // (count + 1)  # each from the one before: boards have many
+    for count in range(min(mended_count, broken_count)):
+        # Each from the one before: boards have many.
+        ways = ways * (changed_count - count) // (count + 1)
         # Integers, so that the tail is exact.
         tail += ways
-    return float(min(1.0, 2 * tail / 2**changed))
+    return float(min(1.0, 2 * tail / 2**changed_count))

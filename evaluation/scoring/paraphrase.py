@@ -36,13 +36,13 @@ class Paraphraser:
         """Return a paraphrase of the text."""
         import torch
 
-        encoded = self._tokens(
+        encoding = self._tokens(
             self._prefix + text, return_tensors="pt", truncation=True, max_length=MOST_TOKENS
         )
         with torch.inference_mode():
             tokens = self._model.generate(
-                input_ids=encoded["input_ids"],
-                attention_mask=encoded["attention_mask"],
+                input_ids=encoding["input_ids"],
+                attention_mask=encoding["attention_mask"],
                 # Greedily: the same text gets the same words in every run.
                 do_sample=False,
                 num_beams=1,

@@ -168,7 +168,7 @@ def _make_clusters(
 ) -> Iterator[tuple[str, _Cluster]]:
     """Yield a cluster for all kinds together ("") and one for each kind; none without variants."""
     # Computed once, for all kinds of this base.
-    before = metric.statistic(_get_value(pair.answer), pair.base)
+    base_statistic = metric.statistic(_get_value(pair.answer), pair.base)
     by_kind: dict[str, list[_Variant]] = {}
     for kind, row, answer in pair.variants:
         after = metric.statistic(_get_value(answer), row)
@@ -178,7 +178,7 @@ def _make_clusters(
         # The empty kind is all kinds together.
         by_kind.setdefault("", []).append(variant)
     for kind, of_kind in by_kind.items():
-        yield kind, _Cluster(before, metric.graded(before), tuple(sorted(of_kind)))
+        yield kind, _Cluster(base_statistic, metric.graded(base_statistic), tuple(sorted(of_kind)))
 
 
 def _get_value(answer: Answer | None) -> Any:
@@ -186,7 +186,7 @@ def _get_value(answer: Answer | None) -> Any:
 
 
 def is_same_answer(
-    answer: Answer | None, other: Answer | None, is_text: bool, language: str = ""
+    answer: Answer | None, other_answer: Answer | None, is_text: bool, language: str = ""
 ) -> bool:
     """Return whether two answers are the same.
 
@@ -194,18 +194,20 @@ def is_same_answer(
 
     Parameters
     ----------
-    answer, other
+    answer, other_answer
         The answers; a missing answer is None, which equals nothing.
     is_text
         Whether answers are free texts, not labels.
     language
         The task's language, which determines how case is folded.
     """
-    if answer is None or other is None:
+    if answer is None or other_answer is None:
         return False
-    if is_text and exact_match(extract_text(answer.value), extract_text(other.value), language):
+    if is_text and exact_match(
+        extract_text(answer.value), extract_text(other_answer.value), language
+    ):
         return True
-    return bool(make_comparable(answer.value) == make_comparable(other.value))
+    return bool(make_comparable(answer.value) == make_comparable(other_answer.value))
 
 
 def _make_vectors(metric: Metric, clusters: Sequence[_Cluster]) -> Sums:
@@ -215,13 +217,14 @@ def _make_vectors(metric: Metric, clusters: Sequence[_Cluster]) -> Sums:
     """
     sizes = [len(cluster.variants) for cluster in clusters]
     variants = chain.from_iterable(cluster.variants for cluster in clusters)
-    before = metric.vectors([cluster.before for cluster in clusters])
-    after = metric.vectors([variant.statistic for variant in variants])
-    metric_vectors = np.zeros((len(clusters), after.shape[1], 2))
-    metric_vectors[:, : before.shape[1], 0] = before  # the later call may have more columns
+    before_vectors = metric.vectors([cluster.before for cluster in clusters])
+    after_vectors = metric.vectors([variant.statistic for variant in variants])
+    metric_vectors = np.zeros((len(clusters), after_vectors.shape[1], 2))
+    # The later call may have more columns.
+    metric_vectors[:, : before_vectors.shape[1], 0] = before_vectors
     # Each variant counts as a share of its example: sum a cluster's rows, divide by its size.
     starts = np.cumsum([0, *sizes[:-1]])
-    shares = np.add.reduceat(after, starts)
+    shares = np.add.reduceat(after_vectors, starts)
     metric_vectors[:, :, 1] = shares / np.array(sizes)[:, None]
     return np.hstack([_compute_shares(clusters), metric_vectors.reshape(len(clusters), -1)])
 
@@ -238,13 +241,15 @@ def _compute_shares(clusters: Sequence[_Cluster]) -> Sums:
 
 def _make_mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
     """Return powers of the mean before, the mean after, the drop, and the shares."""
-    before = np.array([cluster.before for cluster in clusters], dtype=float)
+    values_before = np.array([cluster.before for cluster in clusters], dtype=float)
     means_after = []
     for cluster in clusters:
         means_after.append(fmean(variant.statistic for variant in cluster.variants))
-    after = np.array(means_after)
+    values_after = np.array(means_after)
     shares = _compute_shares(clusters)[:, 1:]
-    return compute_powers(np.column_stack([before, after, before - after, shares]))
+    return compute_powers(
+        np.column_stack([values_before, values_after, values_before - values_after, shares])
+    )
 
 
 def _list_names(metric: Metric) -> tuple[str, ...]:

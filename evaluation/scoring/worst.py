@@ -52,12 +52,12 @@ def compute_least(metric: str, parts: Sequence[Number]) -> Number:
         return Number(metric, None, None, None, 0)
     # Without an interval if one of the parts has none.
     low = high = None
-    ends = _list_ends(compared_parts)
-    if ends:
+    part_ends = _list_ends(compared_parts)
+    if part_ends:
         widening = _compute_widening(len(compared_parts))
-        low = min(part_low for _, part_low, _ in ends)
+        low = min(part_low for _, part_low, _ in part_ends)
         high = 1.0
-        for value, _, part_high in ends:
+        for value, _, part_high in part_ends:
             high = min(high, value + widening * (part_high - value))
     n = min(part.n for part in compared_parts)
     return Number(metric, min(map(_get_value, compared_parts)), low, high, n)
@@ -104,12 +104,12 @@ def _get_value(part: Number) -> float:
 
 def _list_ends(parts: Sequence[Number]) -> list[tuple[float, float, float]]:
     """Return each part's value, low end and high end; empty if a part has no interval."""
-    ends = []
+    part_ends = []
     for part in parts:
         if part.low is None or part.high is None:
             return []
-        ends.append((_get_value(part), part.low, part.high))
-    return ends
+        part_ends.append((_get_value(part), part.low, part.high))
+    return part_ends
 
 
 def _compute_widening(count: int) -> float:

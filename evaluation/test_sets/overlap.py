@@ -74,21 +74,23 @@ def pack_digests(digests: Iterable[bytes]) -> bytes:
     return b"".join(sorted(set(digests)))
 
 
-def count_packed(rows: Iterable[Mapping[str, Any]], packed: bytes, fields: Sequence[str]) -> int:
-    """Return how many of the rows have a digest in `packed`."""
-    starts = range(0, len(packed), DIGEST_BYTES)
-    digests = {packed[start : start + DIGEST_BYTES] for start in starts}
+def count_packed(
+    rows: Iterable[Mapping[str, Any]], packed_digests: bytes, fields: Sequence[str]
+) -> int:
+    """Return how many of the rows have a digest in `packed_digests`."""
+    starts = range(0, len(packed_digests), DIGEST_BYTES)
+    digests = {packed_digests[start : start + DIGEST_BYTES] for start in starts}
     return sum(compute_digest(row, fields) in digests for row in rows)
 
 
-def needs_warning(seen: int | None, size: int) -> bool:
+def needs_warning(seen_count: int | None, size: int) -> bool:
     """Return whether a model saw enough of a set in training that readers need a warning.
 
-    seen: the number of examples; None if unknown. One example is never enough, because a warning
-    would then let anyone test whether a text is in a secret set, by submitting it as a training
-    row.
+    seen_count: the number of examples; None if unknown. One example is never enough, because a
+    warning would then let anyone test whether a text is in a secret set, by submitting it as a
+    training row.
     """
-    return seen is not None and seen >= max(2, MIN_SEEN_SHARE * size)
+    return seen_count is not None and seen_count >= max(2, MIN_SEEN_SHARE * size)
 
 
 def parse_source_names(text: str) -> set[str]:

@@ -237,19 +237,19 @@ class RowMaker:
             return self._from_release(row)
         if row.get("validations") is not None:
             return self._from_history(row)
-        flat = _flatten(row, self.parts)
-        for name in flat:
+        flat_row = _flatten(row, self.parts)
+        for name in flat_row:
             if name not in self.field_names:
                 raise BadRow(
                     f"there is no field `{name}`; {suggest_nearest(name, self.field_names)}"
                 )
         return self.make(
-            flat,
-            answer=flat.get(self._answer.name),
-            uid=flat.get("uid"),
-            tags=flat.get("tags") or flat.get("tag"),
-            language=flat.get("language"),
-            challenge=flat.get("challenge"),
+            flat_row,
+            answer=flat_row.get(self._answer.name),
+            uid=flat_row.get("uid"),
+            tags=flat_row.get("tags") or flat_row.get("tag"),
+            language=flat_row.get("language"),
+            challenge=flat_row.get("challenge"),
         )
 
     def _from_release(self, row: Mapping[str, Any]) -> SetRow | str:
@@ -292,20 +292,20 @@ class RowMaker:
         author's label. docs/operators.md describes the format.
         """
         # Through JSON, because the import reads lines and checks all their types.
-        imported = import_rows.parse_line(json.dumps(row, default=str).encode())
-        imported = import_rows.spelled_row(imported, self._answer.values)
-        votes = [Vote(vote.label or None, vote.verdict or None) for vote in imported.votes]  # type: ignore[arg-type]
+        imported_row = import_rows.parse_line(json.dumps(row, default=str).encode())
+        imported_row = import_rows.spelled_row(imported_row, self._answer.values)
+        votes = [Vote(vote.label or None, vote.verdict or None) for vote in imported_row.votes]  # type: ignore[arg-type]
         decision = decide(votes, self._policy)
         answer = decision.label
         if decision.verdict == "correct" or decision.state == "undecided":
-            answer = imported.author_label
+            answer = imported_row.author_label
         if answer is None:
             return NO_ANSWER_REASON
-        fields = {**imported.context, **imported.input}
-        tags = imported.metadata.get("tags")
+        fields = {**imported_row.context, **imported_row.input}
+        tags = imported_row.metadata.get("tags")
         # The right answer of a task with secrets stands in its rows, not in the votes.
         answer = None if self._has_secrets else answer
-        return self.make(fields, answer=answer, uid=imported.uid, tags=tags)
+        return self.make(fields, answer=answer, uid=imported_row.uid, tags=tags)
 
     def _slices_of(
         self,
@@ -400,24 +400,24 @@ def _parse_cell(name: str, cell: str, maker: RowMaker) -> Any:
     return strict_json(cell) if is_json else cell
 
 
-def _flatten(row: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
+def _flatten(row: Mapping[str, Any], field_names: Collection[str]) -> dict[str, Any]:
     """Return one mapping of the row's fields and of those nested in its `context` and `input`.
 
-    own: the names of the task's fields, which may be `context` or `input` themselves.
+    field_names: the names of the task's fields, which may be `context` or `input` themselves.
     """
-    flat: dict[str, Any] = {}
+    flat_row: dict[str, Any] = {}
     for name, value in row.items():
-        if name in NESTED_FIELDS and name not in own:
+        if name in NESTED_FIELDS and name not in field_names:
             if not isinstance(value, Mapping):
                 raise BadRow(f'`{name}` is not an object; write {{"field": "value"}}')
             fields = value
         else:
             fields = {name: value}
         for key in fields:
-            if key in flat:
+            if key in flat_row:
                 raise BadRow(f"`{key}` is there twice; remove one of the two")
-        flat |= fields
-    return flat
+        flat_row |= fields
+    return flat_row
 
 
 def _parse_object(value: Any, name: str) -> Mapping[str, Any]:

@@ -52,21 +52,21 @@ def compare_sets() -> int:
 def _compare_task(task: Task) -> int:
     """Compare the task's sets whose sources have changed; return how many were compared."""
     sources = _find_sources(task)
-    stale = []
+    stale_versions = []
     for version in select_newest_versions(task):
         if version.overlap is None or version.overlap["sources"] != sources:
-            stale.append(version)
-    if not stale:
+            stale_versions.append(version)
+    if not stale_versions:
         return 0
     fields = task.config.model_fields
     rows_by_source = {name: _read_source(task, name, pk) for name, pk in sources.items()}
     names_by_digest = index_sources(rows_by_source, fields)
-    for version in stale:
+    for version in stale_versions:
         rows = (row["inputs"] for row in read_input_rows(version))
         overlap = {"sources": sources, "rows": count_overlaps(rows, names_by_digest, fields)}
         # An update, not a save: other columns may have changed while all rows were read.
         EvaluationSetVersion.objects.filter(pk=version.pk).update(overlap=overlap)
-    return len(stale)
+    return len(stale_versions)
 
 
 def _find_sources(task: Task) -> dict[str, int]:
@@ -106,14 +106,14 @@ def count_seen(run: EvaluationRun) -> int | None:
     return count_packed(rows, bytes(trained_rows.digests), run.submission.task.config.model_fields)
 
 
-def make_seen_warnings(run: EvaluationRun, seen: int | None, *, is_shown: bool) -> list[str]:
+def make_seen_warnings(run: EvaluationRun, seen_count: int | None, *, is_shown: bool) -> list[str]:
     """Return the public warning that the model was trained on examples of the set, if it was.
 
     If the set's inputs are secret, the warning appears only with a result that is shown, because it
     discloses one more bit.
     """
     may_warn = is_shown or run.version.evaluation_set.may_leave
-    if may_warn and needs_warning(seen, run.version.size):
+    if may_warn and needs_warning(seen_count, run.version.size):
         return [SEEN_WARNING]
     return []
 

@@ -154,15 +154,15 @@ def make_version(
 
 def _write_files(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     """Write the two files of a version. Raises Refused if there are no examples."""
-    written = write_set(rows, folder)
-    if not written.size:
+    written_set = write_set(rows, folder)
+    if not written_set.size:
         raise Refused(gettext("There is no example in it."), status=422)
-    return written
+    return written_set
 
 
 def _store_version(
     evaluation_set: EvaluationSet,
-    written: WrittenSet,
+    written_set: WrittenSet,
     folder: Path,
     actor: User | None,
     dataset: Dataset | None,
@@ -171,9 +171,9 @@ def _store_version(
     version = EvaluationSetVersion(
         evaluation_set=evaluation_set,
         version=_next_number(evaluation_set),  # names the files; the lock below decides
-        sha256=written.sha256,
-        size=written.size,
-        slices=written.slices,
+        sha256=written_set.sha256,
+        size=written_set.size,
+        slices=written_set.slices,
         dataset=dataset,
         made_by=actor,
     )
@@ -193,11 +193,15 @@ def _insert_or_find(version: EvaluationSetVersion) -> EvaluationSetVersion:
     """Insert the version, or return the last one if it is equal. Locks the set."""
     sets = EvaluationSet.objects.select_for_update(of=("self",))
     evaluation_set = sets.get(pk=version.evaluation_set_id)
-    last = find_latest_version(evaluation_set)
+    last_version = find_latest_version(evaluation_set)
     # A version of a release is another one than an equal version of the round: its dataset says
     # that the rows are public.
-    if last and last.sha256 == version.sha256 and (last.dataset_id or not version.dataset_id):
-        return last
+    if (
+        last_version
+        and last_version.sha256 == version.sha256
+        and (last_version.dataset_id or not version.dataset_id)
+    ):
+        return last_version
     version.version = _next_number(evaluation_set)  # counted under the lock
     version.save(force_insert=True)
     about = {"size": version.size, "sha256": version.sha256}

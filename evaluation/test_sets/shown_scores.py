@@ -64,12 +64,12 @@ def find_sealed_versions(task: Task) -> set[int]:
     return {version.pk for version in versions if version.is_sealed}
 
 
-def select_readable(sealed: Iterable[int]) -> Q:
+def select_readable(sealed_ids: Iterable[int]) -> Q:
     """Return the condition for scores that people who cannot edit the task may read.
 
-    sealed: ids of the sealed versions. Scores on all other versions are readable.
+    sealed_ids: ids of the sealed versions. Scores on all other versions are readable.
     """
-    is_on_open_set = ~Q(run__version__in=sealed)
+    is_on_open_set = ~Q(run__version__in=sealed_ids)
     is_of_shown_result = Q(run__is_shown=True)
     is_total = Q(slice="", kind="")
 
@@ -162,13 +162,13 @@ def _find_worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
     )
 
 
-def find_scores_by_part(runs: Collection[Any], sealed: Collection[int]) -> QuerySet[Score]:
+def find_scores_by_part(run_ids: Collection[Any], sealed_ids: Collection[int]) -> QuerySet[Score]:
     """Return the runs' scores by kind and by slice, except those on sealed versions.
 
-    runs, sealed: ids of runs and of versions.
+    run_ids, sealed_ids: ids of runs and of versions.
     """
-    by_part = Score.objects.filter(run__in=runs).exclude(slice="", kind="")
-    return by_part.exclude(run__version__in=sealed)
+    by_part = Score.objects.filter(run__in=run_ids).exclude(slice="", kind="")
+    return by_part.exclude(run__version__in=sealed_ids)
 
 
 def list_scores(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
@@ -177,15 +177,17 @@ def list_scores(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score
     runs: with their versions loaded. exact: whether the reader edits the task and sees everything.
     """
     run_by_id = {run.pk: run for run in runs}
-    sealed = set()
+    sealed_ids = set()
     if not exact:
-        sealed = {run.version_id for run in run_by_id.values() if run.version.is_sealed}
-    scores = list(Score.objects.filter(select_readable(sealed), run__in=run_by_id).order_by("pk"))
+        sealed_ids = {run.version_id for run in run_by_id.values() if run.version.is_sealed}
+    scores = list(
+        Score.objects.filter(select_readable(sealed_ids), run__in=run_by_id).order_by("pk")
+    )
     for score in scores:
         score.run = run_by_id[score.run_id]
     by_part = [score for score in scores if score.kind or score.slice]
     for score in set_part_sizes(scores, by_part):
-        if score.run.version_id in sealed:
+        if score.run.version_id in sealed_ids:
             yield round_stored_score(score)
         else:
             yield score

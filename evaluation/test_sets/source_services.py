@@ -184,7 +184,7 @@ def make_missing_versions() -> list[EvaluationSetVersion]:
     A failure is logged and retried at the next sweep. Also opens the sets whose rows have all been
     published. Runs only a few queries if nothing is missing.
     """
-    _open_published()
+    _open_published_sets()
     # All that is missing is found first: a version that is made here shall not be found as missing
     # by a later question.
     jobs: list[partial[EvaluationSetVersion | None]] = []
@@ -205,7 +205,7 @@ def make_missing_versions() -> list[EvaluationSetVersion]:
     return versions
 
 
-def _open_published() -> None:
+def _open_published_sets() -> None:
     """Open the sets whose rows have all been published, because their answers are no longer secret.
 
     These are sets of rounds that were released completely into train and dev, and sets of held-back
@@ -290,10 +290,10 @@ def _find_held_without_version() -> list[Dataset]:
 
 def _select_newest_with(split: str) -> QuerySet[Dataset]:
     """Select the newest release of each round, if this split has rows."""
-    done = Dataset.objects.filter(state=Dataset.State.DONE)
+    done_releases = Dataset.objects.filter(state=Dataset.State.DONE)
     # Only the newest release: earlier ones have rows that were withdrawn since.
-    newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
-    return done.filter(~Exists(newer), Exists(_select_items(OuterRef("pk"), split)))
+    newer = done_releases.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
+    return done_releases.filter(~Exists(newer), Exists(_select_items(OuterRef("pk"), split)))
 
 
 def _filter_changed_releases(
@@ -307,13 +307,13 @@ def _filter_changed_releases(
     changed_releases = []
     for dataset in releases.select_related("round__task", "requested_by"):
         versions = EvaluationSetVersion.objects.filter(**{of_round: dataset.round})
-        last = versions.order_by("-version").first()
+        last_version = versions.order_by("-version").first()
         # Harmless questions double the rows of a set, but not those of a release.
         size = (
             count_rows_per_example(dataset.round.task.config)
             * _select_items(dataset, split).count()
         )
-        if last is None or last.size != size:
+        if last_version is None or last_version.size != size:
             changed_releases.append(dataset)
     return changed_releases
 

@@ -57,11 +57,11 @@ def write_set(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     if not isinstance(rows, SetFile):
         return _write(rows, folder)
     try:
-        written, rows.errors, rows.left_out = _read_bounded(partial(_write_file, rows, folder))
+        written_set, rows.errors, rows.left_out = _read_bounded(partial(_write_file, rows, folder))
     except InvalidLines as wrong:
         rows.errors = wrong.errors
         raise
-    return written
+    return written_set
 
 
 def preview(file: SetFile) -> Preview:
@@ -72,13 +72,13 @@ def preview(file: SetFile) -> Preview:
     return _read_bounded(partial(build_preview, file))
 
 
-def _read_bounded(read: Callable[[], T]) -> T:
-    """Call `read` in a separate process within READ_BOUNDS and return its result.
+def _read_bounded(read_set: Callable[[], T]) -> T:
+    """Call `read_set` in a separate process within READ_BOUNDS and return its result.
 
     Raises FileError.
     """
     try:
-        return bounded(read, READ_BOUNDS)
+        return bounded(read_set, READ_BOUNDS)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
 

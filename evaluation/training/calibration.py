@@ -91,10 +91,10 @@ def compute_calibration_error(rows: Sequence[ScoredRow], temperature: float = 1.
     number of rows.
     """
     confidences, rights = [], []
-    for scores, right in rows:
+    for scores, right_index in rows:
         chosen = int(scores.argmax())
         confidences.append(compute_probabilities(scores / temperature)[chosen])
-        rights.append(chosen == right)
+        rights.append(chosen == right_index)
     gaps = np.subtract(confidences, rights)
     bins = np.minimum(np.multiply(confidences, BINS).astype(int), BINS - 1)
     sums = np.bincount(bins, weights=gaps, minlength=BINS)
@@ -111,10 +111,10 @@ def soften_head(weights: Weights, head: str, temperature: float) -> Weights:
 
     Each weight takes a single float32 division, so the bytes are the same on every processor.
     """
-    softened = dict(weights)
+    softened_weights = dict(weights)
     for name in _iterate_layer_names(weights, head):
-        softened[name] = weights[name].astype(np.float32) / np.float32(temperature)
-    return softened
+        softened_weights[name] = weights[name].astype(np.float32) / np.float32(temperature)
+    return softened_weights
 
 
 def _iterate_layer_names(weights: Weights, head: str) -> Iterator[str]:

@@ -61,7 +61,7 @@ def _score_spans(
 
     The correct span is the best-scored one with the answer's text.
     """
-    scores, right = [], []
+    scores, right_indexes = [], []
     start_of_window = 0
     for window, (starts, ends) in zip(windows, logits, strict=True):
         allowed = readable(window, row["passage"])
@@ -70,15 +70,15 @@ def _score_spans(
         )
         for first, last in _find_answer_spans(row, window):
             if last - first < len(sums):
-                right.append(start_of_window + (last - first) * len(window) + first)
+                right_indexes.append(start_of_window + (last - first) * len(window) + first)
         scores.append(sums.ravel())
         start_of_window += sums.size
-    flat = np.concatenate(scores)
-    if not right:
+    flat_scores = np.concatenate(scores)
+    if not right_indexes:
         return None
-    best = max(right, key=flat.__getitem__)
-    is_span = np.isfinite(flat)
-    return ScoredRow(flat[is_span], int(is_span[:best].sum()))
+    best = max(right_indexes, key=flat_scores.__getitem__)
+    is_span = np.isfinite(flat_scores)
+    return ScoredRow(flat_scores[is_span], int(is_span[:best].sum()))
 
 
 def _compute_span_scores(

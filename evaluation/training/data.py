@@ -96,10 +96,12 @@ def _make_span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> 
     passage = row["passage"]
     offsets = codec.tokenizer.encode(passage, add_special_tokens=False).offsets
     if window and len(offsets) > window:
-        inside = [n for n, (left, right) in enumerate(offsets) if left < end and right > start]
+        answer_tokens = [
+            n for n, (left, right) in enumerate(offsets) if left < end and right > start
+        ]
         # The window is drawn anew each epoch, but always contains the whole answer.
-        low = max(0, inside[-1] + 1 - window)
-        high = max(low, min(inside[0], len(offsets) - window))
+        low = max(0, answer_tokens[-1] + 1 - window)
+        high = max(low, min(answer_tokens[0], len(offsets) - window))
         first = rng.randint(low, high)
         cut = offsets[first][0]
         passage = passage[cut : offsets[min(first + window, len(offsets)) - 1][1]]
@@ -125,10 +127,10 @@ def find_span(encoding: Encoding, start: int, end: int) -> tuple[int, int] | Non
             tokens.append(number)
     if not tokens:
         return None
-    first, last = tokens[0], tokens[-1]
-    if encoding.offsets[first][0] > start or encoding.offsets[last][1] < end:
+    first_token, last_token = tokens[0], tokens[-1]
+    if encoding.offsets[first_token][0] > start or encoding.offsets[last_token][1] < end:
         return None
-    return first, last
+    return first_token, last_token
 
 
 def draw_batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[list[Item]]:
@@ -136,12 +138,12 @@ def draw_batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterat
 
     The items of a batch have similar lengths; batches come in random order.
     """
-    shuffled = rng.sample(items, len(items))
+    shuffled_items = rng.sample(items, len(items))
     in_batches = []
     # Sorted within a pool only, so that the order of batches stays random.
-    for first in range(0, len(shuffled), size * POOL_BATCHES):
+    for first in range(0, len(shuffled_items), size * POOL_BATCHES):
         pool = sorted(
-            shuffled[first : first + size * POOL_BATCHES], key=lambda item: len(item.encoding)
+            shuffled_items[first : first + size * POOL_BATCHES], key=lambda item: len(item.encoding)
         )
         in_batches += [pool[number : number + size] for number in range(0, len(pool), size)]
     rng.shuffle(in_batches)

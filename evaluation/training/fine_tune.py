@@ -136,7 +136,7 @@ def train(
     """
     import torch
 
-    started = perf_counter()
+    started_at = perf_counter()
     if output_dir.exists():
         raise FileExistsError(f"{output_dir} exists. Choose another folder or remove it.")
     check_rows(list(rows) + list(dev), kind=kind, labels=options.labels)
@@ -149,13 +149,13 @@ def train(
     with make_atomic_folder(output_dir) as folder, torch.random.fork_rng():
         torch.manual_seed(options.seed)
         labels = _choose_labels(rows, kind, options)
-        trained = _TextModel.start(base, Reading(kind, labels, options.max_length))
+        text_model = _TextModel.start(base, Reading(kind, labels, options.max_length))
         rows_an_epoch = sum(row.get("weight", 1.0) for row in train_rows)  # on average
         steps = options.epochs * math.ceil(rows_an_epoch / options.batch_size)
-        run = _Run(trained, options, progress, steps)
+        run = _Run(text_model, options, progress, steps)
         run.fit(train_rows, dev)
-        temperature = trained.soften(dev)
-        trained.save(folder, options)
+        temperature = text_model.soften(dev)
+        text_model.save(folder, options)
         digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     return TrainingReport(
         rows=len(train_rows),
@@ -163,7 +163,7 @@ def train(
         epochs=run.epoch,
         best_epoch=run.best_epoch,
         dev=run.best,
-        seconds=perf_counter() - started,
+        seconds=perf_counter() - started_at,
         weights_sha256=digest,
         curve=run.curve,
         temperature=temperature,
@@ -309,11 +309,11 @@ class _TextModel:
         restore_attention(self.model)
         arrays = arrays_of(encodings, self.tokens).items()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_fast_bfloat16()):
-            out = self.model(**{name: torch.from_numpy(array) for name, array in arrays})
+            output = self.model(**{name: torch.from_numpy(array) for name, array in arrays})
         # Start and end as two rows of logits, one for each token.
         if self.kind == SPAN:
-            return torch.stack([out.start_logits, out.end_logits], dim=1).float()
-        logits: torch.Tensor = out.logits.float()
+            return torch.stack([output.start_logits, output.end_logits], dim=1).float()
+        logits: torch.Tensor = output.logits.float()
         return logits
 
     def answers(self, rows: Sequence[Row]) -> list[Answer]:
@@ -438,11 +438,13 @@ def _compute_rate_factor(share: float) -> float:
     return max(0.0, min(share / 0.1, (1 - share) / 0.9))
 
 
-def _compute_loss(trained: _TextModel, batch: Sequence[Item], smoothing: float) -> "torch.Tensor":
+def _compute_loss(
+    text_model: _TextModel, batch: Sequence[Item], smoothing: float
+) -> "torch.Tensor":
     """Return the mean cross-entropy of a batch over labels, or over tokens for start and end."""
     import torch
 
-    logits = trained.logits([item.encoding for item in batch])
+    logits = text_model.logits([item.encoding for item in batch])
     targets = torch.tensor([item.target for item in batch])
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, -2), targets.flatten(), label_smoothing=smoothing
@@ -485,7 +487,7 @@ def _make_optimizer(model: Any, options: TrainingOptions) -> "torch.optim.Optimi
     return torch.optim.AdamW(groups, weight_decay=options.weight_decay, fused=True)
 
 
-def _start_head(trained: _TextModel, items: Sequence[Item]) -> None:
+def _start_head(text_model: _TextModel, items: Sequence[Item]) -> None:
     """Fit the classifier on the frozen encoder's features before the encoder is trained.
 
     A random head would distort the encoder's features (Kumar et al. 2022, "Fine-tuning can distort
@@ -493,7 +495,7 @@ def _start_head(trained: _TextModel, items: Sequence[Item]) -> None:
     """
     import torch
 
-    model = trained.model
+    model = text_model.model
     head = getattr(model, "classifier", None)
     if not isinstance(head, torch.nn.Linear):  # one of several layers; it moves with the rest
         return
@@ -504,17 +506,17 @@ def _start_head(trained: _TextModel, items: Sequence[Item]) -> None:
         torch.nn.init.eye_(pooler.weight)
         torch.nn.init.zeros_(pooler.bias)
     # What reaches the head is caught on its way through the model.
-    caught: list[torch.Tensor] = []
-    hook = head.register_forward_hook(lambda _, inputs, __: caught.append(inputs[0].float()))
+    head_inputs: list[torch.Tensor] = []
+    hook = head.register_forward_hook(lambda _, inputs, __: head_inputs.append(inputs[0].float()))
     labels: list[int] = []
     with torch.no_grad():
         for first in range(0, len(items), 32):
             chunk = items[first : first + 32]
-            for group in trained.groups([item.encoding for item in chunk]):
-                trained.logits([chunk[number].encoding for number in group])
+            for group in text_model.groups([item.encoding for item in chunk]):
+                text_model.logits([chunk[number].encoding for number in group])
                 labels += [chunk[number].target[0] for number in group]
     hook.remove()
-    features, targets = torch.cat(caught), torch.tensor(labels)
+    features, targets = torch.cat(head_inputs), torch.tensor(labels)
     weights = list(head.parameters())
     # A convex problem of few weights, which a second-order method solves in one step.
     optimizer = torch.optim.LBFGS(weights, max_iter=100, line_search_fn="strong_wolfe")

@@ -38,7 +38,7 @@ class TrainingForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
         rounds = list(task.rounds.all())
-        released = find_latest_datasets(rounds)
+        dataset_by_round = find_latest_datasets(rounds)
         sources: dict[str, str] = {}
         if has_seed(task):
             sources[SEED] = _("Seed rows")
@@ -47,11 +47,11 @@ class TrainingForm(forms.Form):
             title = _("Rows of %(file)s, which trained %(target)s")
             sources[f"{ROWS}{run.pk}"] = title % {"file": file, "target": run.target}
         for round in rounds:
-            if round.pk in released:
+            if round.pk in dataset_by_round:
                 title = _("Round %(number)d (%(dataset)s)")
-                about = {"number": round.number, "dataset": released[round.pk]}
+                about = {"number": round.number, "dataset": dataset_by_round[round.pk]}
                 sources[f"round{round.number}"] = title % about
-        self.unreleased = [round.number for round in rounds if round.pk not in released]
+        self.unreleased = [round.number for round in rounds if round.pk not in dataset_by_round]
         # A field for each source, so the form's fields depend on the task.
         for name, title in sources.items():
             self.fields[f"weight_{name}"] = forms.FloatField(
@@ -105,12 +105,12 @@ class RegisterForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
         rounds = list(task.rounds.all())
-        prepared = [each.number for each in rounds if each.state in PLANNED_STATES]
-        new = max((each.number for each in rounds), default=0) + 1
+        prepared_numbers = [each.number for each in rounds if each.state in PLANNED_STATES]
+        new_number = max((each.number for each in rounds), default=0) + 1
         choices = []
-        for number in prepared:
+        for number in prepared_numbers:
             choices.append((number, _("Round %(number)d") % {"number": number}))
-        choices.append((new, _("Round %(number)d, a new draft") % {"number": new}))
+        choices.append((new_number, _("Round %(number)d, a new draft") % {"number": new_number}))
         self.fields["number"] = forms.TypedChoiceField(
             label=_("Round"),
             choices=choices,
@@ -119,6 +119,6 @@ class RegisterForm(forms.Form):
         self.fields["name"] = forms.SlugField(
             label=_("Name of the target"),
             max_length=60,
-            initial=find_free_name(task, (prepared or [new])[0]),
+            initial=find_free_name(task, (prepared_numbers or [new_number])[0]),
             help_text=_("Letters, digits and hyphens. No other target may have it."),
         )

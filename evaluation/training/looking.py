@@ -95,7 +95,7 @@ def _fit_layer(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "tor
 
     # A little more than the deviation, since a feature may be the same for all pictures.
     mean, deviation = features.mean(0), features.std(0, correction=0) + 1e-6
-    scaled = (features - mean) / deviation
+    scaled_features = (features - mean) / deviation
     # From zero and not from chance: logistic regression has one best solution.
     weight = torch.zeros_like(layer.weight, requires_grad=True)
     bias = torch.zeros_like(layer.bias, requires_grad=True)
@@ -103,7 +103,7 @@ def _fit_layer(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "tor
 
     def loss() -> "torch.Tensor":
         optimizer.zero_grad()
-        value = torch.nn.functional.cross_entropy(scaled @ weight.T + bias, targets)
+        value = torch.nn.functional.cross_entropy(scaled_features @ weight.T + bias, targets)
         value = value + WEIGHT_PENALTY * weight.square().sum()
         value.backward()  # type: ignore[no-untyped-call]
         return value

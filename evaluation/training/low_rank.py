@@ -47,11 +47,11 @@ def compress_change(before: Weights, after: Weights, rank: int) -> dict[str, NDA
 
 def merge_change(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
     """Return the weights that `compress_change` got as `after`, minus what compression lost."""
-    merged = dict(before)
+    merged_weights = dict(before)
     for key, values in parts.items():
         kind, _, name = key.partition("/")
         if kind == "whole":
-            merged[name] = values
+            merged_weights[name] = values
             continue
         if kind == "left":
             # Sums of int8 products stay below 2**24, so float32 holds them exactly.
@@ -62,8 +62,8 @@ def merge_change(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
             continue
         start = _find_start(before, name, change.shape)
         assert start is not None  # otherwise it was stored whole
-        merged[name] = start + change.astype(np.float32) * parts[f"step/{name}"]
-    return merged
+        merged_weights[name] = start + change.astype(np.float32) * parts[f"step/{name}"]
+    return merged_weights
 
 
 def _find_start(before: Weights, name: str, shape: tuple[int, ...]) -> NDArray[Any] | None:

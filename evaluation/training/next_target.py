@@ -85,11 +85,13 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
     task, options = run.task, {**run.options, "rows": run.rows}
     shape = trainable_shape_of(task.config)
     tell(0.0, "collecting the rows")
-    how = choose_training_options(task, shape, options)
-    sources = list(collect_sources(task, shape, options, how))
-    base, how = open_base(options, shape, how, below=_find_models_folder(task, options["base"]))
+    training_options = choose_training_options(task, shape, options)
+    sources = list(collect_sources(task, shape, options, training_options))
+    base, training_options = open_base(
+        options, shape, training_options, below=_find_models_folder(task, options["base"])
+    )
     for source in sources:
-        source.leave_out_unfit(base, Reading(shape.kind, shape.labels, how.max_length))
+        source.leave_out_unfit(base, Reading(shape.kind, shape.labels, training_options.max_length))
     rows: Rows = []
     dev: Rows = []
     for source in sources:
@@ -104,7 +106,7 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
         kind=shape.kind,
         base=base,
         output_dir=own_folder,
-        options=how,
+        options=training_options,
         progress=lambda done, steps, message: tell(done / steps * TRAINING_SHARE, message),
     )
     folder = models / training.weights_sha256[:16]
@@ -115,13 +117,13 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
     report = {
         "task": task.code,
         "kind": shape.kind,
-        "labels": how.labels,
-        "seed": how.seed,
+        "labels": training_options.labels,
+        "seed": training_options.seed,
         "base": find_base_name(task, options["base"]),
         "folder": str(folder),
         "sources": list(map(count_source_rows, sources)),
         "training": asdict(training),
-        **_compare_models(task, shape, sources, options, folder, how, tell, trainer),
+        **_compare_models(task, shape, sources, options, folder, training_options, tell, trainer),
     }
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     return report
@@ -133,16 +135,16 @@ def choose_training_options(
     """Return the options of a training: those of the task's starter, or defaults for the kind."""
     starter = STARTERS.get(task.code)
     if starter and starter.kind == shape.kind:
-        how = starter.options
+        training_options = starter.options
     elif shape.kind == SPAN:
-        how = TrainingOptions(max_length=384, window=48)
+        training_options = TrainingOptions(max_length=384, window=48)
     else:
-        how = TrainingOptions()
+        training_options = TrainingOptions()
     return replace(
-        how,
+        training_options,
         labels=shape.labels,
         seed=options["seed"],
-        epochs=options["epochs"] or how.epochs,
+        epochs=options["epochs"] or training_options.epochs,
         trained_on=", ".join(options["weights"]),
     )
 
@@ -167,7 +169,10 @@ def _find_models_folder(task: Task, base: str) -> str | None:
 
 
 def open_base(
-    options: Mapping[str, Any], shape: Shape, how: TrainingOptions, below: str | None = None
+    options: Mapping[str, Any],
+    shape: Shape,
+    training_options: TrainingOptions,
+    below: str | None = None,
 ) -> tuple[Path, TrainingOptions]:
     """Return the base model's folder, and the options with labels in the order of its logits.
 
@@ -189,12 +194,12 @@ def open_base(
             labels = [labels[number] for number in sorted(labels, key=int)]
         names = spelled(tuple(labels or ()), shape.labels) if shape.labels else None
         if names:
-            return folder, replace(how, labels=names)
-    return folder, how
+            return folder, replace(training_options, labels=names)
+    return folder, training_options
 
 
 def collect_sources(
-    task: Task, shape: Shape, options: Mapping[str, Any], how: TrainingOptions
+    task: Task, shape: Shape, options: Mapping[str, Any], training_options: TrainingOptions
 ) -> Iterable[Source]:
     """Yield the rows of all sources: seeds, uploaded files and rounds.
 
@@ -202,15 +207,17 @@ def collect_sources(
     """
     weights: Mapping[str, float] = options["weights"]
     if options.get("rows"):
-        yield _split_own_rows("rows", 1.0, shape, options["rows"], how, options.get("file"))
+        yield _split_own_rows(
+            "rows", 1.0, shape, options["rows"], training_options, options.get("file")
+        )
     if options["has_seed"]:
         yield _split_own_rows(
-            "seed", weights.get("seed"), shape, _iterate_seed_rows(task, shape), how
+            "seed", weights.get("seed"), shape, _iterate_seed_rows(task, shape), training_options
         )
     for run in TrainingRun.objects.filter(pk__in=options.get("files", ())).order_by("pk"):
         name = f"rows{run.pk}"
         yield _split_own_rows(
-            name, weights.get(name), shape, run.rows or (), how, find_file_name(run)
+            name, weights.get(name), shape, run.rows or (), training_options, find_file_name(run)
         )
     datasets = Dataset.objects.select_related("round__task").filter(pk__in=options["datasets"])
     for dataset in datasets.order_by("round__number"):
@@ -231,7 +238,7 @@ def _split_own_rows(
     weight: float | None,
     shape: Shape,
     rows: Iterable[Mapping[str, Any] | None],
-    how: TrainingOptions,
+    training_options: TrainingOptions,
     file: str | None = None,
 ) -> Source:
     """Split rows from outside the rounds: the shipped ones, or a file that owners uploaded.
@@ -241,15 +248,15 @@ def _split_own_rows(
     its label is no longer a label of the task.
     """
     source = Source(name, weight, file or None)
-    labels, good = shape.labels, []
+    labels, good_rows = shape.labels, []
     for row in rows:
         if row is None or (labels is not None and row["label"] not in labels):
             source.left_out += 1
         else:
-            good.append(row)
-    rest, source.test = split_held_out(good)  # type: ignore[assignment]
+            good_rows.append(row)
+    rest, source.test = split_held_out(good_rows)  # type: ignore[assignment]
     if weight:
-        source.train, source.dev = split_dev_rows(rest, how)  # type: ignore[assignment]
+        source.train, source.dev = split_dev_rows(rest, training_options)  # type: ignore[assignment]
     return source
 
 
@@ -274,29 +281,38 @@ def _compare_models(
     sources: Sequence[Source],
     options: Mapping[str, Any],
     folder: Path,
-    how: TrainingOptions,
+    training_options: TrainingOptions,
     tell: Tell,
     trainer: Trainer,
 ) -> dict[str, Any]:
     """Return the report's comparison of the old and the new model on every test."""
-    old = task.targets.filter(pk=options["old"]).first()
+    old_target = task.targets.filter(pk=options["old"]).first()
     tests = [source for source in sources if source.test]
     rows = list(chain.from_iterable(source.test for source in tests))
     tell(TRAINING_SHARE, f"asking the new model about {len(rows)} rows")
     # All tests at once, because loading a model takes longer than asking it.
-    new = _ask_own_model(trainer, folder, rows, Reading(shape.kind, how.labels, how.max_length))
+    new_answers = _ask_own_model(
+        trainer,
+        folder,
+        rows,
+        Reading(shape.kind, training_options.labels, training_options.max_length),
+    )
     no_old = gettext_noop("there is no older model to ask")
-    tell(0.9, f"asking {old} about {len(rows)} rows" if old else no_old)
-    before, why = _ask_old_model(trainer, old, rows, shape)
-    comparisons, first = [], 0
+    tell(0.9, f"asking {old_target} about {len(rows)} rows" if old_target else no_old)
+    old_answers, missing_reason = _ask_old_model(trainer, old_target, rows, shape)
+    comparisons, start = [], 0
     for source in tests:
-        of_test = slice(first, first + len(source.test))
-        first = of_test.stop
-        before_test = None if before is None else before[of_test]
+        of_test = slice(start, start + len(source.test))
+        start = of_test.stop
+        before_test = None if old_answers is None else old_answers[of_test]
         rule = task.config.verdict
-        comparison = compare(rule, shape, rows[of_test], before_test, new[of_test])
+        comparison = compare(rule, shape, rows[of_test], before_test, new_answers[of_test])
         comparisons.append({"name": source.name, **comparison})
-    return {"old": old and old.name, "old_missing": why, "tests": comparisons}
+    return {
+        "old": old_target and old_target.name,
+        "old_missing": missing_reason,
+        "tests": comparisons,
+    }
 
 
 def _ask_own_model(
@@ -307,26 +323,29 @@ def _ask_own_model(
 
 
 def _ask_old_model(
-    trainer: Trainer, old: TargetModel | None, rows: Sequence[Mapping[str, Any]], shape: Shape
+    trainer: Trainer,
+    old_target: TargetModel | None,
+    rows: Sequence[Mapping[str, Any]],
+    shape: Shape,
 ) -> tuple[list[str] | None, str]:
     """Return the old target's answers, from its own files if they are ours, or else by calling it.
 
     If it is not available, return None and the reason. Calls reveal nothing new: a live target
     already read these rows when they were written.
     """
-    if old is None:
+    if old_target is None:
         return None, gettext_noop("no round had a target before")
     try:
-        if old.source and not old.url:
-            model = open_folder(build_spec(old))
+        if old_target.source and not old_target.url:
+            model = open_folder(build_spec(old_target))
             reading = Reading(shape.kind, model.labels, model.max_length)
             return _ask_own_model(trainer, model.path, rows, reading), ""
-        endpoint, answers = MeteredEndpoint(get_endpoint(old), Payer(old)), []
+        endpoint, answers = MeteredEndpoint(get_endpoint(old_target), Payer(old_target)), []
         for first in range(0, len(rows), BATCH_ROWS):
             batch = [shape.inputs(row) for row in rows[first : first + BATCH_ROWS]]
             predictions = endpoint.predict(batch, deadline_seconds=DEADLINE_SECONDS)
             answers += [str(prediction.output[shape.answer]) for prediction in predictions]
     # The new model is worth reporting without a comparison.
     except (EndpointError, ServingError) as error:
-        return None, f"{old} did not answer: {error}"
+        return None, f"{old_target} did not answer: {error}"
     return answers, ""

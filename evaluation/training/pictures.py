@@ -109,7 +109,7 @@ def train_pictures(
     """
     import torch
 
-    started = perf_counter()
+    started_at = perf_counter()
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
         training = make_picture_training(options)
@@ -122,7 +122,7 @@ def train_pictures(
         "questions": options.steps * options.batch,
         "steps": options.steps,
         "loss": loss,
-        "seconds": perf_counter() - started,
+        "seconds": perf_counter() - started_at,
     }
 
 
@@ -131,11 +131,11 @@ def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
 
     Computed in torch, so the last digits of probabilities differ from the server's.
     """
-    right = defaultdict(list)
+    results_by_kind = defaultdict(list)
     for row, answer in zip(rows, answer_pictures(folder, rows), strict=True):
         for kind in ("accuracy", row.question.kind):
-            right[kind].append(answer == row.question.answer)
-    return {kind: sum(of_kind) / len(of_kind) for kind, of_kind in right.items()}
+            results_by_kind[kind].append(answer == row.question.answer)
+    return {kind: sum(of_kind) / len(of_kind) for kind, of_kind in results_by_kind.items()}
 
 
 def answer_pictures(folder: Path, rows: Sequence[Sample]) -> list[str]:
@@ -178,16 +178,16 @@ def make_picture_training(options: PictureOptions) -> "PictureTraining":
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast, ViltConfig, ViltForQuestionAnswering
 
-    plain = Tokenizer(
+    plain_tokenizer = Tokenizer(
         models.WordLevel({word: n for n, word in enumerate(_list_vocabulary())}, "[UNK]")
     )
-    plain.normalizer = normalizers.Lowercase()
-    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    plain_tokenizer.normalizer = normalizers.Lowercase()
+    plain_tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     # In the order of SPECIAL, whose places are the ids.
     ends = [(word, SPECIAL_TOKENS.index(word)) for word in ("[CLS]", "[SEP]")]
-    plain.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, ends)
+    plain_tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, ends)
     config = ViltConfig(
-        vocab_size=plain.get_vocab_size(),
+        vocab_size=plain_tokenizer.get_vocab_size(),
         hidden_size=options.hidden,
         num_hidden_layers=options.layers,
         num_attention_heads=options.heads,
@@ -202,7 +202,7 @@ def make_picture_training(options: PictureOptions) -> "PictureTraining":
         label2id={answer: number for number, answer in enumerate(ANSWERS)},
     )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=plain,
+        tokenizer_object=plain_tokenizer,
         model_max_length=MAX_TOKENS,
         model_input_names=["input_ids", "attention_mask"],
         **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep")},
@@ -321,14 +321,14 @@ class PictureTraining:
 
         ids, pixels = map(torch.from_numpy, batch[:2])
         # Our own embedding of pictures, as the model server computes it.
-        seen = embedded(self.model, pixels)
-        out = self.model.vilt(
+        image_embeddings = embedded(self.model, pixels)
+        output = self.model.vilt(
             input_ids=ids,
             attention_mask=(ids != 0).long(),
-            image_embeds=seen,
-            pixel_mask=torch.ones(seen.shape[:2], dtype=torch.long),
+            image_embeds=image_embeddings,
+            pixel_mask=torch.ones(image_embeddings.shape[:2], dtype=torch.long),
         )
-        return self.model.classifier(out.pooler_output).float(), out.last_hidden_state
+        return self.model.classifier(output.pooler_output).float(), output.last_hidden_state
 
     def _batch(self, rows: Sequence[Sample]) -> _Batch:
         coded = [self.tokenizer.backend_tokenizer.encode(row.question.text).ids for row in rows]

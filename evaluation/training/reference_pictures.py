@@ -71,20 +71,20 @@ def _write_baseline(name: str, options: PictureOptions, folder: Path) -> None:
 
     torch.manual_seed(0)
     training = make_picture_training(options)
-    last = training.model.classifier[-1]
+    last_layer = training.model.classifier[-1]
     with torch.no_grad():
         # So that the answers depend on the weights alone.
-        last.bias.zero_()
+        last_layer.bias.zero_()
         if name == "majority":
             first_samples = islice(draw_samples(options.seed, options.asked), COUNTED_QUESTIONS)
             counts = Counter(sample.question.answer for sample in first_samples)
             most = counts.most_common(1)[0][0]
-            last.weight.zero_()
-            last.bias[ANSWERS.index(most)] = 1.0
+            last_layer.weight.zero_()
+            last_layer.bias[ANSWERS.index(most)] = 1.0
         else:
             for weights in training.model.parameters():
                 if weights.dim() > 1:
                     torch.nn.init.normal_(weights)
             rows = list(islice(draw_samples(options.seed, options.asked), CENTRING_ROWS))
-            last.bias -= training.logits(rows).mean(dim=0)
+            last_layer.bias -= training.logits(rows).mean(dim=0)
     training.save(folder)

@@ -11,19 +11,19 @@ def iterate_report_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a report: training rows, epochs, comparisons and corrected answers."""
     yield f"{report['task']} ({report['kind']}), from {report['base']}, seed {report['seed']}"
     for source in report["sources"]:
-        used = "tested on only" if source["weight"] is None else f"weight {source['weight']:g}"
+        usage = "tested on only" if source["weight"] is None else f"weight {source['weight']:g}"
         sizes = ", ".join(f"{source[split]} {split}" for split in ("train", "dev", "test"))
         if source["left_out"]:
             sizes += f", {source['left_out']} left out"
-        yield f"  {source['dataset'] or source['name']}: {sizes} ({used})"
+        yield f"  {source['dataset'] or source['name']}: {sizes} ({usage})"
     for number, epoch in enumerate(report["training"]["curve"], start=1):
         scores = ", ".join(f"{name} {value:.3f}" for name, value in epoch.items())
         mark = "  (kept)" if number == report["training"]["best_epoch"] else ""
         yield f"  epoch {number}: {scores}{mark}"
-    old = report["old"] or "no older model"
+    old_name = report["old"] or "no older model"
     missing = f"; no figures: {report['old_missing']}" if report["old_missing"] else ""
     metric = "token F1" if report["labels"] is None else "accuracy"
-    yield f"{metric} on the tests, before ({old}{missing}) and after:"
+    yield f"{metric} on the tests, before ({old_name}{missing}) and after:"
     for test in report["tests"]:
         # Without an older model the first one is unknown.
         before, after = _format_score(test["before"]), _format_score(test["after"])

@@ -13,7 +13,7 @@ NumberedRows = list[tuple[int, Mapping[str, Any] | str]]
 """Each row with its line; instead of a row that is wrong, what is wrong with it."""
 
 
-def read_rows(path: Path, most: int) -> NumberedRows:
+def read_rows(path: Path, max_rows: int) -> NumberedRows:
     """Return the rows of a JSONL file, plain or gzip, with their line numbers.
 
     A wrong line is returned as a message: it is no object, or equal to an earlier line.
@@ -24,17 +24,19 @@ def read_rows(path: Path, most: int) -> NumberedRows:
     try:
         with path.open("rb") as file:
             for row in read_jsonl(iter_unpacked_lines(file, LONGEST_LINE_BYTES)):
-                if len(rows) == most:
-                    raise SubmissionRefused(f"The file has more than {most} rows. Choose the best.")
+                if len(rows) == max_rows:
+                    raise SubmissionRefused(
+                        f"The file has more than {max_rows} rows. Choose the best."
+                    )
                 if isinstance(row, LineError):
                     rows.append((row.line, row.message))
                     continue
                 # Sorted: rows are equal whatever the order of their keys.
-                first = line_by_row.setdefault(repr(sorted(row.values.items())), row.line)
-                if first == row.line:
+                first_line = line_by_row.setdefault(repr(sorted(row.values.items())), row.line)
+                if first_line == row.line:
                     rows.append((row.line, row.values))
                 else:
-                    rows.append((row.line, f"the same row stands in line {first}"))
+                    rows.append((row.line, f"the same row stands in line {first_line}"))
     except FileError as error:
         raise SubmissionRefused(str(error)) from None
     if not rows:

@@ -84,11 +84,11 @@ def find_default_base(task: Task) -> tuple[str, str]:
 def find_free_name(task: Task, number: int) -> str:
     """Return an unused name for the target of a round."""
     name = f"{task.code}-round-{number}"
-    taken = set(task.targets.filter(name__startswith=name).values_list("name", flat=True))
+    taken_names = set(task.targets.filter(name__startswith=name).values_list("name", flat=True))
     # The plain name, then numbered ones.
     numbered_name = name
     for number in itertools.count(2):
-        if numbered_name not in taken:
+        if numbered_name not in taken_names:
             break
         numbered_name = f"{name}-{number}"
     return numbered_name
@@ -129,19 +129,19 @@ def request_training(
         raise TrainingRefused(str(error)) from None
     # Noted now, so that a retry trains on the same rows and is compared with the same target.
     files = [run.pk for run in find_uploaded_trainings(task)]
-    released = _check_weights(task, weights, files, has_rows=bool(rows))
-    old = find_current_target(task)
+    dataset_ids = _check_weights(task, weights, files, has_rows=bool(rows))
+    old_target = find_current_target(task)
     options = {
         "weights": dict(weights),
         "has_seed": has_seed(task),
-        "datasets": list(released.values()),
+        "datasets": list(dataset_ids.values()),
         "files": files,
         "file": file_name,
         "base": base,
         "revision": revision,
         "seed": seed,
         "epochs": epochs,
-        "old": old and old.pk,
+        "old": old_target and old_target.pk,
     }
     run = TrainingRun.objects.create(task=task, options=options, rows=rows, requested_by=actor)
     log(actor, "training.requested", run, weights=dict(weights))
@@ -160,7 +160,7 @@ def _check_weights(
     rounds = list(task.rounds.all())
     newest = find_latest_datasets(rounds)
     round_names = {f"round{round.number}" for round in rounds}
-    released = {f"round{dataset.round.number}": dataset.pk for dataset in newest.values()}
+    dataset_ids = {f"round{dataset.round.number}": dataset.pk for dataset in newest.values()}
     file_names = {f"{ROWS}{pk}" for pk in files}
     if has_rows:
         file_names.add(ROWS)
@@ -175,7 +175,7 @@ def _check_weights(
         elif name not in round_names:
             values = {"task": task.code, "name": name.replace("round", "round ")}
             raise TrainingRefused(_("%(task)s has no %(name)s.") % values)
-        elif name not in released:
+        elif name not in dataset_ids:
             number = name.removeprefix("round")
             raise TrainingRefused(
                 _("Round %(number)s has not been released. Release it, or leave it out.")
@@ -189,7 +189,7 @@ def _check_weights(
             )
     if not weights:
         raise TrainingRefused(_("Choose at least one round, the seed rows or uploaded rows."))
-    return released
+    return dataset_ids
 
 
 @transaction.atomic
@@ -248,11 +248,11 @@ def check_round(task: Task, number: int) -> None:
     if round is not None:
         refuse_opened(round)
         return
-    last = task.rounds.aggregate(last=Max("number"))["last"] or 0
-    if number != last + 1:
+    last_number = task.rounds.aggregate(last=Max("number"))["last"] or 0
+    if number != last_number + 1:
         raise TrainingRefused(
             _("There is no round %(number)d. The next new one is %(next)d.")
-            % {"number": number, "next": last + 1}
+            % {"number": number, "next": last_number + 1}
         )
 
 

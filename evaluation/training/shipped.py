@@ -73,18 +73,21 @@ def install_starter(code: str, home: Path) -> Path:
     It is an ordinary Hugging Face folder. Its ONNX file is written to the path below `home` where
     the model server looks for it. Raises RuntimeError if the weights differ from the report's.
     """
-    shipped, folder = find_shipped_folder(code), find_starter_folder(code, home)
+    shipped_folder, folder = find_shipped_folder(code), find_starter_folder(code, home)
     if not folder.exists():
         # Several processes may start at once.
         with make_shared_folder(folder) as new_folder:
             # Another version of the encoder's package would merge into other weights.
-            if unpack_starter(shipped, new_folder) != read_report(shipped)["weights_sha256"]:
+            if (
+                unpack_starter(shipped_folder, new_folder)
+                != read_report(shipped_folder)["weights_sha256"]
+            ):
                 raise RuntimeError(
                     f"The starter of {code} has other weights than its report says. Is {ENCODER} "
                     f"{version(ENCODER)} the version that requirements.txt pins?"
                 )
-            shutil.copyfile(shipped / REPORT, new_folder / REPORT)
-    fill_graph(shipped, folder, home / "serving")
+            shutil.copyfile(shipped_folder / REPORT, new_folder / REPORT)
+    fill_graph(shipped_folder, folder, home / "serving")
     return folder
 
 
@@ -95,22 +98,26 @@ def remove_starters(home: Path, folders_in_use: Collection[str]) -> None:
             shutil.rmtree(folder)
 
 
-def unpack_starter(shipped: Path, folder: Path) -> str:
+def unpack_starter(shipped_folder: Path, folder: Path) -> str:
     """Write a starter's weights, settings and tokenizer to a folder.
 
     Returns the sha256 of the weights' file.
     """
     # Trained from nothing: there is no encoder that a change could be added to.
-    if (shipped / MODEL).exists():
-        halves = load_file(shipped / MODEL)
-        merged = {name: values.astype(np.float32) for name, values in halves.items()}
-        sources = [(shipped, SETTINGS), (shipped, TOKENIZER), (shipped, (PROCESSOR,))]
+    if (shipped_folder / MODEL).exists():
+        halves = load_file(shipped_folder / MODEL)
+        merged_weights = {name: values.astype(np.float32) for name, values in halves.items()}
+        sources = [
+            (shipped_folder, SETTINGS),
+            (shipped_folder, TOKENIZER),
+            (shipped_folder, (PROCESSOR,)),
+        ]
     else:
         base = find_encoder()
-        merged = merge_change(load_encoder_weights(base), load_file(shipped / DELTA))
-        sources = [(shipped, SETTINGS), (base, TOKENIZER)]
+        merged_weights = merge_change(load_encoder_weights(base), load_file(shipped_folder / DELTA))
+        sources = [(shipped_folder, SETTINGS), (base, TOKENIZER)]
     # transformers refuses a file that does not name its format.
-    save_file(merged, folder / MODEL, metadata={"format": "pt"})
+    save_file(merged_weights, folder / MODEL, metadata={"format": "pt"})
     for source, names in sources:
         for name in names:
             shutil.copyfile(source / name, folder / name)
@@ -118,7 +125,7 @@ def unpack_starter(shipped: Path, folder: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fill_graph(shipped: Path, folder: Path, cache: Path) -> None:
+def fill_graph(shipped_folder: Path, folder: Path, cache: Path) -> None:
     """Write the ONNX file of a starter's folder to the model server's folder of exports."""
     spec = ModelSpec(name=folder.parent.name, source=str(folder))
     _, exports = identify(spec, open_folder(spec), cache)
@@ -126,12 +133,12 @@ def fill_graph(shipped: Path, folder: Path, cache: Path) -> None:
     if exports.exists():
         return
     weights = load_file(folder / MODEL)
-    layout = json.loads((shipped / LAYOUT).read_bytes())
+    layout = json.loads((shipped_folder / LAYOUT).read_bytes())
     with make_shared_folder(exports) as new_folder:
         with (new_folder / EXTERNAL).open("wb") as file:
             # In the order and direction in which the graph expects them.
             for name, is_turned in layout["weights"]:
                 file.write((weights[name].T if is_turned else weights[name]).tobytes())
-        shutil.copyfile(shipped / GRAPH, new_folder / GRAPH)
+        shutil.copyfile(shipped_folder / GRAPH, new_folder / GRAPH)
         shutil.copyfile(folder / "tokenizer.json", new_folder / "tokenizer.json")
         (new_folder / "tokens.json").write_text(json.dumps(layout["tokens"]))

@@ -20,28 +20,28 @@ def divide_head(
     """
     import torch
 
-    used: list[torch.nn.Linear] = []
+    used_layers: list[torch.nn.Linear] = []
     hooks = [
-        layer.register_forward_hook(lambda layer, *_: used.append(layer))
+        layer.register_forward_hook(lambda layer, *_: used_layers.append(layer))
         for layer in model.modules()
         if isinstance(layer, torch.nn.Linear) and layer.out_features == outputs
     ]
     with torch.inference_mode():
-        before = ask()
+        old_logits = ask()
     for hook in hooks:
         hook.remove()
-    if not used:
+    if not used_layers:
         return False
-    _divide_weights(used[-1], temperature)
+    _divide_weights(used_layers[-1], temperature)
     with torch.inference_mode():
-        after = ask()
-    largest = float(before.abs().max())
+        new_logits = ask()
+    largest = float(old_logits.abs().max())
     if torch.allclose(
-        after * temperature, before, rtol=LOGIT_TOLERANCE, atol=LOGIT_TOLERANCE * largest
+        new_logits * temperature, old_logits, rtol=LOGIT_TOLERANCE, atol=LOGIT_TOLERANCE * largest
     ):
         return True
     _divide_weights(
-        used[-1], 1 / temperature
+        used_layers[-1], 1 / temperature
     )  # something behind the layer changes its scores once more
     return False
 

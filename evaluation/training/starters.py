@@ -147,98 +147,109 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
     # Sums of floats depend on how they are split among threads.
     torch.set_num_threads(1)
     with TemporaryDirectory() as scratch:
-        full = Path(scratch, "full")
+        full_folder = Path(scratch, "full")
         if code in PICTURE_STARTERS:
-            report = train_pictures(PICTURE_STARTERS[code], full, progress)
-            return ship_picture_starter(code, full, target, report)
+            report = train_pictures(PICTURE_STARTERS[code], full_folder, progress)
+            return ship_picture_starter(code, full_folder, target, report)
         starter = STARTERS[code]
-        found = train(
+        training_report = train(
             split_held_out(seed_rows(code))[0],
             kind=starter.kind,
             base=find_encoder(),
-            output_dir=full,
+            output_dir=full_folder,
             options=starter.options,
             progress=progress,
         )
-        report = asdict(found)
+        report = asdict(training_report)
         temperature = report.pop("temperature")
         # What is squeezed is calibrated again, from the scores before the head was divided.
-        ship_starter(code, full, target, {**report, "calibration": {"temperature": temperature}})
+        ship_starter(
+            code, full_folder, target, {**report, "calibration": {"temperature": temperature}}
+        )
 
 
-def ship_starter(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
+def ship_starter(code: str, full_folder: Path, target: Path, report: Mapping[str, Any]) -> None:
     """Compress a trained folder into the shipped one, and add the figures of the merged model.
 
-    Temporary folders are created next to `full`.
+    Temporary folders are created next to `full_folder`.
     """
-    shipped = full.with_name("shipped")
-    shipped.mkdir()
+    shipped_folder = full_folder.with_name("shipped")
+    shipped_folder.mkdir()
     parts = compress_change(
-        load_encoder_weights(find_encoder()), load_file(full / MODEL), STARTERS[code].rank
+        load_encoder_weights(find_encoder()), load_file(full_folder / MODEL), STARTERS[code].rank
     )
-    save_file(parts, shipped / DELTA)
+    save_file(parts, shipped_folder / DELTA)
     for name in SETTINGS:
-        shutil.copyfile(full / name, shipped / name)
-    _finish(code, shipped, target, report)
+        shutil.copyfile(full_folder / name, shipped_folder / name)
+    _finish(code, shipped_folder, target, report)
 
 
-def ship_picture_starter(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
+def ship_picture_starter(
+    code: str, full_folder: Path, target: Path, report: Mapping[str, Any]
+) -> None:
     """Compress a model without an encoder to 16-bit floats; otherwise as `ship_starter`."""
-    shipped = full.with_name("shipped")
-    shipped.mkdir()
+    shipped_folder = full_folder.with_name("shipped")
+    shipped_folder.mkdir()
     # Half the bytes in the repository.
-    halves = {name: values.astype(np.float16) for name, values in load_file(full / MODEL).items()}
-    save_file(halves, shipped / MODEL)
+    halves = {
+        name: values.astype(np.float16) for name, values in load_file(full_folder / MODEL).items()
+    }
+    save_file(halves, shipped_folder / MODEL)
     for name in (*SETTINGS, *TOKENIZER, PROCESSOR):
-        shutil.copyfile(full / name, shipped / name)
-    _finish(code, shipped, target, report)
+        shutil.copyfile(full_folder / name, shipped_folder / name)
+    _finish(code, shipped_folder, target, report)
 
 
 def calibrate_starter(code: str, target: Path) -> None:
     """Fit the temperature of a shipped folder, without training, and replace the folder."""
     with TemporaryDirectory() as scratch:
-        shipped = Path(scratch, "shipped")
-        shutil.copytree(target, shipped)
-        report = read_report(shipped)
-        _calibrate(code, shipped, report)
+        shipped_folder = Path(scratch, "shipped")
+        shutil.copytree(target, shipped_folder)
+        report = read_report(shipped_folder)
+        _calibrate(code, shipped_folder, report)
         shutil.rmtree(target)
-        shutil.copytree(shipped, target)
+        shutil.copytree(shipped_folder, target)
 
 
-def _finish(code: str, shipped: Path, target: Path, report: Mapping[str, Any]) -> None:
+def _finish(code: str, shipped_folder: Path, target: Path, report: Mapping[str, Any]) -> None:
     """Calibrate the model, add the report and the graph without weights, and replace `target`."""
     from evaluation.training.graph import keep_graph
 
-    merged = _calibrate(code, shipped, {"task": code, **report, "recipe": compute_recipe(code)})
-    _write_report(shipped, {**read_report(shipped), **_compute_held_out_scores(code, merged)})
-    exports = shipped.with_name("exports")
-    spec = ModelSpec(name=code, source=str(merged))
+    merged_folder = _calibrate(
+        code, shipped_folder, {"task": code, **report, "recipe": compute_recipe(code)}
+    )
+    _write_report(
+        shipped_folder,
+        {**read_report(shipped_folder), **_compute_held_out_scores(code, merged_folder)},
+    )
+    exports = shipped_folder.with_name("exports")
+    spec = ModelSpec(name=code, source=str(merged_folder))
     export_onnx(spec, open_folder(spec), exports=exports)
-    keep_graph(exports, load_file(merged / MODEL), shipped)
+    keep_graph(exports, load_file(merged_folder / MODEL), shipped_folder)
     # Only now: until everything is made the former starter stays.
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(shipped, target)
+    shutil.copytree(shipped_folder, target)
 
 
-def _calibrate(code: str, shipped: Path, report: Mapping[str, Any]) -> Path:
+def _calibrate(code: str, shipped_folder: Path, report: Mapping[str, Any]) -> Path:
     """Divide the head by its temperature and write the report; return the unpacked folder.
 
     The temperature is fitted on rows that were not trained on: those that chose the epoch, or
     questions on scenes of another seed. The held-out rows are used only for measuring.
     """
-    raw, merged = (shipped.with_name(name) for name in ("raw", "merged"))
-    for folder in (raw, merged):
+    raw_folder, merged_folder = (shipped_folder.with_name(name) for name in ("raw", "merged"))
+    for folder in (raw_folder, merged_folder):
         folder.mkdir()
-    unpack_starter(shipped, raw)
+    unpack_starter(shipped_folder, raw_folder)
     earlier = report.get("calibration", {}).get("temperature", 1.0)
-    fit_rows, held_rows = _score_rows(code, raw)
+    fit_rows, held_rows = _score_rows(code, raw_folder)
     fit_rows, held_rows = restore_scores(fit_rows, earlier), restore_scores(held_rows, earlier)
     temperature = fit_temperature(fit_rows)
     if temperature != earlier:
-        _soften_head(code, shipped, temperature / earlier)
+        _soften_head(code, shipped_folder, temperature / earlier)
     figures = {
         **report,
-        "weights_sha256": unpack_starter(shipped, merged),
+        "weights_sha256": unpack_starter(shipped_folder, merged_folder),
         "calibration": {
             "version": CALIBRATION_VERSION,
             "rows": len(fit_rows),
@@ -247,22 +258,22 @@ def _calibrate(code: str, shipped: Path, report: Mapping[str, Any]) -> Path:
             "after": compute_confidence_figures(held_rows, temperature),
         },
     }
-    _write_report(shipped, figures)
-    return merged
+    _write_report(shipped_folder, figures)
+    return merged_folder
 
 
 def _write_report(folder: Path, figures: Mapping[str, Any]) -> None:
     (folder / REPORT).write_text(json.dumps(figures, indent=2) + "\n")
 
 
-def _soften_head(code: str, shipped: Path, temperature: float) -> None:
+def _soften_head(code: str, shipped_folder: Path, temperature: float) -> None:
     """Divide the head of a shipped folder by a temperature."""
     if code in PICTURE_STARTERS:
-        file, head = shipped / MODEL, "classifier.3"
+        file, head = shipped_folder / MODEL, "classifier.3"
     elif STARTERS[code].kind == SPAN:
-        file, head = shipped / DELTA, "whole/qa_outputs"
+        file, head = shipped_folder / DELTA, "whole/qa_outputs"
     else:
-        file, head = shipped / DELTA, "whole/classifier"
+        file, head = shipped_folder / DELTA, "whole/classifier"
     save_file(soften_head(load_file(file), head, temperature), file)
 
 
@@ -338,18 +349,18 @@ def _train_all(codes: Sequence[str]) -> None:
     """
     from tqdm import tqdm
 
-    waiting, shares, words = list(codes), dict.fromkeys(codes, 0.0), dict.fromkeys(codes, "")
-    running: dict[Connection, tuple[str, SpawnProcess]] = {}
+    waiting_codes, shares, words = list(codes), dict.fromkeys(codes, 0.0), dict.fromkeys(codes, "")
+    running_processes: dict[Connection, tuple[str, SpawnProcess]] = {}
     layout = "starter models: {percentage:3.0f}% |{bar}| {postfix}"
     with tqdm(total=len(codes), bar_format=layout) as bar:
-        while waiting or running:
+        while waiting_codes or running_processes:
             # A process for each core.
-            while waiting and len(running) < cores():
-                code = waiting.pop(0)
+            while waiting_codes and len(running_processes) < cores():
+                code = waiting_codes.pop(0)
                 steps, process = _start_process(code)
-                running[steps] = code, process
-            for steps in cast("list[Connection]", wait(list(running))):
-                code, process = running[steps]
+                running_processes[steps] = code, process
+            for steps in cast("list[Connection]", wait(list(running_processes))):
+                code, process = running_processes[steps]
                 try:
                     shares[code], words[code] = steps.recv()
                 # The end of the pipe is the end of the process.
@@ -358,7 +369,7 @@ def _train_all(codes: Sequence[str]) -> None:
                     if process.exitcode:
                         raise RuntimeError(f"The starter model of {code} failed.") from None
                     shares[code], words[code] = 1.0, ""
-                    del running[steps]
+                    del running_processes[steps]
             bar.n = sum(shares.values())
             messages = [f"{code} {words[code]}" for code in codes if words[code]]
             bar.set_postfix_str("; ".join(messages))

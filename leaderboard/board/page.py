@@ -265,8 +265,8 @@ def draw_parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
         bars,
         [in_words(name) for name in names],
         title=_("What each metric adds to the score"),
-        whole=100,
-        shown="{:.1f}".format,
+        full_value=100,
+        format_value="{:.1f}".format,
     )
     return {"chart": chart, "shown": len(bars)}
 

@@ -96,33 +96,33 @@ class Batch:
     def _fail(self, error: Exception) -> None:
         """End running conversations with an error and, when the batch closes, waiting ones too."""
         with self._changed:
-            failed = list(self._writing)
+            failed_conversations = list(self._writing)
             if self._reading:
-                failed.append(self._reading)
+                failed_conversations.append(self._reading)
             if self._closed:
-                failed += self._waiting
+                failed_conversations += self._waiting
             self._writing, self._reading = [], None
-        for conversation in failed:
+        for conversation in failed_conversations:
             conversation.tell(error)
 
     def _leave(self) -> None:
         """Remove conversations that were cancelled or whose deadline passed."""
-        late, waiting = [], []
+        late_conversations, waiting_conversations = [], []
         with self._changed:
             for conversation in self._waiting:
                 if _is_over(conversation):
-                    late.append(conversation)
+                    late_conversations.append(conversation)
                 else:
-                    waiting.append(conversation)
-            self._waiting = waiting
+                    waiting_conversations.append(conversation)
+            self._waiting = waiting_conversations
         # From the last row on: `_remove` moves the last one into the gap.
         for row in reversed(range(len(self._writing))):
             if _is_over(self._writing[row]):
-                late.append(self._remove(row))
+                late_conversations.append(self._remove(row))
         if self._reading and _is_over(self._reading):
-            late.append(self._reading)
+            late_conversations.append(self._reading)
             self._reading = None
-        for conversation in late:
+        for conversation in late_conversations:
             if not conversation.is_gone:
                 conversation.tell(DeadlineError("The model did not answer within the deadline."))
 
@@ -175,16 +175,16 @@ class Batch:
 
     def _remove(self, row: int) -> Conversation:
         """Free a row, store its content in the memory, and move the last row into the gap."""
-        removed, last = self._writing[row], len(self._writing) - 1
-        self._memory.add(removed.ids[: removed.done], row)
+        removed_conversation, last_row = self._writing[row], len(self._writing) - 1
+        self._memory.add(removed_conversation.ids[: removed_conversation.done], row)
         # The last row moves into the gap, so that rows in work stay the first ones.
-        if row != last:
-            self._decoder.move(last, row, self._writing[last].done)
-            self._writing[row] = self._writing[last]
+        if row != last_row:
+            self._decoder.move(last_row, row, self._writing[last_row].done)
+            self._writing[row] = self._writing[last_row]
         self._writing.pop()
         if self._reading:
-            self._decoder.move(last + 1, last, self._reading.done)
-        return removed
+            self._decoder.move(last_row + 1, last_row, self._reading.done)
+        return removed_conversation
 
 
 def _is_over(conversation: Conversation) -> bool:
@@ -218,21 +218,21 @@ class RowMemory:
         The prompt's last token is never taken from the cache, because the answer follows from
         reading it.
         """
-        longest, best = 0, None
+        longest, best_cache = 0, None
         for old, cache in self._rows:
             length = _count_shared(old, ids[:-1])
             if length > longest:
-                longest, best = length, cache
-        if best is not None:
-            self._decoder.put(row, best, longest)
+                longest, best_cache = length, cache
+        if best_cache is not None:
+            self._decoder.put(row, best_cache, longest)
         return longest
 
 
 def _count_shared(first: Sequence[int], second: Sequence[int]) -> int:
     """Return the length of the common prefix in tokens."""
-    shared = 0
+    shared_count = 0
     for first_token, second_token in zip(first, second, strict=False):
         if first_token != second_token:
             break
-        shared += 1
-    return shared
+        shared_count += 1
+    return shared_count

@@ -24,17 +24,17 @@ def build_decoder(name: str, source: Path, target: Path, precision: str) -> None
     """Write the folder `target` atomically. Raises MisconfiguredError."""
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=target.parent.resolve()))
-    built = scratch / "made"
-    command = [sys.executable, "-m", __name__, str(source.resolve()), str(built), precision]
+    built_folder = scratch / "made"
+    command = [sys.executable, "-m", __name__, str(source.resolve()), str(built_folder), precision]
     try:
         # Python finds this module from the folder of the code, wherever the server was started.
-        ended = subprocess.run(command, cwd=CODE, capture_output=True, text=True, errors="replace")
+        result = subprocess.run(command, cwd=CODE, capture_output=True, text=True, errors="replace")
         # The last line of a traceback names the error.
-        if ended.returncode:
-            lines = ended.stderr.strip().splitlines() or ["it said nothing"]
+        if result.returncode:
+            lines = result.stderr.strip().splitlines() or ["it said nothing"]
             raise MisconfiguredError(f"{name}: {source} cannot be prepared: {lines[-1]}")
         if not target.exists():  # another process may have been faster
-            built.replace(target)
+            built_folder.replace(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -42,12 +42,12 @@ def build_decoder(name: str, source: Path, target: Path, precision: str) -> None
 def main(source: Path, target: Path, precision: str) -> None:
     """Load the model, save it in plain form, and run onnxruntime-genai's builder on it."""
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        plain = source if source.is_dir() else unpack_gguf(source, Path(scratch))
+        plain_folder = source if source.is_dir() else unpack_gguf(source, Path(scratch))
         folder = Path(
             str(distribution("onnxruntime-genai").locate_file("onnxruntime_genai/models"))
         )
         sys.path.insert(0, str(folder))  # it is a program of several files, not a package
-        sys.argv = ["builder.py", "-m", source.stem, "-i", str(plain), "-o", str(target)]
+        sys.argv = ["builder.py", "-m", source.stem, "-i", str(plain_folder), "-o", str(target)]
         sys.argv += ["-p", precision, "-e", "cpu", "-c", scratch]
         runpy.run_path(str(folder / "builder.py"), run_name="__main__")
 
@@ -63,10 +63,10 @@ def unpack_gguf(source: Path, folder: Path) -> Path:
     tokenizer = AutoTokenizer.from_pretrained(source.parent, **where)
     model = AutoModelForCausalLM.from_pretrained(source.parent, dtype="float32", **where)
     # An equal model without quantisation takes over the numbers.
-    plain = AutoModelForCausalLM.from_config(model.config)
-    plain.load_state_dict(model.state_dict())
-    del plain.config.quantization_config
-    plain.save_pretrained(folder)
+    plain_model = AutoModelForCausalLM.from_config(model.config)
+    plain_model.load_state_dict(model.state_dict())
+    del plain_model.config.quantization_config
+    plain_model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

@@ -120,15 +120,15 @@ class Conversation:
         if self.sampling.max_tokens == 0:  # only the prompt is reported
             self.tell(Piece("", "length"))
             return "length"
-        allowed = self._left()
-        masked = mask_others(logits, allowed) if allowed else logits
+        allowed_tokens = self._left()
+        masked = mask_others(logits, allowed_tokens) if allowed_tokens else logits
         token = choose(masked, self.sampling, self._chance)
         if self.sampling.logprobs is not None:
             self._note(token, log_probabilities(logits))
         self.ids.append(token)
         is_end = token in self.ends
         text = "" if is_end else self.text.add(token)
-        is_whole_choice = bool(allowed) and not self._left()
+        is_whole_choice = bool(allowed_tokens) and not self._left()
         reason: Reason | None = None
         if is_end or self.text.is_stopped or is_whole_choice:
             reason = "stop"
@@ -145,18 +145,18 @@ class Conversation:
     def _left(self) -> set[int]:
         """Return the tokens that can continue towards a choice; empty if it is complete or free."""
         answer = self.ids[self.prompt :]
-        following: set[int] = set()
+        next_tokens: set[int] = set()
         is_whole = False
         for choice in self.choices:
             tokens = list(choice)
             if tokens == answer:
                 is_whole = True
             elif tokens[: len(answer)] == answer:
-                following.add(tokens[len(answer)])
+                next_tokens.add(tokens[len(answer)])
         # A whole choice may also begin a longer one: `1` is an answer, or becomes `10`.
-        if following and is_whole:
-            following |= self.ends
-        return following
+        if next_tokens and is_whole:
+            next_tokens |= self.ends
+        return next_tokens
 
     def _note(self, token: int, logarithms: np.ndarray) -> None:  # type: ignore[type-arg]
         top = likeliest(logarithms, self.sampling.logprobs or 0)
@@ -167,7 +167,7 @@ def conversation(
     ids: Sequence[int],
     sampling: Sampling,
     tokenizer: Tokenizer,
-    ends: frozenset[int],
+    end_tokens: frozenset[int],
     *,
     tell: Tell,
     deadline: float,
@@ -179,6 +179,6 @@ def conversation(
     """
     answer_text = Text(tokenizer, sampling.stop)
     if sampling.ignores_end:
-        ends = frozenset()
+        end_tokens = frozenset()
     choices = [tokenizer.encode(text, add_special_tokens=False).ids for text in sampling.choices]
-    return Conversation(list(ids), sampling, tell, deadline, answer_text, ends, echo, choices)
+    return Conversation(list(ids), sampling, tell, deadline, answer_text, end_tokens, echo, choices)

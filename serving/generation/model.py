@@ -97,11 +97,11 @@ class LanguageModel:
             )
         left = self.context - len(ids)
         limited = replace(sampling, max_tokens=min(sampling.max_tokens, left))
-        begun = conversation(
+        new_conversation = conversation(
             ids, limited, self.tokenizer, self._ends, tell=tell, deadline=deadline, echo=echo
         )
-        self._batch.submit(begun)
-        return begun
+        self._batch.submit(new_conversation)
+        return new_conversation
 
 
 def _ends(exports: Path) -> frozenset[int]:

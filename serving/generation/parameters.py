@@ -75,8 +75,8 @@ OFF: Final[Mapping[str, tuple[Any, ...]]] = {
 """For each parameter the values that ask for nothing; null and empty ones do so for every name."""
 
 
-def without_unused(body: Mapping[str, Any], served: Collection[str]) -> dict[str, Any]:
-    """Return the parameters in `served`, without nulls.
+def without_unused(body: Mapping[str, Any], served_names: Collection[str]) -> dict[str, Any]:
+    """Return the parameters in `served_names`, without nulls.
 
     Raises BadRequestError for any other parameter unless it has no effect or is a note.
     """
@@ -84,7 +84,7 @@ def without_unused(body: Mapping[str, Any], served: Collection[str]) -> dict[str
     for name, value in body.items():
         if value is None:
             continue
-        if name in served:
+        if name in served_names:
             served_values[name] = value
         # Ignoring a parameter would answer something else than was requested.
         elif not _is_off(name, value, body):
@@ -101,9 +101,9 @@ def _is_off(name: str, value: Any, body: Mapping[str, Any]) -> bool:
     return any(_same(value, off) for off in OFF.get(name, ()))
 
 
-def _same(value: Any, off: Any) -> bool:
+def _same(value: Any, off_value: Any) -> bool:
     """Return whether two JSON values are equal. 1 equals 1.0 but not true."""
-    return isinstance(value, bool) is isinstance(off, bool) and bool(value == off)
+    return isinstance(value, bool) is isinstance(off_value, bool) and bool(value == off_value)
 
 
 def _refusal(name: str) -> str:

@@ -58,13 +58,13 @@ class Reply:
     ) -> dict[str, Any]:
         """Return the response body without streaming."""
         choices = []
-        prompt = completion = cached = 0
+        prompt = completion = cached_tokens = 0
         for number, (conversation, text, reason) in enumerate(written):
             choices.append(self._choice(number, conversation, text, reason, echo))
             prompt += conversation.prompt
             completion += conversation.written
-            cached += conversation.cached
-        usage = _usage(prompt, completion, cached)
+            cached_tokens += conversation.cached
+        usage = _usage(prompt, completion, cached_tokens)
         return {**self._head, "object": self._object, "choices": choices, "usage": usage}
 
     def first(self) -> Iterator[bytes]:
@@ -188,15 +188,15 @@ class Reply:
         return word
 
 
-def usage_of(conversation: Conversation, written: int) -> dict[str, Any]:
-    """Return the token counts of a conversation with `written` tokens in its answer."""
-    return _usage(conversation.prompt, written, conversation.cached)
+def usage_of(conversation: Conversation, written_tokens: int) -> dict[str, Any]:
+    """Return the token counts of a conversation with `written_tokens` tokens in its answer."""
+    return _usage(conversation.prompt, written_tokens, conversation.cached)
 
 
-def _usage(prompt: int, written: int, cached: int) -> dict[str, Any]:
+def _usage(prompt: int, written_tokens: int, cached_tokens: int) -> dict[str, Any]:
     return {
         "prompt_tokens": prompt,
-        "completion_tokens": written,
-        "total_tokens": prompt + written,
-        "prompt_tokens_details": {"cached_tokens": cached},
+        "completion_tokens": written_tokens,
+        "total_tokens": prompt + written_tokens,
+        "prompt_tokens_details": {"cached_tokens": cached_tokens},
     }

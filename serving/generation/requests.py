@@ -131,10 +131,10 @@ class _Body(BaseModel):
     @property
     def usage(self) -> Usage:
         """Return when a stream reports the token counts."""
-        how = self.stream_options
-        if how is None or not how.include_usage:
+        stream_options = self.stream_options
+        if stream_options is None or not stream_options.include_usage:
             return "never"
-        return "always" if how.continuous_usage_stats else "last"
+        return "always" if stream_options.continuous_usage_stats else "last"
 
     def sampling(self) -> Sampling:
         """Return the sampling parameters."""

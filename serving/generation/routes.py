@@ -153,12 +153,12 @@ class _Listener:
 
         Raises ServingError.
         """
-        gone = self._loop.create_task(_disconnected(self._receive, self._let_go))
+        disconnect_task = self._loop.create_task(_disconnected(self._receive, self._let_go))
         try:
             await asyncio.to_thread(self._submit)
             if stream:
                 first = await self._next()
-                return self._events(reply, first[1], usage, gone)
+                return self._events(reply, first[1], usage, disconnect_task)
             return reply.whole(await self._whole(), echo)
         except BaseException:
             self._let_go()
@@ -166,7 +166,7 @@ class _Listener:
         finally:
             # A stream goes on after this function; `_events` ends the watch then.
             if not stream:
-                gone.cancel()
+                disconnect_task.cancel()
 
     def _submit(self) -> None:
         for number, begin in enumerate(self._begin):
@@ -226,11 +226,11 @@ class _Listener:
 
 
 async def _disconnected(
-    receive: Callable[[], Awaitable[Message]], then: Callable[[], None]
+    receive: Callable[[], Awaitable[Message]], on_disconnect: Callable[[], None]
 ) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    then()
+    on_disconnect()
 
 
 def _model(name: str) -> dict[str, Any]:

@@ -37,24 +37,24 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
         return int(logits.argmax())
     # The greatest is subtracted so that no power overflows.
     scaled = (logits - logits.max()).astype(np.float64) / sampling.temperature
-    likely = np.exp(scaled)
-    tokens = np.arange(len(likely))
+    likelihoods = np.exp(scaled)
+    tokens = np.arange(len(likelihoods))
     # The fewest tokens that together reach top_p, the one that passes it among them.
     if sampling.top_p < 1:
-        tokens = np.argsort(-likely, kind="stable")
-        sums = likely[tokens].cumsum()
+        tokens = np.argsort(-likelihoods, kind="stable")
+        sums = likelihoods[tokens].cumsum()
         tokens = tokens[: np.searchsorted(sums, sampling.top_p * sums[-1]) + 1]
-    sums = likely[tokens].cumsum()
+    sums = likelihoods[tokens].cumsum()
     place = np.searchsorted(sums, chance.random() * sums[-1], side="right")
     return int(tokens[min(place, len(tokens) - 1)])
 
 
 def mask_others(logits: Logits, tokens: Collection[int]) -> Logits:
     """Return the logits with all tokens but these masked, so that no other can be chosen."""
-    masked = np.full_like(logits, -np.inf)
+    masked_logits = np.full_like(logits, -np.inf)
     places = list(tokens)
-    masked[places] = logits[places]
-    return masked
+    masked_logits[places] = logits[places]
+    return masked_logits
 
 
 def log_probabilities(logits: Logits) -> NDArray[np.float64]:

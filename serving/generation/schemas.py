@@ -72,30 +72,30 @@ class _Schema:
         if self._parts > MAX_PARTS:
             raise wrong_field(path, f"has over {MAX_PARTS} parts, or refers to itself.")
         types = _types(schema, f"{path}.type")
-        allowed: list[list[Any]] = []
+        value_lists: list[list[Any]] = []
         for keyword, value in schema.items():
             if not _allows_all(keyword, value):
-                allowed += self._of_keyword(schema, keyword, path)
-        return _allowed_by_all(allowed or [_all_of(types, path)], types, path)
+                value_lists += self._of_keyword(schema, keyword, path)
+        return _allowed_by_all(value_lists or [_all_of(types, path)], types, path)
 
     def _of_keyword(self, schema: Mapping[str, Any], keyword: str, path: str) -> list[list[Any]]:
         """Return the lists of values that one keyword allows; for `allOf`, one per subschema."""
-        value, here = schema[keyword], f"{path}.{keyword}"
+        value, keyword_path = schema[keyword], f"{path}.{keyword}"
         match keyword:
             case "enum":
-                return [_listed(value, here)]
+                return [_listed(value, keyword_path)]
             case "const":
                 return [[value]]
             case "$ref":
-                return [self.values(self._target(value, here), path)]
+                return [self.values(self._target(value, keyword_path), path)]
             case "anyOf" | "oneOf":
-                return [self._alternatives(value, here)]
+                return [self._alternatives(value, keyword_path)]
             case "allOf":
-                schemas = enumerate(_listed(value, here))
-                return [self.values(each, f"{here}.{number}") for number, each in schemas]
+                schemas = enumerate(_listed(value, keyword_path))
+                return [self.values(each, f"{keyword_path}.{number}") for number, each in schemas]
             case "properties":
                 return [self._objects(schema, path)]
-        raise wrong_field(here, "is not served here.")
+        raise wrong_field(keyword_path, "is not served here.")
 
     def _alternatives(self, schemas: Any, path: str) -> list[Any]:
         """Return the values of any of these schemas. Those of `oneOf` must be disjoint."""
@@ -154,7 +154,7 @@ def _allowed_by_all(lists: list[list[Any]], types: list[str], path: str) -> list
         texts = {_text(value) for value in others}
         values = [value for value in values if _text(value) in texts]
     if types:
-        values = [value for value in values if any(_is_of(value, kind) for kind in types)]
+        values = [value for value in values if any(_has_type(value, kind) for kind in types)]
     if not values:
         raise wrong_field(path, "allows no value.")
     if len(values) > MAX_CHOICES:
@@ -189,7 +189,7 @@ def _types(schema: Mapping[str, Any], path: str) -> list[str]:
     return types
 
 
-def _is_of(value: Any, kind: str) -> bool:
+def _has_type(value: Any, kind: str) -> bool:
     """Return whether a value has a type of JSON schema. true is no number; 1.0 is an integer."""
     if isinstance(value, bool):
         return kind == "boolean"

@@ -16,14 +16,14 @@ def fold_system(messages: Messages) -> list[Mapping[str, Any]]:
     Content may be a text or parts. Without a question, the system text becomes one.
     """
     system = _system_of(messages)
-    others = [message for message in messages if message["role"] != "system"]
+    other_messages = [message for message in messages if message["role"] != "system"]
     if not system:
-        return others
-    for place, message in enumerate(others):
+        return other_messages
+    for place, message in enumerate(other_messages):
         if message["role"] == "user":
-            others[place] = {**message, "content": _joined(system, message["content"])}
-            return others
-    return [{"role": "user", "content": system}, *others]
+            other_messages[place] = {**message, "content": _joined(system, message["content"])}
+            return other_messages
+    return [{"role": "user", "content": system}, *other_messages]
 
 
 def _joined(system: str, content: Any) -> Any:

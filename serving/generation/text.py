@@ -18,10 +18,10 @@ class Text:
     def add(self, token: int) -> str:
         """Add a token; return the characters that are complete and begin no stop text, or ""."""
         self._held += self._stream.step(self._tokenizer, token) or ""
-        ends = [self._held.find(text) for text in self._stop if text in self._held]
-        if ends:
+        stop_places = [self._held.find(text) for text in self._stop if text in self._held]
+        if stop_places:
             self.is_stopped = True
-            whole, self._held = self._held[: min(ends)], ""
+            whole, self._held = self._held[: min(stop_places)], ""
             return whole
         # The end may be the beginning of a stop text, which must not be shown.
         length = len(self._held) - held_back(self._held, self._stop)

@@ -96,7 +96,9 @@ def decide_proposal(
         _open_to_others(locked_proposal.task, actor, locked_proposal.show)
     elif approve:
         locked_proposal.task = _create_task(locked_proposal, code)
-    store_decision(locked_proposal, actor=actor, approve=approve, reason=reason, made="task")
+    store_decision(
+        locked_proposal, actor=actor, approve=approve, reason=reason, result_field="task"
+    )
     log(actor, f"proposal.{locked_proposal.state}", locked_proposal, reason=reason)
     task = locked_proposal.task
     page = reverse("own:access", args=[task.code]) if task else reverse("new")

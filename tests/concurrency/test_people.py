@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(10)
 WAYS = (
     lambda user: leave(user=user),
-    lambda user: set_suspended(user=user, suspended=True, actor=None),
+    lambda user: set_suspended(user=user, is_suspended=True, actor=None),
     lambda user: set_administrator(user=user, administers=False, actor=None),
 )
 
@@ -46,7 +46,7 @@ def test_a_link_undoes_once(at_once, time):
 
     def go(_):
         try:
-            restore_account(found=found)
+            restore_account(undo=found)
         except Refused:
             return 0
         return 1

@@ -325,5 +325,5 @@ def test_any_link_to_the_old_address_undoes_all_changes_since_the_first(client, 
     )
     second = offer_undo(user=ann, address=OLD)
     assert first != second
-    restore_account(found=find_undo(second))
+    restore_account(undo=find_undo(second))
     assert list(Authenticator.objects.filter(user=ann)) == [own]

@@ -91,7 +91,7 @@ def _build_item(session: JudgeSession) -> dict[str, Any]:
     """Return the leased example as JSON values; blind fields are never included."""
     assert session.lease
     config, example = session.task.config, session.lease.example
-    offered = choices(config, example, with_flag=True)
+    vote_choices = choices(config, example, with_flag=True)
     return {
         "example": example.uuid,
         "task": session.task.code,
@@ -102,7 +102,7 @@ def _build_item(session: JudgeSession) -> dict[str, Any]:
             {"target": n, "said": s} for n, s in page.list_model_answers(config, example)
         ],
         "question": legend(config, example),
-        "choices": [{"vote": vote, "words": words} for vote, words in offered],
+        "choices": [{"vote": vote, "words": words} for vote, words in vote_choices],
         "flag_reasons": [reason for reason, _ in flag_reasons(config)],
         "until": session.lease.until,
         "judged_today": page.judged_today(session.validator, session.task, session.gold),

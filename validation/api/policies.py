@@ -167,7 +167,10 @@ def _preview(round: Round, policy: Policy) -> dict[str, Any]:
     return {
         **{name: getattr(changes, name) for name in ("examples", "changed", "reopened")},
         "rates": {
-            name: {"before": _known(changes.before[name]), "after": _known(changes.after[name])}
+            name: {
+                "before": _rate_or_none(changes.before[name]),
+                "after": _rate_or_none(changes.after[name]),
+            }
             for name in RATES
         },
         "transitions": [
@@ -181,5 +184,5 @@ def _preview(round: Round, policy: Policy) -> dict[str, Any]:
     }
 
 
-def _known(rate: Any) -> Rate | None:
+def _rate_or_none(rate: Any) -> Rate | None:
     return rate if isinstance(rate, Rate) else None

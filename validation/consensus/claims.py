@@ -87,10 +87,10 @@ def find_confirming_verdict(
     """Return the verdict that agrees with the author; None if the author has not answered yet."""
     if not is_about_model(config, outcome):
         return "correct"
-    fooled = FOOLED_BY_OUTCOME.get(outcome)
-    if fooled is None:
+    is_fooled = FOOLED_BY_OUTCOME.get(outcome)
+    if is_fooled is None:
         return None
-    return "incorrect" if fooled else "correct"
+    return "incorrect" if is_fooled else "correct"
 
 
 def find_accepting_vote(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:
@@ -148,6 +148,6 @@ def check_claim(
     confirms = find_confirming_verdict(config, outcome)
     fooled = FOOLED_BY_OUTCOME.get(outcome)
     error = is_validated_error(
-        decision, author_label, model_label, fooled=fooled, confirms=confirms
+        decision, author_label, model_label, is_fooled=fooled, confirms=confirms
     )
     return is_verified(decision, author_label, confirms), error

@@ -200,7 +200,7 @@ def is_validated_error(
     author_label: str | None,
     model_label: str | None,
     *,
-    fooled: bool | None = None,
+    is_fooled: bool | None = None,
     confirms: Verdict | None = "correct",
 ) -> bool:
     """Return whether validators confirm a model error, as counted in the numerator of vMER.
@@ -211,7 +211,7 @@ def is_validated_error(
         The decision of the votes, or of an owner.
     author_label, model_label
         None if unknown.
-    fooled
+    is_fooled
         The stored outcome; None if unknown.
     confirms
         As for `is_verified`.
@@ -223,8 +223,8 @@ def is_validated_error(
     """
     if not is_verified(decision, author_label, confirms):
         return False
-    if fooled is not None:
-        return fooled
+    if is_fooled is not None:
+        return is_fooled
     truth = author_label if decision.label is None else decision.label
     return None not in (truth, model_label) and truth != model_label
 
@@ -244,11 +244,11 @@ def _find_winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
     decide.
     """
     first, second = _count_leading_votes(counts)
-    best = [vote for vote, votes in counts.items() if votes == first]
+    leaders = [vote for vote, votes in counts.items() if votes == first]
     if _wins(first, second, sum(counts.values()), policy):
-        return best[0]
-    verdicts = [vote.verdict for vote in best if vote.verdict]
-    if policy.rule == "n-equal" and first >= policy.needed and len(verdicts) == len(best):
+        return leaders[0]
+    verdicts = [vote.verdict for vote in leaders if vote.verdict]
+    if policy.rule == "n-equal" and first >= policy.needed and len(verdicts) == len(leaders):
         return Vote(verdict=min(verdicts, key=get_args(Verdict).index))
     return None
 

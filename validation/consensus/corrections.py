@@ -16,9 +16,9 @@ def right_answers(corrections: Iterable[Mapping[str, Any]]) -> list[str]:
     >>> right_answers([{"answer": "Lund"}, {"answer": "Tarn"}, {"answer": "the tarn."}])
     ['Tarn', 'Lund']
     """
-    typed = [str(correction["answer"]).strip() for correction in corrections]
-    times = Counter(map(squad_normalise, typed))
+    typed_answers = [str(correction["answer"]).strip() for correction in corrections]
+    times = Counter(map(squad_normalise, typed_answers))
     # Backwards, so that of equal answers the first spelling stays.
-    first = {squad_normalise(text): text for text in reversed(typed)}
+    first = {squad_normalise(text): text for text in reversed(typed_answers)}
     # Equal numbers stay in the order in which the answers came.
     return [first[same] for same, _ in times.most_common()]

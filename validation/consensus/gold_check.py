@@ -18,8 +18,8 @@ class Check(Enum):
     UNKNOWN = "unknown"
 
 
-def gold_check(correct: int, answered: int) -> Check:
+def gold_check(correct_count: int, answered_count: int) -> Check:
     """Check a validator's share of correct gold answers by Wilson's lower bound."""
-    if answered < LEAST_GOLD:
+    if answered_count < LEAST_GOLD:
         return Check.UNKNOWN
-    return Check.PASS if wilson(correct, answered)[0] >= GOLD_BOUND else Check.FAIL
+    return Check.PASS if wilson(correct_count, answered_count)[0] >= GOLD_BOUND else Check.FAIL

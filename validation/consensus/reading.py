@@ -42,7 +42,7 @@ def count_words(value: Any) -> int:
     return sum(map(count_words, value)) if isinstance(value, list | tuple) else 0
 
 
-def reads_too_little(unread: int, timed: int) -> bool:
+def reads_too_little(unread_votes: int, timed_votes: int) -> bool:
     """Return whether a judge cast most votes faster than anybody reads: evidence, not a verdict.
 
     A minority is no sign, because a judge may know a passage from the example before.
@@ -50,4 +50,4 @@ def reads_too_little(unread: int, timed: int) -> bool:
     >>> reads_too_little(11, 20), reads_too_little(10, 20), reads_too_little(19, 19)
     (True, False, False)
     """
-    return timed >= LEAST_VOTES and 2 * unread > timed
+    return timed_votes >= LEAST_VOTES and 2 * unread_votes > timed_votes

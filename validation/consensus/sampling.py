@@ -70,7 +70,7 @@ def is_sampled_for_review(uuid: UUID, secret: str, share: float = 0.05) -> bool:
     return draw(f"review {uuid}", secret) < share * 2**64
 
 
-def draw(what: str, secret: str) -> int:
-    """Draw a 64-bit number that is always the same for `what`, and that nobody else can know."""
+def draw(seed_text: str, secret: str) -> int:
+    """Draw a 64-bit number that is always the same for the text, and that nobody else can know."""
     # Each purpose adds a word of its own, so that its draw depends on no other.
-    return int.from_bytes(hmac.digest(secret.encode(), what.encode(), "sha256")[:8])
+    return int.from_bytes(hmac.digest(secret.encode(), seed_text.encode(), "sha256")[:8])

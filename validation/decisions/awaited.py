@@ -30,12 +30,12 @@ def waits_for_judges(examples: QuerySet[Example]) -> Q:
     rounds = list(Round.objects.filter(pk__in=safe.values("round")).select_related("task"))
     # The draw needs the site's secret, so Python makes it and not the database.
     ids = [pk for _round, pk in drawn(safe, rounds)] if rounds else []
-    waits = (
+    condition = (
         Q(queue_item__still_needed__gt=0)
         | _NOT_LOOKED_AT & ~Q(outcome=Example.Outcome.NOT_FOOLED)
         | Q(pk__in=ids)
     )
-    return waits & Q(round__state__in=JUDGED_STATES)
+    return condition & Q(round__state__in=JUDGED_STATES)
 
 
 def drawn(examples: QuerySet[Example], rounds: Iterable[Round]) -> Iterator[tuple[int, int]]:

@@ -157,13 +157,13 @@ def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) ->
     task_examples = Example.objects.filter(pk__in=examples, round__task=task).order_by(
         "round", "pk"
     )
-    done = Done(wish.action)
+    result = Done(wish.action)
     # Each round by itself, as a batch locks its round after its examples.
     for _round, rows in groupby(task_examples.values_list("round", "pk"), key=lambda row: row[0]):
         pks = [pk for _, pk in rows]
         for start in range(0, len(pks), CHUNK):
-            _batch(task, pks[start : start + CHUNK], actor, wish, done)
-    return done
+            _change_batch(task, pks[start : start + CHUNK], actor, wish, result)
+    return result
 
 
 def _check_tags(task: Task, name: str) -> None:
@@ -174,12 +174,12 @@ def _check_tags(task: Task, name: str) -> None:
 
 
 @transaction.atomic
-def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) -> None:
+def _change_batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, result: Done) -> None:
     rows = _lock_examples(task, pks)
     # Under the locks, so that no decision comes between this check and the change.
-    facts = _Known.of(rows, wish)
+    facts = _BatchFacts.of(rows, wish)
     left = [Left(row.uuid, *why) for row in rows if (why := _explain_refusal(row, wish, facts))]
-    done.left += left
+    result.left += left
     refused = {refusal.example for refusal in left}
     rows = [row for row in rows if row.uuid not in refused]
     if not rows:
@@ -188,7 +188,7 @@ def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) 
         _tag(rows, wish)
     else:
         _decide(rows, actor, wish)
-    done.changed += len(rows)
+    result.changed += len(rows)
     logged_values = {name: getattr(wish, name) for name in ("reason", "tag") if getattr(wish, name)}
     ids, target = [row.pk for row in rows], f"{len(rows)} examples"
     # In the same transaction, so that undoing finds exactly what was done.
@@ -197,7 +197,7 @@ def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) 
         LOG_CODES[wish.action],
         target,
         about=task,
-        run=done.run,
+        run=result.run,
         examples=ids,
         **logged_values,
     )
@@ -222,7 +222,7 @@ def _lock_examples(task: Task, pks: Sequence[int]) -> list[Example]:
     return examples
 
 
-class _Known(NamedTuple):
+class _BatchFacts(NamedTuple):
     """Ids of locked examples: decided by an owner, changed since they were seen, having the tag."""
 
     decided: set[int]
@@ -230,27 +230,29 @@ class _Known(NamedTuple):
     tagged: set[int]
 
     @classmethod
-    def of(cls, rows: Sequence[Example], wish: Wish) -> "_Known":
+    def of(cls, rows: Sequence[Example], wish: Wish) -> "_BatchFacts":
         # Tags change no decision, so it does not matter what was decided since.
         if wish.action in TAGS:
             tags = ExampleTag.objects.filter(example__in=rows, name=wish.tag)
             return cls(set(), set(), set(tags.values_list("example", flat=True)))
         decisions = OwnerDecision.objects.filter(example__in=rows)
-        decided = set(decisions.filter(withdrawn_at__isnull=True).values_list("example", flat=True))
+        decided_ids = set(
+            decisions.filter(withdrawn_at__isnull=True).values_list("example", flat=True)
+        )
         since = wish.looked_at
         later = Q(created_at__gt=since) | Q(withdrawn_at__gt=since)
         newer = decisions.filter(later).values_list("example", flat=True) if since else ()
-        return cls(decided, set(newer), set())
+        return cls(decided_ids, set(newer), set())
 
 
-def _explain_refusal(row: Example, wish: Wish, facts: _Known) -> tuple[str, str] | None:
+def _explain_refusal(row: Example, wish: Wish, facts: _BatchFacts) -> tuple[str, str] | None:
     """Return a code and a sentence if the example does not allow the action; None if it does."""
-    named = {"number": row.round.number}
+    message_values = {"number": row.round.number}
     if row.retracted_at:
         return "withdrawn", _("It is withdrawn.")
     if row.round.state == Round.State.RELEASED:
         message = _("Round %(number)d is released. What was decided in it stays.")
-        return "released", message % named
+        return "released", message % message_values
     if row.pk in facts.newer:
         return "changed", _("Somebody has decided it since you looked.")
     match wish.action:
@@ -260,7 +262,7 @@ def _explain_refusal(row: Example, wish: Wish, facts: _Known) -> tuple[str, str]
             return "untagged", _("It does not have the tag.")
         case Action.UNDECIDE if row.pk not in facts.decided:
             return "no_decision", _("No owner has decided it.")
-        case Action.ACCEPT if _accepting(row) is None:
+        case Action.ACCEPT if _find_accepting(row) is None:
             return "unclaimed", _("Its author has not said what is right. Decide it by itself.")
         case Action.SEND_BACK:
             return _explain_uncorrectable(row)
@@ -279,7 +281,7 @@ def _explain_uncorrectable(row: Example) -> tuple[str, str] | None:
     return None
 
 
-def _accepting(row: Example) -> Vote | None:
+def _find_accepting(row: Example) -> Vote | None:
     config = row.round.task.config
     field = find_label_field(config)
     return find_accepting_vote(config, row.outcome, row.inputs.get(field) if field else None)
@@ -296,7 +298,7 @@ def _decide(rows: Sequence[Example], actor: User, wish: Wish) -> None:
 
 
 def _decision(row: Example, actor: User, wish: Wish) -> OwnerDecision:
-    choice = _accepting(row) if wish.action == Action.ACCEPT else None
+    choice = _find_accepting(row) if wish.action == Action.ACCEPT else None
     choice = choice or find_rejecting_vote(row.round.task.config, row)
     return OwnerDecision(
         example=row,

@@ -54,14 +54,14 @@ def round_policy_of(round: Round) -> RoundPolicy:
 
     Takes no lock.
     """
-    stored = RoundPolicy.objects.filter(round=round).first()
-    if stored is None:
+    policy_row = RoundPolicy.objects.filter(round=round).first()
+    if policy_row is None:
         policy = Policy.from_votes(round.task.config.validation.votes)
         # Two requests may find no row; one inserts it, and both use that one.
-        stored, _ = RoundPolicy.objects.get_or_create(
+        policy_row, _ = RoundPolicy.objects.get_or_create(
             round=round, defaults={"policy": asdict(policy)}
         )
-    return stored
+    return policy_row
 
 
 def policy_of(round: Round) -> Policy:
@@ -69,10 +69,10 @@ def policy_of(round: Round) -> Policy:
 
     This is the round's own, or else that of the task's configuration.
     """
-    stored = RoundPolicy.objects.filter(round=round).first()
-    if stored is None:
+    policy_row = RoundPolicy.objects.filter(round=round).first()
+    if policy_row is None:
         return Policy.from_votes(round.task.config.validation.votes)
-    return Policy(**stored.policy)
+    return Policy(**policy_row.policy)
 
 
 def is_decided_since(example: Example, moment: datetime) -> bool:
@@ -95,33 +95,34 @@ def lock_example(example: Example) -> Example:
     return locked
 
 
-def derive_consensus(example: Example, votes: Sequence[Validation], freed: int = 0) -> None:
-    """Store the decision of all votes on one locked example. freed: leased places to free.
+def derive_consensus(example: Example, votes: Sequence[Validation], freed_places: int = 0) -> None:
+    """Store the decision of all votes on one locked example.
 
-    Uses its consensus and its round's policy as they were read under the lock.
+    Uses its consensus and its round's policy as they were read under the lock. freed_places:
+    leased places to free.
     """
-    before = getattr(example, "consensus", None)
+    old_consensus = getattr(example, "consensus", None)
     by_owner = None
     # Few examples have a decision of an owner, so mostly no query.
-    if before and before.decided_by == Consensus.DecidedBy.OWNER:
+    if old_consensus and old_consensus.decided_by == Consensus.DecidedBy.OWNER:
         by_owner = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
     # Read under the example's lock, so a policy that was changed before it is the one that counts.
-    stored = getattr(example.round, "round_policy", None) or round_policy_of(example.round)
+    policy_row = getattr(example.round, "round_policy", None) or round_policy_of(example.round)
     model_label = _model_labels([example]).get(example.pk)
-    now = build_consensus(
+    new_consensus = build_consensus(
         example,
         votes,
-        Policy(**stored.policy),
+        Policy(**policy_row.policy),
         by_owner,
-        before,
+        old_consensus,
         model_label,
-        stored.fitted,
+        policy_row.fitted,
     )
-    if now.votes or now.decided_by:
-        STORED.insert(now)
+    if new_consensus.votes or new_consensus.decided_by:
+        STORED.insert(new_consensus)
     else:  # nobody judges or decides it any more
         Consensus.objects.filter(pk=example.pk).delete()
-    values = {"example": example.pk, "needed": now.still_needed, "freed": freed}
+    values = {"example": example.pk, "needed": new_consensus.still_needed, "freed": freed_places}
     # Last, as the item of the queue comes last in the order of locks.
     change_rows(STILL_NEEDED, **values)
 
@@ -131,9 +132,9 @@ def build_consensus(
     votes: Iterable[Validation],
     policy: Policy,
     by_owner: OwnerDecision | None = None,
-    before: Consensus | None = None,
+    old_consensus: Consensus | None = None,
     model_label: str | None = None,
-    fitted: Fitted | None = None,
+    fitted_model: Fitted | None = None,
 ) -> Consensus:
     """Return an example's consensus as it should be stored. Reads and writes no rows."""
     votes = list(votes)
@@ -141,13 +142,17 @@ def build_consensus(
     owner = by_owner.vote if by_owner else None
     labels = ((vote.validator_id, vote.label) for vote in votes)
     # A model stays stored after a change to another rule, which does not use it.
-    posterior = fitted.posterior(labels) if fitted and policy.rule == "dawid-skene" else None
+    posterior = (
+        fitted_model.posterior(labels) if fitted_model and policy.rule == "dawid-skene" else None
+    )
     decision = decide(cast, policy, owner=owner, posterior=posterior)
     config = example.round.task.config
     field = find_label_field(config)
     author_label = example.inputs.get(field) if field else None
-    verified, error = check_claim(config, example.outcome, decision, author_label, model_label)
-    now = Consensus(
+    is_verified, is_error = check_claim(
+        config, example.outcome, decision, author_label, model_label
+    )
+    new_consensus = Consensus(
         example=example,
         round_id=example.round_id,
         state=decision.state,
@@ -155,15 +160,15 @@ def build_consensus(
         verdict=decision.verdict or "",
         votes=len(cast),
         still_needed=votes_still_needed(cast, policy, owner=owner, posterior=posterior),
-        is_verified=verified,
-        is_validated_error=error,
+        is_verified=is_verified,
+        is_validated_error=is_error,
         is_sent_back=bool(by_owner and by_owner.is_sent_back),
     )
     if decision.winner:
         by = Consensus.DecidedBy
-        now.decided_by = by.OWNER if decision.by_owner else by.VOTES
-        now.decided_at = _decided_at(now, before)
-    return now
+        new_consensus.decided_by = by.OWNER if decision.by_owner else by.VOTES
+        new_consensus.decided_at = _decided_at(new_consensus, old_consensus)
+    return new_consensus
 
 
 def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
@@ -178,12 +183,16 @@ def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
     return {output.example_id: str(output.output.get(field)) for output in outputs}
 
 
-def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
+def _decided_at(new_consensus: Consensus, old_consensus: Consensus | None) -> datetime:
     """Return when this decision was first made; a vote that changes nothing keeps the time."""
     # Undoing a vote asks when it was decided (`is_decided_since`).
     same = ("label", "verdict", "decided_by")
-    if before and before.decided_at and all(getattr(now, n) == getattr(before, n) for n in same):
-        return before.decided_at
+    if (
+        old_consensus
+        and old_consensus.decided_at
+        and all(getattr(new_consensus, n) == getattr(old_consensus, n) for n in same)
+    ):
+        return old_consensus.decided_at
     return timezone.now()
 
 
@@ -200,9 +209,9 @@ def _store(rows: Sequence[Consensus]) -> None:
 
 def derive_all(examples: Sequence[Example]) -> int:
     """Store the decisions of a round's locked examples; return how many changed."""
-    stored = round_policy_of(examples[0].round)
-    policy, fitted = Policy(**stored.policy), stored.fitted
-    before = Consensus.objects.in_bulk([example.pk for example in examples])
+    policy_row = round_policy_of(examples[0].round)
+    policy, fitted_model = Policy(**policy_row.policy), policy_row.fitted
+    old_rows = Consensus.objects.in_bulk([example.pk for example in examples])
     by_owner = {
         decision.example_id: decision
         for decision in OwnerDecision.objects.filter(
@@ -219,29 +228,29 @@ def derive_all(examples: Sequence[Example]) -> int:
             votes.get(e.pk, []),
             policy,
             by_owner.get(e.pk),
-            before.get(e.pk),
+            old_rows.get(e.pk),
             model_labels.get(e.pk),
-            fitted,
+            fitted_model,
         )
         for e in examples
     ]
     _requeue(examples, [row for row in rows if row.votes and row.still_needed])
     _store(rows)
     # An update for each number of votes, which are few, and not for each example.
-    for needed in {row.still_needed for row in rows}:
-        alike = [row.pk for row in rows if row.still_needed == needed]
-        items = QueueItem.objects.filter(pk__in=alike).exclude(still_needed=needed)
+    for votes_needed in {row.still_needed for row in rows}:
+        item_ids = [row.pk for row in rows if row.still_needed == votes_needed]
+        items = QueueItem.objects.filter(pk__in=item_ids).exclude(still_needed=votes_needed)
         # Places that are leased at the moment stay leased: only the difference is free.
-        items.update(free=F("free") + needed - F("still_needed"), still_needed=needed)
+        items.update(free=F("free") + votes_needed - F("still_needed"), still_needed=votes_needed)
     names = ("state", "label", "verdict", "is_verified", "is_validated_error")
     return sum(
         # A first decision is no change of one.
-        row.pk in before and any(getattr(row, n) != getattr(before[row.pk], n) for n in names)
+        row.pk in old_rows and any(getattr(row, n) != getattr(old_rows[row.pk], n) for n in names)
         for row in rows
     )
 
 
-def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> None:
+def _requeue(examples: Sequence[Example], undecided_rows: Sequence[Consensus]) -> None:
     """Queue undecided examples that were not queued because their import had decided them."""
     by_pk = {example.pk: example for example in examples}
     # Gold is never queued: its answer is known.
@@ -256,7 +265,7 @@ def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> Non
                 free=row.still_needed,
                 key=order_key(by_pk[row.pk].uuid, settings.SECRET_KEY),
             )
-            for row in undecided
+            for row in undecided_rows
             if by_pk[row.pk].retracted_at is None and row.pk not in gold
         ],
         # Most of them are in the queue already.

@@ -29,21 +29,21 @@ def is_try(path: str = "") -> Q:
 
     path: the lookup path from the counted rows to the examples, such as `examples__`.
     """
-    return _at(path, TRIES)
+    return _prefix_conditions(path, TRIES)
 
 
 def is_counted(word: str, path: str = "") -> Q:
     """Return the condition that a try counts under one of the keys of CONDITIONS."""
-    return _at(path, CONDITIONS[word])
+    return _prefix_conditions(path, CONDITIONS[word])
 
 
 def counts_of(*words: str, path: str = "") -> dict[str, Count]:
     """Return aggregates that count the tries of a query, and the tries under each of these keys."""
-    counts = {"tries": Count(f"{path}pk", filter=is_try(path))}
+    aggregates = {"tries": Count(f"{path}pk", filter=is_try(path))}
     for word in words:
-        counts[word] = Count(f"{path}pk", filter=is_try(path) & is_counted(word, path))
-    return counts
+        aggregates[word] = Count(f"{path}pk", filter=is_try(path) & is_counted(word, path))
+    return aggregates
 
 
-def _at(path: str, conditions: Mapping[str, Any]) -> Q:
+def _prefix_conditions(path: str, conditions: Mapping[str, Any]) -> Q:
     return Q(**{f"{path}{name}": value for name, value in conditions.items()})

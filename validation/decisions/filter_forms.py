@@ -127,10 +127,10 @@ class FilterForm(forms.Form):
         super().__init__(data)
         self.task, self.config = task, task.config
         self.searched = list(iter_searched_fields(self.config))
-        named = gettext("Round %(number)d")
+        label_format = gettext("Round %(number)d")
         numbers = task.rounds.order_by("-number").values_list("number", flat=True)
         choices = {
-            "round": [(number, named % {"number": number}) for number in numbers],
+            "round": [(number, label_format % {"number": number}) for number in numbers],
             "tag": [(name, name) for name in tags_of(task)],
         }
         context_tags = context_tags_of(task)
@@ -210,7 +210,7 @@ class FilterForm(forms.Form):
         }
         # Aliases serve the conditions alone, so that rows do not carry them.
         rows = Example.objects.alias(answers=Subquery(_answers()), **columns)
-        return rows.filter(*conditions, *_of_others(filters)).order_by("pk")
+        return rows.filter(*conditions, *_iter_other_conditions(filters)).order_by("pk")
 
     def _words(self, words: str) -> Q:
         """Return the condition that one of the example's visible texts contains the words."""
@@ -221,7 +221,7 @@ class FilterForm(forms.Form):
         return condition
 
 
-def _of_others(filters: Mapping[str, Any]) -> Iterator[Q]:
+def _iter_other_conditions(filters: Mapping[str, Any]) -> Iterator[Q]:
     """Yield conditions on votes, reports and tags, and on the time of writing."""
     # EXISTS and no join: an example with several votes must come once.
     votes = Validation.objects.filter(example=OuterRef("pk"))
@@ -266,7 +266,7 @@ def _answers() -> QuerySet[Any]:
 def _field(searched_field: Searched) -> forms.Field:
     """Build a choice field if the configuration lists the values, else a text field."""
     component = searched_field.component
-    whose = {
+    label_formats = {
         # Translators: field: its title; in brackets, whose field it is
         "context": gettext("%(field)s (context)"),
         # Translators: field: its title; in brackets, whose field it is
@@ -277,7 +277,7 @@ def _field(searched_field: Searched) -> forms.Field:
         # Translators: field: its title; in brackets, whose field it is
         "judges": gettext("%(field)s (judges)"),
     }
-    label = whose[searched_field.place] % {"field": component.others_title}
+    label = label_formats[searched_field.place] % {"field": component.others_title}
     if component.labels:
         choices = [(choice.value, choice.words) for choice in component.labels]
         return forms.ChoiceField(choices=choices, required=False, label=label)
@@ -288,13 +288,15 @@ def _build_condition(searched_field: Searched, place: int, value: str) -> Q:
     """Return the condition that the field equals, or contains, the value."""
     component = searched_field.component
     if searched_field.place in COLUMNS:
-        return _is(component, f"f{place}", value)
+        return _value_condition(component, f"f{place}", value)
     answers: Any = (
         TargetOutput.objects.alias(value=_text(component, "output"))
         if searched_field.place == "output"
         else Validation.objects.alias(value=_text(component, "metadata"))
     )
-    return Q(Exists(answers.filter(_is(component, "value", value), example=OuterRef("pk"))))
+    return Q(
+        Exists(answers.filter(_value_condition(component, "value", value), example=OuterRef("pk")))
+    )
 
 
 def _text(component: Component, column: str) -> Cast:
@@ -302,7 +304,7 @@ def _text(component: Component, column: str) -> Cast:
     return Cast(KeyTextTransform(component.name, column), TextField())
 
 
-def _is(component: Component, name: str, value: str) -> Q:
+def _value_condition(component: Component, name: str, value: str) -> Q:
     if not component.labels:
         return Q(**{f"{name}__icontains": value})
     if not component.kind.is_list(component):

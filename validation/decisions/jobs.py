@@ -18,11 +18,11 @@ def refit_second_opinions() -> int:
 
     Returns how many examples changed their decision.
     """
-    judged = RoundPolicy.objects.filter(
+    policy_rows = RoundPolicy.objects.filter(
         round__state__in=JUDGED_STATES, policy__rule="dawid-skene"
     ).select_related("round__task")
-    changed = 0
-    for stored in filter(is_stale, judged):
+    changed_count = 0
+    for policy_row in filter(is_stale, policy_rows):
         is_at_work()  # a fit to many votes takes minutes
-        changed += derive_round(round=Round.objects.get(pk=stored.round_id))
-    return changed
+        changed_count += derive_round(round=Round.objects.get(pk=policy_row.round_id))
+    return changed_count

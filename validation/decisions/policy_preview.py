@@ -73,27 +73,27 @@ def preview(round: Round, policy: Policy) -> Preview:
     """Compute the changes that `derive_round` would make now. Four queries; memory as `replay`."""
     changes = Preview()
     before, after = Part(), Part()
-    stored = _stored(round)
-    row = next(stored, None)
+    stored_rows = _iter_stored_statuses(round)
+    row = next(stored_rows, None)
     for example in replay(round, policy):
         # Both streams come by the example's id, so one pass joins them.
         while row and row[0] < example.example_id:
-            row = next(stored, None)
+            row = next(stored_rows, None)
         # Without a row nobody has judged or decided it.
-        old = row[1] if row and row[0] == example.example_id else ExampleStatus()
+        old_status = row[1] if row and row[0] == example.example_id else ExampleStatus()
         changes.examples += 1
         if not example.by_program:  # the rates are people's
-            before.cells[example.cell(old)] += 1
+            before.cells[example.cell(old_status)] += 1
             after.cells[example.cell(example.status)] += 1
-        if old != example.status:
-            changes.transitions[old.words, example.status.words] += 1
+        if old_status != example.status:
+            changes.transitions[old_status.words, example.status.words] += 1
             if len(changes.first) < SHOWN_CHANGES:
-                changes.first[example.example_id] = (old, example.status)
+                changes.first[example.example_id] = (old_status, example.status)
     changes.before, changes.after = round_rates(before.authors()), round_rates(after.authors())
     return changes
 
 
-def _stored(round: Round) -> Iterator[tuple[int, ExampleStatus]]:
+def _iter_stored_statuses(round: Round) -> Iterator[tuple[int, ExampleStatus]]:
     rows = Consensus.objects.filter(round=round, example__retracted_at__isnull=True)
     for pk, *names in rows.order_by("pk").values_list("pk", *ExampleStatus._fields).iterator():
         yield pk, ExampleStatus(*names)

@@ -93,11 +93,11 @@ def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterato
     field = config.answer_field
     # Votes and examples both come by the example's id, so one pass joins them.
     votes = _votes(round)
-    waiting = next(votes, None)
+    next_votes = next(votes, None)
     for pk, annotator, by_program, outcome, inputs, output in _examples(round):
         cast: list[tuple[int | None, Vote]] = []
-        if waiting and waiting[0] == pk:
-            cast, waiting = waiting[1], next(votes, None)
+        if next_votes and next_votes[0] == pk:
+            cast, next_votes = next_votes[1], next(votes, None)
         labels = ((who, vote.label or "") for who, vote in cast)
         posterior = model.posterior(labels) if model else None
         votes_cast = (vote for _, vote in cast)
@@ -113,11 +113,11 @@ def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterato
 def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, Any]]:
     # The first target's answer, as when the consensus is derived.
     outputs = TargetOutput.objects.filter(example=OuterRef("pk")).order_by("position")
-    first = Subquery(outputs.values("output")[:1])
+    first_output = Subquery(outputs.values("output")[:1])
     return (
         Example.objects.filter(round=round, retracted_at__isnull=True)
         .order_by("pk")
-        .values_list("pk", "annotator_id", "by_program", "outcome", "inputs", first)
+        .values_list("pk", "annotator_id", "by_program", "outcome", "inputs", first_output)
         # Streamed, as a round may have a million examples.
         .iterator(chunk_size=2000)
     )

@@ -127,19 +127,23 @@ def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:
     # Whatever else holds, an owner has looked at it.
     if row["decided_by"] == Consensus.DecidedBy.OWNER:
         return {Kind.OWNER}
-    holds = {
+    kind_flags = {
         Kind.NO_CONSENSUS: row["state"] == State.NO_CONSENSUS,
         Kind.SPLIT: row["state"] == State.DECIDED and is_narrow,
         Kind.FLAGGED: row["verdict"] in NOT_USABLE,
         Kind.SAMPLE: is_sampled_for_review(row["example__uuid"], settings.SECRET_KEY),
     }
-    return {kind for kind, true in holds.items() if true}
+    return {kind for kind, true in kind_flags.items() if true}
 
 
 def _decided_by_one(examples: Sequence[int]) -> set[int]:
     """Return the examples whose first choice leads the second by at most one vote."""
-    counts: dict[int, list[int]] = {}
+    counts_by_example: dict[int, list[int]] = {}
     rows = Validation.objects.filter(example__in=examples).order_by()
     for pk, _, _, times in rows.values_list("example", "label", "verdict").annotate(Count("pk")):
-        counts.setdefault(pk, []).append(times)
-    return {pk for pk, n in counts.items() if len(n) > 1 and sorted(n)[-1] - sorted(n)[-2] <= 1}
+        counts_by_example.setdefault(pk, []).append(times)
+    return {
+        pk
+        for pk, n in counts_by_example.items()
+        if len(n) > 1 and sorted(n)[-1] - sorted(n)[-2] <= 1
+    }

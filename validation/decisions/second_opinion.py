@@ -111,10 +111,10 @@ def store_fitted_model(*, round: Round) -> Fitted | None:
     return model
 
 
-def is_stale(stored: RoundPolicy) -> bool:
+def is_stale(policy_row: RoundPolicy) -> bool:
     """Return whether there is no model, or the round has a tenth more votes than the model."""
-    fitted = stored.fitted
-    return fitted is None or _labels(stored.round).count() >= GROWTH * fitted.votes
+    fitted = policy_row.fitted
+    return fitted is None or _labels(policy_row.round).count() >= GROWTH * fitted.votes
 
 
 def _estimates(round: Round) -> Aggregation | Undefined:

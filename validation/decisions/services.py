@@ -78,17 +78,19 @@ def derive_round(*, round: Round) -> int:
     # Before any lock, as fitting reads all votes of the round.
     if policy_of(round).rule == "dawid-skene":
         store_fitted_model(round=round)
-    changed, last = 0, 0
+    changed_count, last_id = 0, 0
     while True:
         with transaction.atomic():
             # From the last id on, so that each chunk costs the same.
-            rows = Example.objects.filter(round=round, pk__gt=last).select_related("round__task")
+            rows = Example.objects.filter(round=round, pk__gt=last_id).select_related("round__task")
             # In the order of ids: two walks over a round wait for each other, never in a circle.
-            locked = list(rows.select_for_update(of=("self",), no_key=True).order_by("pk")[:CHUNK])
-            if not locked:
-                return changed
-            changed += derive_all(locked)
-            last = locked[-1].pk
+            locked_examples = list(
+                rows.select_for_update(of=("self",), no_key=True).order_by("pk")[:CHUNK]
+            )
+            if not locked_examples:
+                return changed_count
+            changed_count += derive_all(locked_examples)
+            last_id = locked_examples[-1].pk
 
 
 def override_consensus(
@@ -99,20 +101,22 @@ def override_consensus(
     Locks the example. Raises NoDecision if the example is withdrawn.
     """
     with transaction.atomic():
-        locked = lock_example(example)
-        if locked.retracted_at is not None:
+        locked_example = lock_example(example)
+        if locked_example.retracted_at is not None:
             raise NoDecision(_("This example is withdrawn already."))
         # The history keeps the earlier decision; a constraint allows one that counts.
-        locked.owner_decisions.filter(withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
+        locked_example.owner_decisions.filter(withdrawn_at__isnull=True).update(
+            withdrawn_at=timezone.now()
+        )
         decision = OwnerDecision.objects.create(
-            example=locked,
+            example=locked_example,
             owner=owner,
             label=choice.label or "",
             verdict=choice.verdict or "",
             reason=reason,
         )
-        derive_all([locked])
-        log(owner, "consensus.overridden", locked, choice=choice.label or choice.verdict)
+        derive_all([locked_example])
+        log(owner, "consensus.overridden", locked_example, choice=choice.label or choice.verdict)
     return decision
 
 
@@ -122,13 +126,13 @@ def withdraw_override(*, example: Example, owner: User) -> None:
     Locks the example. Raises NoDecision.
     """
     with transaction.atomic():
-        locked = lock_example(example)
-        counting = locked.owner_decisions.filter(withdrawn_at__isnull=True)
+        locked_example = lock_example(example)
+        counting = locked_example.owner_decisions.filter(withdrawn_at__isnull=True)
         # The lock orders this and other decisions; without one there is nothing to withdraw.
         if not counting.update(withdrawn_at=timezone.now()):
             raise NoDecision(_("No owner has decided this example."))
-        derive_all([locked])
-        log(owner, "consensus.override_withdrawn", locked)
+        derive_all([locked_example])
+        log(owner, "consensus.override_withdrawn", locked_example)
 
 
 @transaction.atomic
@@ -139,13 +143,15 @@ def take_back_votes(*, example: int, validators: Collection[int]) -> int:
     changed. Locks the example, as a vote does.
     """
     about = Example.objects.select_related("round__task")
-    locked = lock_example(about.get(pk=example))
+    locked_example = lock_example(about.get(pk=example))
     # What is released stays as it is.
-    if locked.round.state == Round.State.RELEASED:
+    if locked_example.round.state == Round.State.RELEASED:
         return 0
     # Imported votes are history, even where they name one of these people.
-    taken, _rows = locked.validations.filter(validator__in=validators, is_imported=False).delete()
-    if taken:
-        derive_all([locked])
-        log(None, "votes.taken-back", locked, n=taken)
-    return taken
+    deleted_count, _rows = locked_example.validations.filter(
+        validator__in=validators, is_imported=False
+    ).delete()
+    if deleted_count:
+        derive_all([locked_example])
+        log(None, "votes.taken-back", locked_example, n=deleted_count)
+    return deleted_count

@@ -69,13 +69,13 @@ def add_comment(*, example: Example, author: Annotator, text: str) -> Comment:
 @transaction.atomic
 def change(*, comment: Comment, author: Annotator, text: str) -> None:
     """Change one's own recent comment by a conditional update. Raises NotYours."""
-    stored, named = _replace_names(text, comment.example.round.task)
+    stored, mentioned_people = _replace_names(text, comment.example.round.task)
     # The condition of time and author is part of the update, so it holds while others change it.
-    if not _own(comment, author).update(text=stored, edited_at=timezone.now()):
+    if not _select_own(comment, author).update(text=stored, edited_at=timezone.now()):
         raise NotYours(_("One’s own comment can be changed for an hour."))
     # Others who were named keep their mention, and whether they have seen it.
-    comment.mentions.exclude(person__in=named).delete()
-    _mention(comment, named)
+    comment.mentions.exclude(person__in=mentioned_people).delete()
+    _mention(comment, mentioned_people)
 
 
 @transaction.atomic
@@ -84,14 +84,14 @@ def remove(*, comment: Comment, actor: User) -> None:
 
     Authors can remove their own recent comments, owners any comment.
     """
-    gone = {"text": "", "removed_at": timezone.now(), "reported_at": None}
+    removal_values = {"text": "", "removed_at": timezone.now(), "reported_at": None}
     # Its author needs no role for that; what an owner removes is logged.
-    if _own(comment, annotator_of(actor)).update(**gone):
+    if _select_own(comment, annotator_of(actor)).update(**removal_values):
         return
     if not can_own(actor, comment.example.round.task):
         raise NotYours(_("One’s own comment can be deleted for an hour. Ask an owner."))
     # Of two owners only the first removes it, and only that is logged.
-    if Comment.objects.filter(pk=comment.pk, removed_at__isnull=True).update(**gone):
+    if Comment.objects.filter(pk=comment.pk, removed_at__isnull=True).update(**removal_values):
         log(actor, "comment.removed", comment.example)
 
 
@@ -143,7 +143,7 @@ def discussion(example: Example, reader: User) -> list[Shown]:
     return comments
 
 
-def _own(comment: Comment, author: Annotator) -> QuerySet[Comment]:
+def _select_own(comment: Comment, author: Annotator) -> QuerySet[Comment]:
     """Select the comment if it is the person's own and may still be changed."""
     recent = timezone.now() - EDIT_TIME
     own_comment = Comment.objects.filter(pk=comment.pk, author=author, created_at__gt=recent)
@@ -154,24 +154,24 @@ def _replace_names(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
     """Return the text as it is stored, and the readers it mentions; other names stay plain text."""
     if "@" not in text:
         return text, []
-    readers, named = readers_of(task), []
+    readers, mentioned_people = readers_of(task), []
 
     def stored(match: re.Match[str]) -> str:
         person = readers.get(match[1].casefold())
         if person is None:
             return match[0]
-        named.append(person)
+        mentioned_people.append(person)
         return f"@{{{person.pk}}}"
 
-    return MENTION_PATTERN.sub(stored, text), named
+    return MENTION_PATTERN.sub(stored, text), mentioned_people
 
 
-def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
+def _mention(comment: Comment, mentioned_people: Iterable[Annotator]) -> None:
     now = timezone.now()
     rows = [
         # People who name themselves need no notice of it.
         Mention(comment=comment, person=name, seen_at=now if name.pk == comment.author_id else None)
-        for name in set(named)
+        for name in set(mentioned_people)
     ]
     # An edit may name people whom the comment named before.
     Mention.objects.bulk_create(rows, ignore_conflicts=True)

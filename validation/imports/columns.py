@@ -131,17 +131,17 @@ class KnownFields:
         return name
 
 
-def field_name(column: str, taken: Iterable[str]) -> str:
+def field_name(column: str, taken_names: Iterable[str]) -> str:
     """Return a column's name as a field: unchanged, or its Latin letters and a number."""
-    if _NAME.fullmatch(column) and column not in taken:
+    if _NAME.fullmatch(column) and column not in taken_names:
         return column
     # Takes accents off their letters, to leave them out.
     plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()
     base = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")[:LONGEST].strip("_")
-    if not base[:1].isalpha() or base in taken:
+    if not base[:1].isalpha() or base in taken_names:
         base = f"column_{base}".strip("_")
     name, number = base, 1
-    while name in taken:
+    while name in taken_names:
         number += 1
         name = f"{base}_{number}"
     return name

@@ -54,14 +54,14 @@ def judged_fields(config: TaskConfig) -> OtherFields:
     kind = "multiclass" if answer.type == "multiclass" else "long_text"
     needed = not asks_label and not about_model
     answer_component = Component(name=answer.name, type=kind, labels=answer.labels, required=needed)
-    taken = {component.name for component in (*components, answer_component)}
-    others = {UID: False, PREDICTION: about_model, MODEL: False}
-    more = [
+    taken_names = {component.name for component in (*components, answer_component)}
+    special_fields = {UID: False, PREDICTION: about_model, MODEL: False}
+    special_components = [
         Component(name=name, type="long_text", required=required)
-        for name, required in others.items()
-        if name not in taken
+        for name, required in special_fields.items()
+        if name not in taken_names
     ]
-    return OtherFields((*components, answer_component, *more))
+    return OtherFields((*components, answer_component, *special_components))
 
 
 def preview_rows(
@@ -93,44 +93,44 @@ def store_rows(
     )  # fmt: skip
     try:
         # The preview has named the bad rows.
-        stored = import_examples(
-            lines=_told(found, config), options=options, on_bad=lambda *_: None
+        import_result = import_examples(
+            lines=_iter_record_lines(found, config), options=options, on_bad=lambda *_: None
         )
     except ImportRefused as error:
         raise Refused(str(error)) from None
     if is_blind_owner(actor, round.task):  # labels that stood in their own file
         brought = round.examples.filter(has_claim(config), annotator=None)
         note_told_examples(annotator_of(actor), brought)
-    return stored
+    return import_result
 
 
-def _told(summary: Summary, config: TaskConfig) -> Iterator[RecordLine]:
+def _iter_record_lines(summary: Summary, config: TaskConfig) -> Iterator[RecordLine]:
     for row in summary.rows:
         yield RecordLine(str(row.line), b"", _row(row.values, config))
 
 
 def _row(values: Mapping[str, Any], config: TaskConfig) -> dict[str, Any]:
     """Return a row to be judged as a history row without votes."""
-    rest = dict(values)
-    metadata = dict(rest.pop("metadata", None) or {})
-    if tag := rest.pop("tag", ""):
+    remaining_values = dict(values)
+    metadata = dict(remaining_values.pop("metadata", None) or {})
+    if tag := remaining_values.pop("tag", ""):
         metadata["tag"] = tag
     # Without a uid it follows from the row, so that a second import adds nothing.
-    uid = str(rest.pop(UID, "") or hash_record(rest))
-    own = {component.name for component in (*config.context, *config.input)}
+    uid = str(remaining_values.pop(UID, "") or hash_record(remaining_values))
+    component_names = {component.name for component in (*config.context, *config.input)}
     # A field of the task may have this name; then it is no model's answer.
-    prediction = None if PREDICTION in own else rest.pop(PREDICTION, None)
-    model = None if MODEL in own else rest.pop(MODEL, None)
-    label = rest.pop(config.answer_field, None)
+    prediction = None if PREDICTION in component_names else remaining_values.pop(PREDICTION, None)
+    model = None if MODEL in component_names else remaining_values.pop(MODEL, None)
+    label = remaining_values.pop(config.answer_field, None)
     context = {
-        component.name: rest.pop(component.name)
+        component.name: remaining_values.pop(component.name)
         for component in config.context
-        if component.name in rest
+        if component.name in remaining_values
     }
     return {
         "uid": uid,
         "context": context,
-        "input": rest,
+        "input": remaining_values,
         "author_label": label,
         "model_prediction": {"model": model or "imported", "label": prediction, "probs": None}
         if prediction

@@ -48,10 +48,13 @@ class LineReader:
         self, lines: Iterable[tuple[int, bytes] | RecordLine]
     ) -> Iterator[tuple[int, list[ParsedLine]]]:
         """Yield batches of a few hundred valid lines, each with the number of lines read for it."""
-        rest, done = iter(lines), 0
-        while some := list(islice(rest, BATCH)):
-            done += len(some)
-            yield done, [line for numbered_line in some if (line := self._parsed(numbered_line))]
+        remaining_lines, line_count = iter(lines), 0
+        while chunk := list(islice(remaining_lines, BATCH)):
+            line_count += len(chunk)
+            yield (
+                line_count,
+                [line for numbered_line in chunk if (line := self._parsed(numbered_line))],
+            )
 
     def bad(self, place: Place, text: bytes, reason: str) -> None:
         """Count and report a line that cannot be stored."""
@@ -104,10 +107,10 @@ class LineReader:
 
     def _note(self, line: RecordLine) -> None:
         self.is_free |= line.is_free
-        for what, count in line.left.items():
-            self._summary.leave(what, line.place, count)
-        for what, count in line.noted.items():
-            self._summary.note(what, line.place, count)
+        for reason, count in line.left.items():
+            self._summary.leave(reason, line.place, count)
+        for reason, count in line.noted.items():
+            self._summary.note(reason, line.place, count)
 
 
 def _plain_rows(options: Options) -> tuple[str, list[str]]:

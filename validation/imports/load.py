@@ -128,11 +128,11 @@ class _Import:
             if self.summary.bad and not self.options.skip_bad:
                 return
             round = self._round(*key)
-            new, known_lines = round.fresh(group, self.lines.bad)
-            fresh = [round.spelled(line) for line in new]
+            new_lines, known_lines = round.fresh(group, self.lines.bad)
+            spelled_lines = [round.spelled(line) for line in new_lines]
             self.summary.known += len(known_lines)
-            self.summary.new += len(fresh)
-            round.store(fresh)
+            self.summary.new += len(spelled_lines)
+            round.store(spelled_lines)
             for line, votes in round.later_votes(known_lines):
                 self.summary.leave(LATER_VOTES, line.row.uid, votes)
 
@@ -165,7 +165,7 @@ class _ImportedRound:
         self._file, self._judge, self._terms = options.file_name, options.judge, options.terms
         self._actor = options.actor
         # The task is locked, so no other import makes this round.
-        self.round, created = Round.objects.get_or_create(
+        self.round, is_new_round = Round.objects.get_or_create(
             task=task.task, number=number, defaults={"state": Round.State.CLOSED}
         )
         self.round.task = task.task
@@ -173,9 +173,9 @@ class _ImportedRound:
             raise ImportRefused(f"{self.round} is released and does not change any more.")
         if self._judge and self.round.state in PLANNED:
             self._close()
-        self._policy, self._decides_at_end = self._settle(options.policy, created)
+        self._policy, self._decides_at_end = self._settle(options.policy, is_new_round)
         # Most examples have one of a few patterns of votes, so few are really decided.
-        self._decide = lru_cache(10_000)(partial(_decided, self._policy, task.task.config))
+        self._decide = lru_cache(10_000)(partial(_decide_pattern, self._policy, task.task.config))
         self._now = connection.ops.adapt_datetimefield_value(timezone.now())
         self._batch: ContextBatch | None = None
         self._first = self._last = 0
@@ -190,11 +190,11 @@ class _ImportedRound:
         if planned.update(state=Round.State.CLOSED, closed_at=timezone.now()):
             log(self._actor, "round.closed", self.round)
 
-    def _settle(self, wanted: Policy | None, created: bool) -> tuple[Policy, bool]:
+    def _settle(self, given_policy: Policy | None, is_new: bool) -> tuple[Policy, bool]:
         """Return the round's policy, and whether to decide all examples after all are stored."""
-        now = policy_of(self.round)
-        policy = wanted or now
-        changes = not created and policy != now and self.round.examples.exists()
+        current_policy = policy_of(self.round)
+        policy = given_policy or current_policy
+        changes = not is_new and policy != current_policy and self.round.examples.exists()
         if changes and not self._is_history():
             raise ImportRefused(
                 f"{self.round} is judged on the site. Leave --policy out, or import into another "
@@ -219,7 +219,7 @@ class _ImportedRound:
         have = dict(self.round.examples.filter(uid__in=uids).values_list("uid", "digest"))
         written_here = self._written_here(uids)
         is_claimed = is_about_model(self._task.task.config, Example.Outcome.UNDECIDED)
-        new_lines, again = [], []
+        new_lines, repeated_lines = [], []
         for line in lines:
             if line.row.author_verdict and not is_claimed:
                 bad(line.place, line.text, NOT_ASKED)
@@ -240,8 +240,8 @@ class _ImportedRound:
                 where = f"uid {line.row.uid} names another example of {self.round}"
                 bad(line.place, line.text, f"{where}; give it another uid, or use --round")
             else:
-                again.append(line)
-        return new_lines, again
+                repeated_lines.append(line)
+        return new_lines, repeated_lines
 
     def _fitted(self, line: ParsedLine) -> ParsedLine:
         """Return the line with its columns renamed to the task's fields. Raises BadRow."""
@@ -258,18 +258,18 @@ class _ImportedRound:
         """Yield lines of stored examples with votes to add, and the number of these votes."""
         uids = [line.row.uid for line in lines if line.row.votes]
         # Counted, as unknown people may have cast equal votes.
-        stored: dict[str, Counter[tuple[str | None, str, str]]] = {}
+        counts_by_uid: dict[str, Counter[tuple[str | None, str, str]]] = {}
         votes = Validation.objects.filter(example__round=self.round, example__uid__in=uids)
         stored_votes = votes.values_list("example__uid", "validator__pseudonym", "label", "verdict")
         for uid, who, label, verdict in stored_votes:
-            stored.setdefault(str(uid), Counter())[who, label, verdict] += 1
+            counts_by_uid.setdefault(str(uid), Counter())[who, label, verdict] += 1
         for line in lines:
             row = self.spelled(line).row
             votes_in_line = Counter(
                 (vote.worker and self._task.name_of(vote.worker), vote.label, vote.verdict)
                 for vote in row.votes
             )
-            if more := (votes_in_line - stored.get(row.uid, Counter())).total():
+            if more := (votes_in_line - counts_by_uid.get(row.uid, Counter())).total():
                 yield line, more
 
     def spelled(self, line: ParsedLine) -> ParsedLine:
@@ -358,17 +358,17 @@ class _ImportedRound:
         contexts = {line.context: line.row.context for line in lines}
         stored_contexts = self.round.contexts.filter(digest__in=contexts)
         ids_by_digest = dict(stored_contexts.values_list("digest", "pk"))
-        new = [digest for digest in contexts if digest not in ids_by_digest]
-        if not new:
+        new_digests = [digest for digest in contexts if digest not in ids_by_digest]
+        if not new_digests:
             return ids_by_digest
         batch = self._made_batch()
         table = Table(Context, CONTEXT)
-        ids = table.reserve(len(new))
+        ids = table.reserve(len(new_digests))
         table.insert(
             (pk, self.round.pk, batch.pk, _json(contexts[digest]), digest, True)
-            for pk, digest in zip(ids, new, strict=True)
+            for pk, digest in zip(ids, new_digests, strict=True)
         )
-        return ids_by_digest | dict(zip(new, ids, strict=True))
+        return ids_by_digest | dict(zip(new_digests, ids, strict=True))
 
     def _made_batch(self) -> ContextBatch:
         """Create the batch that names the file and its terms."""
@@ -385,7 +385,7 @@ class _ImportedRound:
             self._decide_all()
         if self.new:
             if self._judge:
-                queue_all(round=self.round, first=self._first, last=self._last)
+                queue_all(round=self.round, first_id=self._first, last_id=self._last)
             self._mark_queue()
             log(self._actor, "examples.imported", self.round, file=self._file, rows=self.new)
 
@@ -396,15 +396,15 @@ class _ImportedRound:
         QueueItem.objects.filter(round=self.round).delete()
         model = store_fitted_model(round=self.round) if self._policy.rule == "dawid-skene" else None
         examples = replay(self.round, self._policy, model)
-        while some := list(islice(examples, BATCH)):
+        while chunk := list(islice(examples, BATCH)):
             Table(Consensus, CONSENSUS).insert(
                 (
                     example.example_id,
                     self.round.pk,
-                    *_said(example.decision, self._policy, *example.status[-2:]),
+                    *_consensus_values(example.decision, self._policy, *example.status[-2:]),
                     self._now if example.decision.winner else None,
                 )
-                for example in some
+                for example in chunk
                 if example.votes or example.decision.winner
             )
 
@@ -414,12 +414,12 @@ class _ImportedRound:
         If people also write in the round, the queue checks it again, because ids of their examples
         may lie between imported ones.
         """
-        stored = RoundPolicy.objects.filter(round=self.round)
+        policy_rows = RoundPolicy.objects.filter(round=self.round)
         if self._is_history():
-            stored.update(filled_to=self._last)
+            policy_rows.update(filled_to=self._last)
         else:
             # Only back, never forward: the queue must still look at what writers stored.
-            stored.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
+            policy_rows.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
 
 
 def _metadata(vote: ImportedVote) -> dict[str, str]:
@@ -442,23 +442,25 @@ def _vote_rows(
             yield pk, people.get(vote.worker), vote.label, vote.verdict, True, metadata
 
 
-def _decided(
+def _decide_pattern(
     policy: Policy,
     config: TaskConfig,
     pattern: Iterable[tuple[str, str]],
     author_label: str | None,
     model_label: str | None,
-    fooled: bool | None,
+    is_fooled: bool | None,
 ) -> tuple[Any, ...]:
     """Return the consensus columns that the votes determine, from `state` to `decided_by`."""
     votes = [Vote(label or None, verdict or None) for label, verdict in pattern]  # type: ignore[arg-type]
     decision = decide(votes, policy)
-    outcome = Example.Outcome.UNKNOWN if fooled is None else OUTCOMES[fooled]
+    outcome = Example.Outcome.UNKNOWN if is_fooled is None else OUTCOMES[is_fooled]
     verified, error = check_claim(config, outcome, decision, author_label, model_label)
-    return _said(decision, policy, verified, error)
+    return _consensus_values(decision, policy, verified, error)
 
 
-def _said(decision: Decision, policy: Policy, verified: bool, wrong: bool) -> tuple[Any, ...]:
+def _consensus_values(
+    decision: Decision, policy: Policy, is_verified: bool, is_wrong: bool
+) -> tuple[Any, ...]:
     owner = decision.winner if decision.by_owner else None
     by = Consensus.DecidedBy.OWNER if decision.by_owner else Consensus.DecidedBy.VOTES
     return (
@@ -468,7 +470,7 @@ def _said(decision: Decision, policy: Policy, verified: bool, wrong: bool) -> tu
         sum(decision.counts.values()),
         # It does not know the posterior, so a winner is asked for first.
         0 if decision.winner else votes_still_needed(decision.counts, policy, owner=owner),
-        verified,
-        wrong,
+        is_verified,
+        is_wrong,
         by if decision.winner else "",
     )

@@ -157,25 +157,25 @@ def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> Hi
     data = _read(line)
     if task and not any(isinstance(value, dict | list) for value in data.values()):
         data = _complete_plain_row(data, task, context)
-    return _checked(data)
+    return _validate_row(data)
 
 
 def row_of(record: Mapping[str, Any], task: str) -> HistoryRow:
     """Build a row from a record in another layout, with None for missing values. Raises BadRow."""
-    return _checked({"task": task, **UNTOLD, **record}, TOLD)
+    return _validate_row({"task": task, **UNTOLD, **record}, TOLD)
 
 
 def keep_last_votes(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
     """Return the row with only each named person's last vote, and a worker id per removed vote."""
     # Later votes take the place of earlier ones.
-    last = {vote.worker: place for place, vote in enumerate(row.votes)}
-    votes, again = [], []
+    last_places = {vote.worker: place for place, vote in enumerate(row.votes)}
+    votes, repeated_workers = [], []
     for place, vote in enumerate(row.votes):
-        if vote.worker is None or last[vote.worker] == place:
+        if vote.worker is None or last_places[vote.worker] == place:
             votes.append(vote)
         else:
-            again.append(vote.worker)
-    return (row.model_copy(update={"votes": votes}) if again else row), again
+            repeated_workers.append(vote.worker)
+    return (row.model_copy(update={"votes": votes}) if repeated_workers else row), repeated_workers
 
 
 def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
@@ -215,7 +215,7 @@ def _compose_texts(data: Mapping[str, Any]) -> dict[str, Any]:
     return values_in_nfc
 
 
-def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
+def _validate_row(data: Mapping[str, Any], about: str = "") -> HistoryRow:
     try:
         return HistoryRow.model_validate(_compose_texts(data), context=about)
     except ValidationError as error:
@@ -226,7 +226,7 @@ def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
 
 
 def _complete_plain_row(
-    plain: Mapping[str, Any], task: str, context: Collection[str]
+    plain_row: Mapping[str, Any], task: str, context: Collection[str]
 ) -> dict[str, Any]:
     """Convert a plain row to a history row without votes.
 
@@ -234,7 +234,7 @@ def _complete_plain_row(
     adds nothing.
     """
     text = {name: value if isinstance(value, str) else json.dumps(value)
-            for name, value in plain.items() if value is not None}  # fmt: skip
+            for name, value in plain_row.items() if value is not None}  # fmt: skip
     # Sorted, so that the order of the columns does not matter.
     digest = hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()[:32]
     uid, label = text.pop("uid", digest), text.pop("label", "")
@@ -289,7 +289,7 @@ def _read(line: bytes) -> dict[str, Any]:
     return data
 
 
-def _finite(text: str) -> float:
+def _read_finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         _no_number(text)
@@ -301,7 +301,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 _decoder = json.JSONDecoder(
-    parse_float=_finite, parse_constant=_no_number, object_pairs_hook=refuse_repeated_names
+    parse_float=_read_finite, parse_constant=_no_number, object_pairs_hook=refuse_repeated_names
 )
 
 

@@ -192,13 +192,13 @@ class ImportedTask:
         ids_by_name = dict(
             Annotator.objects.filter(pseudonym__in=names).values_list("pseudonym", "pk")
         )
-        new = [name for name in names if name not in ids_by_name]
+        new_names = [name for name in names if name not in ids_by_name]
         table = Table(Annotator, ("id", "pseudonym", "source"))
         # Ids first, as COPY returns none.
-        ids = table.reserve(len(new))
+        ids = table.reserve(len(new_names))
         source = Annotator.Source.IMPORT
-        table.insert((pk, name, source) for pk, name in zip(ids, new, strict=True))
-        ids_by_name |= dict(zip(new, ids, strict=True))
+        table.insert((pk, name, source) for pk, name in zip(ids, new_names, strict=True))
+        ids_by_name |= dict(zip(new_names, ids, strict=True))
         self._people |= {names[name]: pk for name, pk in ids_by_name.items()}
 
     def targets(self, rows: Iterable[HistoryRow]) -> Mapping[str, tuple[int, int]]:
@@ -239,14 +239,15 @@ class ImportedTask:
         if find_label_field(config):
             return
         about_model = is_about_model(config, Example.Outcome.UNKNOWN)
-        lacking, name = self._rows - self._claims, "author_label"
+        lacking_count, name = self._rows - self._claims, "author_label"
         # Then the model's answers are what people judge.
         if about_model:
-            lacking, name = self._rows - self._answers, "model_prediction"
-        if lacking:
+            lacking_count, name = self._rows - self._answers, "model_prediction"
+        if lacking_count:
             raise ImportRefused(
-                f"{lacking} of {self._rows} rows have no {name}, so there is nothing to judge in "
-                "them. Add it, or name the labels that people choose from with --labels a,b,c."
+                f"{lacking_count} of {self._rows} rows have no {name}, so there is nothing to "
+                "judge in them. Add it, or name the labels that people choose from with "
+                "--labels a,b,c."
             )
 
     def _configure(self, is_free: bool) -> None:

@@ -65,11 +65,11 @@ def import_answers(
     if round.state == Round.State.RELEASED:
         message = _("%(round)s is released and does not change any more.")
         raise Refused(message % {"round": round}, code="released")
-    bad: list[tuple[Place, str]] = []
+    bad_rows: list[tuple[Place, str]] = []
 
     def note_bad(place: Place, _line: bytes, reason: str) -> None:
-        if len(bad) < MOST_NAMED:
-            bad.append((place, reason))
+        if len(bad_rows) < MOST_NAMED:
+            bad_rows.append((place, reason))
 
     form = FORMATS.get(wanted.layout)
     options = Options(
@@ -79,7 +79,7 @@ def import_answers(
     )  # fmt: skip
     try:
         with _lines(path, file_name, wanted) as lines:
-            stored = import_examples(lines=lines, options=options, on_bad=note_bad)
+            import_result = import_examples(lines=lines, options=options, on_bad=note_bad)
     except ImportRefused as error:
         raise Refused(str(error), code="import") from None
     # Owners who judge blind know what they have brought, so they never judge it.
@@ -87,7 +87,7 @@ def import_answers(
         annotator = annotator_of(actor)
         brought = told_examples(round.task, annotator).filter(round=round, uid__isnull=False)
         note_told_examples(annotator, brought)
-    return ImportResult(stored, bad)
+    return ImportResult(import_result, bad_rows)
 
 
 @contextmanager

@@ -81,10 +81,10 @@ def parts_of(validator: Annotator, task: Task) -> Parts:
 
     One query for all rounds.
     """
-    judging = _judging(task)
+    judge_assignments = _select_judging(task)
 
     def part(round: int) -> Part:
-        assignments = list(judging)  # read once
+        assignments = list(judge_assignments)  # read once
         shares = _shares_of(assignments, round)
         assignment = applying(assignments, round, validator.user_id)
         # People with a share get its places, all others what the shares leave.
@@ -106,7 +106,7 @@ def is_asked_no_more(validator: Annotator, task: Task) -> bool:
     return any(round_part(round.pk).is_done for round in judged_rounds(task))
 
 
-def _judging(task: Task) -> QuerySet[Duty]:
+def _select_judging(task: Task) -> QuerySet[Duty]:
     assignments = standing_of(task).filter(kind=Duty.Kind.JUDGE)
     return assignments.select_related("person__annotator").order_by("pk")
 
@@ -116,16 +116,18 @@ def _shares_of(assignments: Collection[Duty], round: int) -> dict[Duty, Sequence
 
     Shares of all rounds apply if the round has none of its own.
     """
-    for which in (round, None):
-        matching = [
+    for round_id in (round, None):
+        round_assignments = [
             assignment
             for assignment in assignments
-            if assignment.share and assignment.round_id == which
+            if assignment.share and assignment.round_id == round_id
         ]
-        if matching:
+        if round_assignments:
             # All shares of a round have one overlap (`tasks.members.assignments.services`).
-            shares = [assignment.share or 0 for assignment in matching]
-            return dict(zip(matching, spans(shares, matching[0].overlap), strict=True))
+            shares = [assignment.share or 0 for assignment in round_assignments]
+            return dict(
+                zip(round_assignments, spans(shares, round_assignments[0].overlap), strict=True)
+            )
     return {}
 
 
@@ -144,10 +146,13 @@ def _find_reserved(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> lis
 
 def _count_given(assignment: Duty, validator: Annotator) -> int:
     """Count the examples that the validator has judged since the assignment was set, with gold."""
-    own = {"validator": validator, "created_at__gte": assignment.set_at}
-    votes = Validation.objects.filter(within(assignment, "example__round"), **own).count()
+    own_filter = {"validator": validator, "created_at__gte": assignment.set_at}
+    votes = Validation.objects.filter(within(assignment, "example__round"), **own_filter).count()
     return (
-        votes + GoldAnswer.objects.filter(within(assignment, "gold__example__round"), **own).count()
+        votes
+        + GoldAnswer.objects.filter(
+            within(assignment, "gold__example__round"), **own_filter
+        ).count()
     )
 
 
@@ -232,17 +237,17 @@ def _is_open(progress: Progress) -> bool:
     )
 
 
-def _progress(assignment: Any, left: int | None, *, is_mine: bool) -> Progress:
-    done = (
+def _progress(assignment: Any, left_count: int | None, *, is_mine: bool) -> Progress:
+    done_count = (
         assignment.written
         if assignment.kind == Duty.Kind.WRITE
         else assignment.votes + assignment.gold
     )
-    amount = assignment.amount if left is None else done + left
+    amount = assignment.amount if left_count is None else done_count + left_count
     if assignment.person_id is None and not is_mine:
         amount = None
     is_over = bool(assignment.ended_at) or _is_over(assignment.round, assignment.kind)
-    return Progress(assignment, Standing(done, amount, assignment.due_on, is_over))
+    return Progress(assignment, Standing(done_count, amount, assignment.due_on, is_over))
 
 
 def _is_over(round: Round | None, kind: str) -> bool:
@@ -253,14 +258,14 @@ def _is_over(round: Round | None, kind: str) -> bool:
     return round.state in (Round.State.CLOSED, Round.State.RELEASED)
 
 
-def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> Any:
+def _count(model: Any, person_field: str, round: str, me: User | None, **also: Any) -> Any:
     """Count rows since the assignment was set, in its rounds, by me, its person or everybody."""
     # An assignment of everybody names no person: then each row matches by its own author.
-    person = me.pk if me else Coalesce(OuterRef("person"), F(f"{who}__user"))
+    person = me.pk if me else Coalesce(OuterRef("person"), F(f"{person_field}__user"))
     rows = model.objects.filter(
         **{f"{round}__task": OuterRef("task"), "created_at__gte": OuterRef("set_at"), **also},
         # An assignment for all rounds names none: then each row matches by its own round.
-        **{round: Coalesce(OuterRef("round"), F(round)), f"{who}__user": person},
+        **{round: Coalesce(OuterRef("round"), F(round)), f"{person_field}__user": person},
     ).order_by()
     # A plain function: `Count` would group by row, and so count one at a time.
     return Subquery(rows.annotate(n=Func(F("pk"), function="COUNT")).values("n"))
@@ -296,22 +301,22 @@ def _count_left(shares: Sequence[Duty]) -> dict[int, int]:
         if assignment.pk in conditions.keys() - unknown
     }
     persons = {assignment.pk: assignment.person_id for assignment in shares}
-    waiting = QueueItem.objects.filter(free__gt=0, example__retracted_at=None)
+    waiting_items = QueueItem.objects.filter(free__gt=0, example__retracted_at=None)
     # One query for all assignments; the name of a column gives the assignment's id back.
-    counts = {
-        f"of_{pk}": Count("pk", filter=places & _not_by(persons[pk]))
+    aggregates = {
+        f"of_{pk}": Count("pk", filter=places & _build_untouched(persons[pk]))
         for pk, places in answerable.items()
     }
-    return {int(name[3:]): n for name, n in waiting.aggregate(**counts).items()}
+    return {int(name[3:]): n for name, n in waiting_items.aggregate(**aggregates).items()}
 
 
-def _not_by(person: int | None) -> Q:
+def _build_untouched(person: int | None) -> Q:
     """Return the condition that the person has not written, seen, judged or skipped an item."""
-    own = {"example": OuterRef("pk"), "validator__user": person}
+    own_filter = {"example": OuterRef("pk"), "validator__user": person}
     shown_elsewhere = ShownExample.objects.filter(example=OuterRef("pk"), annotator__user=person)
     return Q(
-        ~Exists(Validation.objects.filter(**own)),
-        ~Exists(Skip.objects.filter(**own)),
+        ~Exists(Validation.objects.filter(**own_filter)),
+        ~Exists(Skip.objects.filter(**own_filter)),
         ~Exists(shown_elsewhere),
         ~Q(author__user=person) | Q(author=None),
     )

@@ -32,7 +32,7 @@ def begin_blind(*, task: Task, owner: User) -> BlindJudging:
     if not may_be_blind(owner, task):
         raise Refused(_("Only a member who owns this task can judge it blind."), code="owners")
     annotator = annotator_of(owner)
-    row = _hidden_from(task, owner, annotator)
+    row = _begin_blind_period(task, owner, annotator)
     # Also where an earlier attempt was interrupted, which is completed here.
     if row.noted_at is None:
         with transaction.atomic():
@@ -44,7 +44,7 @@ def begin_blind(*, task: Task, owner: User) -> BlindJudging:
 
 
 @transaction.atomic
-def _hidden_from(task: Task, owner: User, annotator: Annotator) -> BlindJudging:
+def _begin_blind_period(task: Task, owner: User, annotator: Annotator) -> BlindJudging:
     """Begin a period of blind judging, or return the current one."""
     # Of two tabs the second waits, and finds that the time has begun.
     members = TaskMember.objects.select_for_update(of=("self",), no_key=True)
@@ -87,10 +87,10 @@ def told_examples(task: Task, annotator: Annotator) -> QuerySet[Example]:
 
     Rows that were imported without any label and have no vote reveal nothing.
     """
-    here = {"example": OuterRef("pk")}
+    example_filter = {"example": OuterRef("pk")}
     # A person's own vote reveals nothing to them.
-    votes = Validation.objects.filter(**here).exclude(validator=annotator)
-    decisions = OwnerDecision.objects.filter(**here)
+    votes = Validation.objects.filter(**example_filter).exclude(validator=annotator)
+    decisions = OwnerDecision.objects.filter(**example_filter)
     tells = has_claim(task.config) | Exists(votes) | Exists(decisions)
     rows = Example.objects.filter(tells, round__task=task)
     others = Q(annotator=None) | ~Q(annotator=annotator)

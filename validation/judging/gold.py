@@ -35,14 +35,14 @@ GOLD_INTERVAL = 12
 
 def _select_unseen() -> QuerySet[Gold]:
     """Select the task's gold items that a validator has not seen, here or elsewhere."""
-    this, validator = OuterRef("example"), Slot("validator")
+    example_ref, validator = OuterRef("example"), Slot("validator")
     # An answer ends the lease, so an ended one was answered or has run out.
-    left = JudgeLease.objects.filter(
-        example=this, validator=validator, until__lte=Slot("now", DateTimeField())
+    expired_leases = JudgeLease.objects.filter(
+        example=example_ref, validator=validator, until__lte=Slot("now", DateTimeField())
     )
     unseen = Gold.objects.filter(
-        ~Exists(left),
-        ~Exists(ShownExample.objects.filter(example=this, annotator=validator)),
+        ~Exists(expired_leases),
+        ~Exists(ShownExample.objects.filter(example=example_ref, annotator=validator)),
         example__round__task=Slot("task"),
         example__round__state__in=JUDGED_STATES,
         example__retracted_at__isnull=True,
@@ -70,30 +70,36 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
     explanation = composed(explanation)
     with transaction.atomic():
         # As a vote does, so that the decision stays what it is until gold is stored.
-        locked = lock_example(example)
-        decided = Consensus.objects.filter(pk=locked.pk, state=Consensus.State.DECIDED).first()
+        locked_example = lock_example(example)
+        consensus = Consensus.objects.filter(
+            pk=locked_example.pk, state=Consensus.State.DECIDED
+        ).first()
         # “Cannot tell” is a decision, but tells no answer right or wrong.
-        if decided is None or decided.verdict == Verdict.CANNOT_TELL or locked.retracted_at:
+        if (
+            consensus is None
+            or consensus.verdict == Verdict.CANNOT_TELL
+            or locked_example.retracted_at
+        ):
             raise NoGold(
                 gettext("Only an example with a clear decision can be gold. Decide it first.")
             )
         gold, is_new = Gold.objects.get_or_create(
-            example=locked,
+            example=locked_example,
             defaults={
-                "label": decided.label,
-                "verdict": decided.verdict,
+                "label": consensus.label,
+                "verdict": consensus.verdict,
                 "explanation": explanation,
                 "made_by": owner,
             },
         )
         if is_new:
             # Answers to gold are no votes, so the queue has no use for it.
-            QueueItem.objects.filter(pk=locked.pk).delete()
-            log(owner, "gold.marked", locked)
+            QueueItem.objects.filter(pk=locked_example.pk).delete()
+            log(owner, "gold.marked", locked_example)
         elif gold.explanation != explanation:
             gold.explanation = explanation
             gold.save(update_fields=["explanation"])
-            log(owner, "gold.explained", locked)
+            log(owner, "gold.explained", locked_example)
     return gold
 
 
@@ -103,24 +109,24 @@ def unmark_gold(*, example: Example, owner: User) -> None:
     Locks the example. Raises NoGold if it is not gold.
     """
     with transaction.atomic():
-        locked = lock_example(example)
-        if not Gold.objects.filter(pk=locked.pk).delete()[0]:
+        locked_example = lock_example(example)
+        if not Gold.objects.filter(pk=locked_example.pk).delete()[0]:
             raise NoGold(gettext("This example is not gold."))
         # A lease that stayed would treat the next vote as an answer to gold.
-        JudgeLease.objects.filter(example=locked, is_gold=True).delete()
+        JudgeLease.objects.filter(example=locked_example, is_gold=True).delete()
         # It returns to the queue where its votes do not decide by the policy of now.
-        derive_all([locked])
-        log(owner, "gold.unmarked", locked)
+        derive_all([locked_example])
+        log(owner, "gold.unmarked", locked_example)
 
 
-def is_turn(validator: Annotator, after: UUID) -> bool:
+def is_turn(validator: Annotator, last_uuid: UUID) -> bool:
     """Return whether a gold item follows that example; this is so about every twelfth time."""
     # With the site's secret, so that nobody can compute which items are gold.
-    return draw(f"turn {validator.pk} {after}", settings.SECRET_KEY) % GOLD_INTERVAL == 0
+    return draw(f"turn {validator.pk} {last_uuid}", settings.SECRET_KEY) % GOLD_INTERVAL == 0
 
 
 def lease_gold(
-    validator: Annotator, task: Task, *, after: LatestLease, lasts: timedelta
+    validator: Annotator, task: Task, *, latest_lease: LatestLease, lasts: timedelta
 ) -> JudgeLease | None:
     """Lease a gold item that the validator has not seen; None if there is none.
 
@@ -129,24 +135,24 @@ def lease_gold(
     """
     # A lease that another tab takes at this instant is not visible yet: both choose the same item.
     unseen = UNSEEN.rows(
-        task=task.pk, validator=validator.pk, avoid=after.author or 0, now=timezone.now()
+        task=task.pk, validator=validator.pk, avoid=latest_lease.author or 0, now=timezone.now()
     )
     # Each validator meets them in another order, so that nobody can warn others.
-    chosen = min(
+    chosen_id = min(
         (item.pk for item in unseen),
         key=lambda pk: draw(f"{validator.pk} {pk}", settings.SECRET_KEY),
         default=0,
     )
-    if not chosen:
+    if not chosen_id:
         return None
     times = {"leased_at": timezone.now(), "until": timezone.now() + lasts}
     # One row for an example and a person, so two tabs share one lease.
     lease, _ = JudgeLease.objects.get_or_create(
-        example_id=chosen,
+        example_id=chosen_id,
         validator=validator,
         defaults={"takes_place": False, "is_gold": True, **times},
     )
-    lease.example = Example.objects.select_related("context", "round__task").get(pk=chosen)
+    lease.example = Example.objects.select_related("context", "round__task").get(pk=chosen_id)
     return lease
 
 

@@ -93,11 +93,11 @@ def page_values(
     """Return the template's values. saved: the vote that was stored just now."""
     task, validator = session.task, session.validator
     undo = _last_answer(session, saved)
-    judged = judged_today(validator, task, session.gold)
+    judged_count = judged_today(validator, task, session.gold)
     values: dict[str, Any] = {
         "task": task,
-        "judged": judged,
-        "is_first": not judged,
+        "judged": judged_count,
+        "is_first": not judged_count,
         "undo": undo,
         "you_said": choice_words(task.config, undo, undo.example) if undo else "",
     }
@@ -154,37 +154,38 @@ def _example_values(
 
 
 def colour_choices(
-    config: TaskConfig, offered: Sequence[tuple[str, str]]
+    config: TaskConfig, offered_choices: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, str, str], ...]:
     """Return (answer, text, colour) of a validator's choices; the colour may be empty."""
     field = find_label_field(config)
     colours = config.component(field).colours if field else {}
     return tuple(
-        (choice, words, colours.get(choice.removeprefix("label:"), "")) for choice, words in offered
+        (choice, words, colours.get(choice.removeprefix("label:"), ""))
+        for choice, words in offered_choices
     )
 
 
 def select_missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
     """Return a person's wrong answers to gold items since their last refresher."""
-    wrong = [answer for answer in answers if answer.counts and not answer.is_correct]
+    wrong_answers = [answer for answer in answers if answer.counts and not answer.is_correct]
     # One query for each relation, however many answers were wrong.
-    prefetch_related_objects(wrong, "gold__example__context")
-    return wrong
+    prefetch_related_objects(wrong_answers, "gold__example__context")
+    return wrong_answers
 
 
 def _last_answer(
-    session: JudgeSession, saved: Validation | GoldAnswer | None
+    session: JudgeSession, saved_answer: Validation | GoldAnswer | None
 ) -> Validation | GoldAnswer | None:
     """Return the vote, or the answer to a gold item, that can be undone.
 
     The page shows both alike.
     """
-    last = saved or queue.last_vote(session.validator, session.task)
-    since = last.created_at if last else timezone.now() - queue.UNDO_TIME
+    last_answer = saved_answer or queue.last_vote(session.validator, session.task)
+    since = last_answer.created_at if last_answer else timezone.now() - queue.UNDO_TIME
     # Answers to gold come oldest first, so the last one is the latest.
-    if not saved and session.gold and session.gold[-1].created_at > since:
-        last = session.gold[-1]
-    return None if last is None or blind.is_final(last, session.task) else last
+    if not saved_answer and session.gold and session.gold[-1].created_at > since:
+        last_answer = session.gold[-1]
+    return None if last_answer is None or blind.is_final(last_answer, session.task) else last_answer
 
 
 def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
@@ -272,10 +273,10 @@ def describe_revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict
     }
 
 
-def saved_words(judged: int) -> str:
+def saved_words(judged_count: int) -> str:
     """Return a message that an answer is saved, with the number of today's answers."""
-    words = ngettext("Saved. %(number)d judged.", "Saved. %(number)d judged.", judged)
-    return words % {"number": judged}
+    words = ngettext("Saved. %(number)d judged.", "Saved. %(number)d judged.", judged_count)
+    return words % {"number": judged_count}
 
 
 def after_form(vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:

@@ -169,7 +169,7 @@ def next_place(
     validator: Annotator,
     avoid: int = 0,
     span: Span = EVERY,
-    kept: Sequence[ReservedSpan] = (),
+    reserved_spans: Sequence[ReservedSpan] = (),
     *,
     lock: bool = False,
 ) -> Place | None:
@@ -181,21 +181,21 @@ def next_place(
     queue item and skips items that others are taking.
     """
     # Only whole numbers get into the text of the statement.
-    rows = ", ".join(str(tuple(map(int, place))) for place in kept)
-    sql = NEXT_PLACE.format(kept=KEPT.format(rows=rows) if kept else "0")
+    rows = ", ".join(str(tuple(map(int, place))) for place in reserved_spans)
+    sql = NEXT_PLACE.format(kept=KEPT.format(rows=rows) if reserved_spans else "0")
     # Without waiting: an item that another person takes at this moment is passed by.
     if lock and connection.features.has_select_for_update_skip_locked:
         sql += "FOR UPDATE OF item SKIP LOCKED"
     # Decided examples stay in the table with 0 votes needed; they are passed by.
-    above: int | None = 0
-    while above is not None:
+    level: int | None = 0
+    while level is not None:
         values: dict[str, Any] = {"round": round, "validator": validator.pk, "avoid": avoid}
         values |= {"first": span[0], "last": span[1]}
         values |= {"asked_until": timezone.now() - AUTHOR_TIME}
-        if row := first_row(sql, **values, above=above):
+        if row := first_row(sql, **values, above=level):
             return Place(*row)
         # Nothing is free on this level; go on with examples that need more votes.
-        (above,) = first_row(NEXT_LEVEL, round=round, above=above) or (None,)
+        (level,) = first_row(NEXT_LEVEL, round=round, above=level) or (None,)
     return None
 
 
@@ -219,12 +219,12 @@ def latest_lease(validator: Annotator, task: Task) -> LatestLease | None:
     row = first_row(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
     if row is None:
         return None
-    lease, holds, author, uuid, round, state, *without = row
+    lease, holds, author, uuid, round, state, *absence_flags = row
     # A lease ends early where its example is retracted, was shown, or its round is released.
     is_current = bool(holds) and state in JUDGED_STATES
     # SQLite returns ids as text and booleans as numbers.
     return LatestLease(
-        lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, without)
+        lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, absence_flags)
     )
 
 
@@ -263,24 +263,24 @@ def passed_today(validator: Annotator, task: Task) -> int:
 
 def passes_today(validator: Annotator) -> dict[str, int]:
     """Count the examples that a validator skipped since 00:00 UTC, by the task's quota."""
-    skipped = Skip.objects.filter(validator=validator, created_at__gte=midnight())
+    skips = Skip.objects.filter(validator=validator, created_at__gte=midnight())
     undone = JudgeLease.objects.filter(validator=validator, undone_at__gte=midnight())
-    passed: Counter[str] = Counter()
-    for rows in (skipped, undone):
+    passes_by_quota: Counter[str] = Counter()
+    for rows in (skips, undone):
         counts = rows.order_by().values_list("example__round__task").annotate(Count("pk"))
         for task, number in counts:
-            passed[quota_name(PASSES, task)] += number
-    return dict(passed)
+            passes_by_quota[quota_name(PASSES, task)] += number
+    return dict(passes_by_quota)
 
 
-def has_given(most: int, round: int, validator: Annotator) -> bool:
-    """Return whether the validator has given at least `most` votes in the round.
+def has_given(vote_limit: int, round: int, validator: Annotator) -> bool:
+    """Return whether the validator has given at least `vote_limit` votes in the round.
 
     With few votes in total an index answers this; otherwise the round's examples are searched.
     """
     values = {"validator": validator.pk, "round": round}
     # The first query is answered by an index, and mostly decides.
-    return all(first_row(sql, **values)[0] >= most for sql in (VOTES, VOTES_IN))  # type: ignore[index]
+    return all(first_row(sql, **values)[0] >= vote_limit for sql in (VOTES, VOTES_IN))  # type: ignore[index]
 
 
 def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
@@ -294,8 +294,8 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
         "verified": "confirmed",
         "validated_errors": "catches",
     }
-    counts = {name: Count("pk", filter=is_counted(word)) for name, word in words.items()}
-    columns = {"collected": Count("pk"), **counts}
+    aggregates = {name: Count("pk", filter=is_counted(word)) for name, word in words.items()}
+    columns = {"collected": Count("pk"), **aggregates}
     numbers = {round.pk: dict.fromkeys((*columns, "by_programs"), 0) for round in rounds}
     examples = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
     counted = examples.values("round", "by_program").annotate(**columns)
@@ -332,12 +332,12 @@ def tasks_with_places(validator: Annotator, tasks: Collection[int]) -> set[int]:
 
 def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
     """Select the queue items of an outer query's task that the validator may get or has."""
-    own = {"example": OuterRef("pk"), "validator": validator}
+    own_filter = {"example": OuterRef("pk"), "validator": validator}
     return QueueItem.objects.filter(
         # The person's own lease may have taken the last free place.
-        Q(free__gt=0) | Exists(JudgeLease.objects.filter(**own, takes_place=True)),
-        ~Exists(Validation.objects.filter(**own)),
-        ~Exists(Skip.objects.filter(**own)),
+        Q(free__gt=0) | Exists(JudgeLease.objects.filter(**own_filter, takes_place=True)),
+        ~Exists(Validation.objects.filter(**own_filter)),
+        ~Exists(Skip.objects.filter(**own_filter)),
         # What the person saw with its label can no longer be judged blindly.
         ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
         ~Q(author=validator),
@@ -367,8 +367,10 @@ def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
 
     Two queries.
     """
-    live = [round for round in rounds if round.state in JUDGED_STATES]
-    waiting = queued_examples([round.pk for round in live])
+    open_rounds = [round for round in rounds if round.state in JUDGED_STATES]
+    waiting_by_round = queued_examples([round.pk for round in open_rounds])
     # Not queued yet: the same draw as `fill_queue` makes.
-    waiting.update(round for round, _pk in drawn(Example.objects.filter(round__in=live), live))
-    return waiting
+    waiting_by_round.update(
+        round for round, _pk in drawn(Example.objects.filter(round__in=open_rounds), open_rounds)
+    )
+    return waiting_by_round

@@ -27,33 +27,33 @@ def fill_queue(*, round: Round) -> int:
     share = round.task.config.validation.judge_not_fooled
     with transaction.atomic():
         # Of two people who find an empty queue the second waits here, and looks behind the mark.
-        stored = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
+        policy_row = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
         # Under the lock, so that a policy changed just before is the one that counts.
-        at_first = votes_still_needed([], Policy(**stored.policy))
+        at_first = votes_still_needed([], Policy(**policy_row.policy))
         items: list[QueueItem] = []
         # A whole chunk may be of examples that nobody judges.
         while not items:
-            unseen = Example.objects.filter(round=round, pk__gt=stored.filled_to).order_by("pk")
+            unseen = Example.objects.filter(round=round, pk__gt=policy_row.filled_to).order_by("pk")
             # Either may be missing; the joins save two queries for each example.
             rows = list(unseen.select_related("consensus", "gold")[:CHUNK])
             if not rows:
                 break
-            stored.filled_to = rows[-1].pk
+            policy_row.filled_to = rows[-1].pk
             items = [item for row in rows if (item := _queue_item(row, at_first, share))]
-            stored.save(update_fields=["filled_to"])
+            policy_row.save(update_fields=["filled_to"])
         # An import, or a change of the policy, may have queued some of them already.
         QueueItem.objects.bulk_create(items, ignore_conflicts=True)
     return len(items)
 
 
-def queue_all(*, round: Round, first: int, last: int) -> None:
+def queue_all(*, round: Round, first_id: int, last_id: int) -> None:
     """Queue all examples of the round with ids from first to last, whatever their outcome.
 
     For examples that are not visible to others yet, in the transaction that stores them. Takes no
     lock.
     """
     at_first = votes_still_needed([], Policy(**round_policy_of(round).policy))
-    rows = Example.objects.filter(round=round, pk__range=(first, last)).order_by("pk")
+    rows = Example.objects.filter(round=round, pk__range=(first_id, last_id)).order_by("pk")
     stream = rows.select_related("consensus", "gold").iterator(chunk_size=CHUNK)
     while some := list(islice(stream, CHUNK)):
         # All of them: their owner asked for judges, so no sample is drawn.
@@ -69,16 +69,16 @@ def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | No
         example.uuid, example.outcome, share, settings.SECRET_KEY
     ):
         return None
-    needed = consensus.still_needed if consensus else at_first
+    votes_needed = consensus.still_needed if consensus else at_first
     # Gold is given by its own rule, not by the queue.
-    if not needed or example.retracted_at or hasattr(example, "gold"):
+    if not votes_needed or example.retracted_at or hasattr(example, "gold"):
         return None
     return QueueItem(
         example=example,
         round_id=example.round_id,
         author_id=example.annotator_id,
-        still_needed=needed,
+        still_needed=votes_needed,
         # Nobody has a lease yet.
-        free=needed,
+        free=votes_needed,
         key=order_key(example.uuid, settings.SECRET_KEY),
     )

@@ -108,23 +108,25 @@ def open_session(*, validator: Annotator, task: Task, is_checked: bool = False) 
 
     is_checked: the same request has already checked that the validator may judge.
     """
-    latest = queue.latest_lease(validator, task)
-    parts = _parts(validator, task, latest)
-    answers = () if latest and latest.has_no_gold else gold.gold_answers(validator, task)
+    latest_lease = queue.latest_lease(validator, task)
+    parts = _parts(validator, task, latest_lease)
+    answers = (
+        () if latest_lease and latest_lease.has_no_gold else gold.gold_answers(validator, task)
+    )
     # Before a lease, which would take a place while the person reads.
     if gold.check(answers) is Check.FAIL:
         return JudgeSession(task, validator, None, answers, parts, is_paused=True)
     lease = None
     if is_checked or blind.may_judge(validator, task):
-        lease = _lease_next(validator, task, latest, parts)
+        lease = _lease_next(validator, task, latest_lease, parts)
     return JudgeSession(task, validator, lease, answers, parts)
 
 
-def _parts(validator: Annotator, task: Task, latest: LatestLease | None) -> Parts:
+def _parts(validator: Annotator, task: Task, latest_lease: LatestLease | None) -> Parts:
     """Return the parts that assignments give the validator; no query if their lease has none."""
     return (
         whole_rounds(validator)
-        if latest and latest.has_no_assignment
+        if latest_lease and latest_lease.has_no_assignment
         else parts_of(validator, task)
     )
 
@@ -147,29 +149,33 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
 
 
 def _lease_next(
-    validator: Annotator, task: Task, latest: LatestLease | None, round_parts: Parts
+    validator: Annotator, task: Task, latest_lease: LatestLease | None, round_parts: Parts
 ) -> JudgeLease | None:
     # A reload or a second tab shows the same example and takes no further place.
-    if latest and latest.is_current:
+    if latest_lease and latest_lease.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
-        return rows.get(pk=latest.lease)
+        return rows.get(pk=latest_lease.lease)
     is_offered = (
-        _offer_every_round if latest and latest.has_no_study else get_offer_check(validator, task)
+        _offer_every_round
+        if latest_lease and latest_lease.has_no_study
+        else get_offer_check(validator, task)
     )
     # Of a study that ended, or of a round that it did not choose.
-    if latest and not is_offered(latest.round):
-        latest = None
+    if latest_lease and not is_offered(latest_lease.round):
+        latest_lease = None
     # The draw depends on the last example, so that a reload draws the same.
-    if latest and gold.is_turn(validator, latest.uuid):
+    if latest_lease and gold.is_turn(validator, latest_lease.uuid):
         with transaction.atomic():
             # Gold counts for an assignment as votes do: else the numbers would tell what is gold.
-            if round_parts(latest.round).has_room() and (
-                lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)
+            if round_parts(latest_lease.round).has_room() and (
+                lease := gold.lease_gold(
+                    validator, task, latest_lease=latest_lease, lasts=LEASE_TIME
+                )
             ):
                 return lease
-    if latest and (lease := _go_on(round_parts(latest.round), task, latest)):
+    if latest_lease and (lease := _go_on(round_parts(latest_lease.round), task, latest_lease)):
         return lease
-    return _start_at_front(validator, task, latest, round_parts, is_offered)
+    return _start_at_front(validator, task, latest_lease, round_parts, is_offered)
 
 
 def _offer_every_round(_round: int) -> bool:
@@ -177,30 +183,32 @@ def _offer_every_round(_round: int) -> bool:
     return True
 
 
-def _go_on(round_part: Part, task: Task, latest: LatestLease) -> JudgeLease | None:
+def _go_on(round_part: Part, task: Task, latest_lease: LatestLease) -> JudgeLease | None:
     """Lease the next place after the last one, so that the scan skips what was judged before.
 
     At random it sometimes returns None, so that places that returned to the front are found.
     """
     # One of 32 examples, by its id, sends the walk back to the front.
-    if latest.round_state not in JUDGED_STATES or latest.uuid.int % WALKS == 0:
+    if latest_lease.round_state not in JUDGED_STATES or latest_lease.uuid.int % WALKS == 0:
         return None
-    if not vote_caps.may_go_on(round_part.validator, task, latest):
+    if not vote_caps.may_go_on(round_part.validator, task, latest_lease):
         return None
-    return _take_next(round_part, latest.author, start=order_key(latest.uuid, settings.SECRET_KEY))
+    return _take_next(
+        round_part, latest_lease.author, start=order_key(latest_lease.uuid, settings.SECRET_KEY)
+    )
 
 
 def _start_at_front(
     validator: Annotator,
     task: Task,
-    latest: LatestLease | None,
+    latest_lease: LatestLease | None,
     round_parts: Parts,
     is_offered: Callable[[int], bool],
 ) -> JudgeLease | None:
     """Lease the first free place in any round, the oldest round first."""
     # Places of people who went away; often enough here, as each walk begins at the front.
     return_expired()
-    avoid = latest.author if latest else None
+    avoid = latest_lease.author if latest_lease else None
 
     def open_to(rounds: Sequence[Round]) -> Iterator[Round]:
         own_rounds = [round for round in rounds if is_offered(round.pk)]
@@ -263,10 +271,10 @@ def _is_free(place: Place, round_part: Part) -> bool:
     # It was found without a lock; others may have taken it since.
     if not same.select_for_update(of=("self",)).first():
         return False
-    here = place.key, place.key
+    key_range = place.key, place.key
     # Another lease may have left only places that are kept for members.
     return not round_part.kept or bool(
-        queue.next_place(round_part.round, round_part.validator, 0, here, round_part.kept)
+        queue.next_place(round_part.round, round_part.validator, 0, key_range, round_part.kept)
     )
 
 
@@ -301,11 +309,11 @@ def return_expired() -> None:
     """
     now = timezone.now()
     for lease in EXPIRED.rows(now=now):
-        still = JudgeLease.objects.filter(pk=lease.pk, takes_place=True, until__lte=now)
+        expired_rows = JudgeLease.objects.filter(pk=lease.pk, takes_place=True, until__lte=now)
         # Lease and item change together; one transaction each keeps no item locked.
         with transaction.atomic():
             # The update finds one row for whoever is first, so a place is freed once.
-            _free(lease.example_id, still.update(takes_place=False))
+            _free(lease.example_id, expired_rows.update(takes_place=False))
 
 
 def _end_lease(lease: JudgeLease) -> int:
@@ -391,8 +399,8 @@ def cast_validation(
         check_programs_judge(example.round.task)
     lease = _lease_of(validator, example)
     with transaction.atomic():
-        locked = lock_example(example)
-        columns = _said(validator, vote, lease) | {
+        locked_example = lock_example(example)
+        columns = _build_vote_fields(validator, vote, lease) | {
             "words": blind.words_shown(example.round.task.config, example),
             "flag_reason": flag_reason,
             "comment": composed(comment),
@@ -402,22 +410,22 @@ def cast_validation(
         if lease.is_gold:
             # Else a refresher could reveal the right answer before this one is stored.
             gold.lock_answers(validator)
-            answers = gold.answers_to(locked, validator)
-            if (before := _said_before(answers, columns)) is not None:
+            answers = gold.answers_to(locked_example, validator)
+            if (before := _find_equal_answer(answers, columns)) is not None:
                 return before
-            _check_may_vote(locked, validator, lease, answers)
+            _check_may_vote(locked_example, validator, lease, answers)
             _end_lease(lease)
-            return gold.store_answer(example=locked, **columns)
+            return gold.store_answer(example=locked_example, **columns)
         # Read under the lock: a vote that came just before is among them.
-        votes = VOTES.rows(example=locked.pk)
-        if (before := _said_before(votes, columns)) is not None:
+        votes = VOTES.rows(example=locked_example.pk)
+        if (before := _find_equal_answer(votes, columns)) is not None:
             return before
-        _check_may_vote(locked, validator, lease, votes)
-        cast = Validation(example=locked, author_id=locked.annotator_id, **columns)
+        _check_may_vote(locked_example, validator, lease, votes)
+        cast = Validation(example=locked_example, author_id=locked_example.annotator_id, **columns)
         NEW_VOTE.insert(cast)
         # The item of the queue last, as everywhere (docs/locking.md, “Order”).
-        derive_consensus(locked, [*votes, cast], freed=_end_lease(lease))
-    close_if_due(round=locked.round)  # after the example is free: it locks the round
+        derive_consensus(locked_example, [*votes, cast], freed_places=_end_lease(lease))
+    close_if_due(round=locked_example.round)  # after the example is free: it locks the round
     return cast
 
 
@@ -430,7 +438,7 @@ def check_programs_judge(task: Task) -> None:
         )
 
 
-def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]:
+def _build_vote_fields(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]:
     """Return the fields that votes and answers to gold items have in common."""
     now = timezone.now()
     return {
@@ -442,7 +450,7 @@ def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]
     }
 
 
-def _said_before(
+def _find_equal_answer(
     answers: Sequence[Validation] | Sequence[GoldAnswer], values: Mapping[str, Any]
 ) -> Validation | GoldAnswer | None:
     """Return the validator's earlier equal answer, if there is one."""
@@ -504,7 +512,7 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
     with transaction.atomic():
         # Before the example's lock, as everywhere where a place of a study is locked.
         check_not_submitted(validator, task, validation.created_at)
-        locked = lock_example(example)
+        locked_example = lock_example(example)
         if lease.is_gold:
             gold.lock_answers(validator)
         if blind.is_final(validation, task):
@@ -513,23 +521,25 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
             pk=validation.pk, validator=validator, created_at__gt=now - queue.UNDO_TIME
         )
         # Asked before the vote is deleted, which may take the decision with it.
-        has_decided = not lease.is_gold and is_decided_since(locked, validation.created_at)
+        has_decided = not lease.is_gold and is_decided_since(locked_example, validation.created_at)
         # No row: another tab was first, or the ten minutes are over.
         if not recent.delete()[0]:
             raise TooLate(_("An answer can be taken back for ten minutes."))
         if not lease.is_gold:
-            derive_consensus(locked, list(locked.validations.all()))
+            derive_consensus(locked_example, list(locked_example.validations.all()))
         if has_decided:
             # So the queue never gives it to this person again.
-            note_shown_examples(annotator=validator, examples=[locked.pk], way=Way.NUMBERS)
+            note_shown_examples(annotator=validator, examples=[locked_example.pk], way=Way.NUMBERS)
             JudgeLease.objects.filter(pk=lease.pk).update(undone_at=now)
-            return locked
+            return locked_example
         # A place that others took since is not taken from them.
-        place = QueueItem.objects.filter(pk=locked.pk, free__gt=0).update(free=F("free") - 1)
+        place = QueueItem.objects.filter(pk=locked_example.pk, free__gt=0).update(
+            free=F("free") - 1
+        )
         JudgeLease.objects.filter(pk=lease.pk).update(
             takes_place=bool(place), leased_at=now, until=now + LEASE_TIME, undone_at=now
         )
-    return locked
+    return locked_example
 
 
 def answer_afterwards(

@@ -38,25 +38,25 @@ def short_of_judges(round: Round) -> Shortage:
     judges = set(Annotator.objects.filter(user__in=members).values_list("pk", flat=True))
     items = QueueItem.objects.filter(round=round, still_needed__gt=0, example__retracted_at=None)
     # As the queue gives them: what needs the fewest votes comes first.
-    waiting = items.order_by("still_needed").values_list("example", "author", "still_needed")
-    barred: dict[int, set[int]] = defaultdict(set)
-    for example, judge in _barred(round, judges):
-        barred[example].add(judge)
-    lacking = [
-        needed - len(judges - barred[example] - {author})
-        for example, author, needed in waiting[:LOOKED_AT]
+    waiting_rows = items.order_by("still_needed").values_list("example", "author", "still_needed")
+    barred_judges: dict[int, set[int]] = defaultdict(set)
+    for example, judge in _iter_barred_judges(round, judges):
+        barred_judges[example].add(judge)
+    missing_votes = [
+        needed - len(judges - barred_judges[example] - {author})
+        for example, author, needed in waiting_rows[:LOOKED_AT]
     ]
-    short = [number for number in lacking if number > 0]
+    short = [number for number in missing_votes if number > 0]
     return Shortage(len(short), max(short, default=0))
 
 
-def _barred(round: Round, judges: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _iter_barred_judges(round: Round, judges: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield (example, judge) for each example that a judge has voted on, skipped or seen."""
     of_round = {"example__round": round}
     votes = Validation.objects.filter(**of_round, validator__in=judges)
     skips = Skip.objects.filter(**of_round, validator__in=judges)
-    seen = ShownExample.objects.filter(**of_round, annotator__in=judges)
+    shown_rows = ShownExample.objects.filter(**of_round, annotator__in=judges)
     # Streamed, as a round may have far more votes than examples.
     yield from votes.values_list("example", "validator").iterator()
     yield from skips.values_list("example", "validator").iterator()
-    yield from seen.values_list("example", "annotator").iterator()
+    yield from shown_rows.values_list("example", "annotator").iterator()

@@ -62,14 +62,14 @@ def _show_next(
     request: HttpRequest,
     task: Task,
     validator: Annotator,
-    said: str = "",
+    status_words: str = "",
     *,
     status: int = 200,
     **forms: Any,
 ) -> HttpResponse:
     """Show the judge page with its next example.
 
-    said: the status line; by default, that the answer is saved.
+    status_words: the status line; by default, that the answer is saved.
     """
     # Before an example is leased, which nobody else could judge during the break.
     if (care := get_care(validator, task)).rest in STOPS:
@@ -82,8 +82,10 @@ def _show_next(
     # So that the confirmed address leads back to this page.
     if values.get("unconfirmed"):
         keep_place(request)
-    said = said or (page.saved_words(values["judged"]) if forms.get("saved") else "")
-    values |= {"said": said, "break_minutes": _break_minutes(request, task), "care": care}
+    status_words = status_words or (
+        page.saved_words(values["judged"]) if forms.get("saved") else ""
+    )
+    values |= {"said": status_words, "break_minutes": _break_minutes(request, task), "care": care}
     return render_page(request, "validation/judge.html", values, part="work", status=status)
 
 
@@ -108,17 +110,17 @@ def _go_on(
     request: HttpRequest,
     task: Task,
     validator: Annotator,
-    said: str = "",
-    saved: Validation | GoldAnswer | None = None,
+    status_words: str = "",
+    saved_answer: Validation | GoldAnswer | None = None,
 ) -> HttpResponse:
     """Show the next example in the same response, or redirect without htmx.
 
     Confirms the saved answer.
     """
     if htmx_partial(request):
-        return _show_next(request, task, validator, said, saved=saved)
+        return _show_next(request, task, validator, status_words, saved=saved_answer)
     judged = page.judged_today(validator, task, gold.gold_answers(validator, task))
-    messages.success(request, said or page.saved_words(judged))
+    messages.success(request, status_words or page.saved_words(judged))
     return redirect("validation:judge", code=task.code)
 
 
@@ -171,7 +173,7 @@ def _after_or_next(
         if not htmx_partial(request):
             return redirect("validation:after", uuid=vote.example.uuid)
         return _show_after(request, task, vote, page.after_form(vote))
-    return _go_on(request, task, validator, saved=vote)
+    return _go_on(request, task, validator, saved_answer=vote)
 
 
 @require_POST
@@ -253,4 +255,4 @@ def after(request: HttpRequest, uuid: UUID) -> HttpResponse:
     if not form.is_valid():
         return _show_after(request, task, vote, form)
     services.answer_afterwards(validation=vote, reveal=form.revealed, metadata=form.inputs)
-    return _go_on(request, task, validator, saved=vote)
+    return _go_on(request, task, validator, saved_answer=vote)

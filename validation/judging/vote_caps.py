@@ -26,16 +26,16 @@ def may_judge(validator: Annotator, task: Task, round: int) -> bool:
     return most is None or not has_given(most, round, validator)
 
 
-def may_go_on(validator: Annotator, task: Task, latest: LatestLease) -> bool:
+def may_go_on(validator: Annotator, task: Task, latest_lease: LatestLease) -> bool:
     """Return `may_judge` for the round of the latest example.
 
     If the cap is high, it is checked only at random.
     """
-    most = find_vote_cap(task, latest.round)
+    vote_cap = find_vote_cap(task, latest_lease.round)
     # By the last example's id, which is as good as chance and costs no query.
-    if most is None or latest.uuid.int % (1 + most // LOOKED_AT):
+    if vote_cap is None or latest_lease.uuid.int % (1 + vote_cap // LOOKED_AT):
         return True
-    return not has_given(most, latest.round, validator)
+    return not has_given(vote_cap, latest_lease.round, validator)
 
 
 def full_round(validator: Annotator, task: Task) -> Round | None:

@@ -79,13 +79,13 @@ def choices(
         confirms = find_confirming_verdict(config, example.outcome)
         return [(f"verdict:{confirms}", yes), unclear, (FLAG, no)]
     if field := find_label_field(config):
-        own = [(f"label:{label.value}", label.words) for label in config.labels(field)]
+        own_choices = [(f"label:{label.value}", label.words) for label in config.labels(field)]
     else:
         correct, incorrect = _verdict_answers(config, example)
-        own = [(CORRECT, correct), (INCORRECT, incorrect)]
+        own_choices = [(CORRECT, correct), (INCORRECT, incorrect)]
     # The judge page flags by a form of its own; decisions and the API choose it here.
     flag = [(FLAG, _("Not usable: flag it"))] if with_flag else []
-    return [*own, unclear, *flag]
+    return [*own_choices, unclear, *flag]
 
 
 def _attempt_answers(config: TaskConfig) -> tuple[str, str]:

@@ -115,7 +115,7 @@ def fleiss_kappa(table: Any, weights: Any = None) -> float | Undefined:
     """
     import numpy as np
 
-    counts, times = _with_pairs(table, weights)
+    counts, times = _keep_paired_rows(table, weights)
     if not len(counts):
         return Undefined(NO_PAIRS)
     votes = counts.sum(axis=1)
@@ -123,7 +123,7 @@ def fleiss_kappa(table: Any, weights: Any = None) -> float | Undefined:
     shares = times @ counts / (times @ votes)
     by_chance = float(shares @ shares)
     observed = float(np.average(agreement, weights=times))
-    return _beyond(observed, by_chance)
+    return _agreement_beyond_chance(observed, by_chance)
 
 
 def krippendorff_alpha(table: Any, weights: Any = None) -> float | Undefined:
@@ -146,16 +146,16 @@ def krippendorff_alpha(table: Any, weights: Any = None) -> float | Undefined:
     Krippendorff 2011, section C. Each pair of votes on an item counts 1/(votes - 1), so each vote
     counts once. Items with a single vote are left out.
     """
-    counts, times = _with_pairs(table, weights)
+    counts, times = _keep_paired_rows(table, weights)
     if not len(counts):
         return Undefined(NO_PAIRS)
     votes = counts.sum(axis=1)
     totals = times @ counts
     n = float(totals.sum())
-    same = float(times @ ((counts * (counts - 1)).sum(axis=1) / (votes - 1))) / n
+    same_share = float(times @ ((counts * (counts - 1)).sum(axis=1) / (votes - 1))) / n
     # Without putting the first vote back: alpha's correction for few votes.
     by_chance = float(totals @ (totals - 1)) / (n * (n - 1))
-    return _beyond(same, by_chance)
+    return _agreement_beyond_chance(same_share, by_chance)
 
 
 def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
@@ -173,17 +173,19 @@ def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
         return {}
     pairs = _per_item_and_validator(votes)
     table = votes.table()
-    others = table[pairs.item].sum(axis=1) - pairs.counts.sum(axis=1)
+    other_votes = table[pairs.item].sum(axis=1) - pairs.counts.sum(axis=1)
     equal = (pairs.counts * (table[pairs.item] - pairs.counts)).sum(axis=1)
-    counts = (pairs.validator < people) & (others > 0)
-    who, own = pairs.validator[counts], pairs.counts[counts]
+    is_compared = (pairs.validator < people) & (other_votes > 0)
+    validator_places, own_counts = pairs.validator[is_compared], pairs.counts[is_compared]
     # Several votes of one person on an item weigh as one item.
-    share = equal[counts] / (own.sum(axis=1) * others[counts])
-    items = np.bincount(who, minlength=people)
-    agreed = np.bincount(who, share, minlength=people)
-    weight = own / own.sum(axis=1, keepdims=True)
+    share = equal[is_compared] / (own_counts.sum(axis=1) * other_votes[is_compared])
+    items = np.bincount(validator_places, minlength=people)
+    agreed_sums = np.bincount(validator_places, share, minlength=people)
+    weight = own_counts / own_counts.sum(axis=1, keepdims=True)
     own_shares = (
-        np.column_stack([np.bincount(who, weight[:, k], minlength=people) for k in range(kinds)])
+        np.column_stack(
+            [np.bincount(validator_places, weight[:, k], minlength=people) for k in range(kinds)]
+        )
         # 1 in place of 0: people without such an item are left out below.
         / np.maximum(items, 1)[:, None]
     )
@@ -191,24 +193,24 @@ def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
     left = table.sum(axis=0) - cast
     chance = (own_shares * left).sum(axis=1) / np.maximum(left.sum(axis=1), 1)
     return {
-        votes.validators[v]: _reliability(float(agreed[v]), int(items[v]), float(chance[v]))
+        votes.validators[v]: _reliability(float(agreed_sums[v]), int(items[v]), float(chance[v]))
         for v in np.flatnonzero(items).tolist()
     }
 
 
-def _reliability(agreed: float, items: int, by_chance: float) -> Reliability:
+def _reliability(agreed_sum: float, items: int, by_chance: float) -> Reliability:
     # Sums of shares can end a rounding error above the number of items.
-    agreement = rate(min(agreed, items), items)
+    agreement = rate(min(agreed_sum, items), items)
     assert isinstance(agreement, Rate)
-    return Reliability(agreement, by_chance, _beyond(agreement.value, by_chance))
+    return Reliability(agreement, by_chance, _agreement_beyond_chance(agreement.value, by_chance))
 
 
-def _beyond(observed: float, by_chance: float) -> float | Undefined:
+def _agreement_beyond_chance(observed_share: float, by_chance: float) -> float | Undefined:
     """Return the share of the possible agreement beyond chance that was reached."""
     # Rounding may end just below 1, where the quotient would be noise.
     if by_chance > 1 - 1e-12:
         return Undefined(ALL_THE_SAME)
-    return (observed - by_chance) / (1 - by_chance)
+    return (observed_share - by_chance) / (1 - by_chance)
 
 
 def _arrays(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
@@ -222,7 +224,7 @@ def _arrays(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
     return counts, times
 
 
-def _with_pairs(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
+def _keep_paired_rows(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
     """Return the rows with at least two votes, because only these can show agreement."""
     counts, times = _arrays(table, weights)
     has_pairs = (counts.sum(axis=1) >= 2) & (times > 0)
@@ -238,7 +240,7 @@ def _cross(rows: "Ints", columns: "Ints", height: int, width: int) -> "Ints":
 
 
 @dataclass(frozen=True)
-class _Own:
+class _OwnVotes:
     """A query with one row for each validator and item: the validator's votes on it."""
 
     item: "Ints"
@@ -247,10 +249,10 @@ class _Own:
     """Rows × labels; more than one vote where a validator voted again."""
 
 
-def _per_item_and_validator(votes: CodedVotes) -> _Own:
+def _per_item_and_validator(votes: CodedVotes) -> _OwnVotes:
     import numpy as np
 
     people = votes.validator.max(initial=-1) + 1
     pairs, which = np.unique(votes.item * people + votes.validator, return_inverse=True)
     counts = _cross(which, votes.label, len(pairs), len(votes.labels))
-    return _Own(pairs // max(people, 1), pairs % max(people, 1), counts)
+    return _OwnVotes(pairs // max(people, 1), pairs % max(people, 1), counts)

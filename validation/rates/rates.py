@@ -114,7 +114,7 @@ def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float,
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
-def rate(successes: float, n: int, empty: str = NOTHING) -> Rate | Undefined:
+def rate(successes: float, n: int, empty_reason: str = NOTHING) -> Rate | Undefined:
     """Return a share of independent cases with Wilson's interval.
 
     Parameters
@@ -123,15 +123,17 @@ def rate(successes: float, n: int, empty: str = NOTHING) -> Rate | Undefined:
         May be a fraction.
     n
         Cases.
-    empty
+    empty_reason
         Why the share is undefined for n = 0.
     """
     if n == 0:
-        return Undefined(empty)
+        return Undefined(empty_reason)
     return Rate(successes / n, *wilson(successes, n), n, "wilson")
 
 
-def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) -> Rate | Undefined:
+def clustered_rate(
+    clusters: Iterable[tuple[float, int]], empty_reason: str = NOTHING
+) -> Rate | Undefined:
     """Return a share over clusters whose cases may depend on one another.
 
     Parameters
@@ -139,7 +141,7 @@ def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) 
     clusters
         (successes, cases) of each. Clusters without cases are ignored; an example of an unknown
         author is a cluster of its own. Successes may be sums of shares.
-    empty
+    empty_reason
         Why the share is undefined without cases.
 
     Notes
@@ -151,7 +153,7 @@ def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) 
     successes, n = sum([pair[0] for pair in pairs]), sum([pair[1] for pair in pairs])
     # A single case in each cluster: they are independent.
     if len(pairs) == n:
-        return rate(successes, n, empty)
+        return rate(successes, n, empty_reason)
     share = successes / n
     count = _effective_clusters(pairs)
     effective = _effective_n(pairs, share, n, count) * (NORMAL / student(_freedom(count))) ** 2
@@ -160,7 +162,7 @@ def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) 
 
 
 def share_by_author(
-    examples: Iterable[tuple[tuple[Hashable | None, bool], int]], empty: str = NOTHING
+    examples: Iterable[tuple[tuple[Hashable | None, bool], int]], empty_reason: str = NOTHING
 ) -> Rate | Undefined:
     """Return the share of examples with a property.
 
@@ -168,18 +170,18 @@ def share_by_author(
     ----------
     examples
         ((author or None, whether the example has the property), number of examples).
-    empty
+    empty_reason
         Why the share is undefined without examples.
     """
     counts_by_author: dict[Hashable, tuple[int, int]] = {}
-    alone: list[tuple[int, int]] = []
+    unknown_authors: list[tuple[int, int]] = []
     for (author, is_so), times in examples:
         if author is None:
-            alone += [(int(is_so), 1)] * times
+            unknown_authors += [(int(is_so), 1)] * times
         else:
             so, total = counts_by_author.get(author, (0, 0))
             counts_by_author[author] = so + is_so * times, total + times
-    return clustered_rate([*alone, *counts_by_author.values()], empty)
+    return clustered_rate([*unknown_authors, *counts_by_author.values()], empty_reason)
 
 
 def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
@@ -280,24 +282,24 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     vMER and fooled_of_decided are undefined below LEAST_DECIDED.
     """
 
-    def over(top: str, bottom: str, empty: str) -> Rate | Undefined:
-        return clustered_rate(map(attrgetter(top, bottom), authors), empty)
+    def over(top: str, bottom: str, empty_reason: str) -> Rate | Undefined:
+        return clustered_rate(map(attrgetter(top, bottom), authors), empty_reason)
 
     def unless(name: str, reason: str) -> str:
         return "" if any(getattr(author, name) for author in authors) else reason
 
     # Each reason takes precedence over those that follow.
-    nothing = unless("collected", gettext_noop("no examples"))
-    no_votes = nothing or unless("judged", gettext_noop("no example has been judged"))
-    no_model = nothing or unless("with_model", gettext_noop("no target's answer is known"))
-    unknown = nothing or unless("with_outcome", gettext_noop("no example's outcome is known"))
-    undecided = no_votes or unless("decided", gettext_noop("no example has a consensus"))
-    if not undecided and sum(author.decided for author in authors) < LEAST_DECIDED:
-        undecided = TOO_FEW_DECIDED
+    no_examples = unless("collected", gettext_noop("no examples"))
+    no_votes = no_examples or unless("judged", gettext_noop("no example has been judged"))
+    no_model = no_examples or unless("with_model", gettext_noop("no target's answer is known"))
+    unknown = no_examples or unless("with_outcome", gettext_noop("no example's outcome is known"))
+    no_consensus = no_votes or unless("decided", gettext_noop("no example has a consensus"))
+    if not no_consensus and sum(author.decided for author in authors) < LEAST_DECIDED:
+        no_consensus = TOO_FEW_DECIDED
     definitions = {
         "mer": ("fooled", "collected", unknown),
-        "vmer": ("verified_fooled", "collected", no_model or undecided),
-        "fooled_of_decided": ("verified_fooled", "decided", no_model or undecided),
+        "vmer": ("verified_fooled", "collected", no_model or no_consensus),
+        "fooled_of_decided": ("verified_fooled", "decided", no_model or no_consensus),
         "verified_of_judged": ("verified", "judged", no_votes),
     }
     return {
@@ -314,10 +316,10 @@ def iter_others_choices(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]
     """
     for choice, votes in enumerate(counts):
         if votes:
-            others = [count - (n == choice) for n, count in enumerate(counts)]
-            most = max(others)
-            if most and others.count(most) == 1:
-                yield choice, votes, others.index(most)
+            other_counts = [count - (n == choice) for n, count in enumerate(counts)]
+            top_count = max(other_counts)
+            if top_count and other_counts.count(top_count) == 1:
+                yield choice, votes, other_counts.index(top_count)
 
 
 def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compared:
@@ -332,12 +334,12 @@ def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compa
         then no vote is compared with that choice.
     """
     all_votes = human = model = 0
-    for choice, votes, others in iter_others_choices(counts):
-        right = target_right[others]
-        if right is not None:
+    for choice, votes, other_choice in iter_others_choices(counts):
+        is_target_right = target_right[other_choice]
+        if is_target_right is not None:
             all_votes += votes
-            human += votes * (choice == others)
-            model += votes * right
+            human += votes * (choice == other_choice)
+            model += votes * is_target_right
     return Compared(all_votes, human, model)
 
 
@@ -353,23 +355,23 @@ def human_and_model(authors: Iterable[Compared]) -> Mapping[str, Rate | Undefine
     for a share of 0 or 1, Newcombe's (1998, method 10) of the two intervals, assuming independence.
     All three numbers are undefined below LEAST_VOTES.
     """
-    compared = [author for author in authors if author.votes]
+    voting_authors = [author for author in authors if author.votes]
     # Where there are none, a reason below says more than “not enough yet”.
-    if 0 < sum(author.votes for author in compared) < LEAST_VOTES:
+    if 0 < sum(author.votes for author in voting_authors) < LEAST_VOTES:
         names = ("human_accuracy", "model_accuracy", "human_model_gap")
         return dict.fromkeys(names, Undefined(TOO_FEW_VOTES))
     empty = gettext_noop("no target's answer can be held against several people's votes")
-    human = clustered_rate([(a.human, a.votes) for a in compared], empty)
-    model = clustered_rate([(a.model, a.votes) for a in compared], empty)
+    human = clustered_rate([(a.human, a.votes) for a in voting_authors], empty)
+    model = clustered_rate([(a.model, a.votes) for a in voting_authors], empty)
     if isinstance(human, Undefined) or isinstance(model, Undefined):
         return dict.fromkeys(("human_accuracy", "model_accuracy", "human_model_gap"), human)
     gap = human.value - model.value
-    pairs = [(a.human - a.model, a.votes) for a in compared]
+    pairs = [(a.human - a.model, a.votes) for a in voting_authors]
     # One author shows no variance, so Newcombe's interval is used.
-    half = cluster_ratio(pairs).half if len(pairs) > 1 else 0
+    half_width = cluster_ratio(pairs).half if len(pairs) > 1 else 0
     # A difference of two shares lies between -1 and 1.
-    low, high, method = max(-1.0, gap - half), min(1.0, gap + half), "student-by-author"
-    if not half or {human.value, model.value} & {0, 1}:
+    low, high, method = max(-1.0, gap - half_width), min(1.0, gap + half_width), "student-by-author"
+    if not half_width or {human.value, model.value} & {0, 1}:
         (low, high), method = newcombe(human, model), "newcombe"
-    difference = Rate(gap, low, high, human.n, method, len(compared))
+    difference = Rate(gap, low, high, human.n, method, len(voting_authors))
     return {"human_accuracy": human, "model_accuracy": model, "human_model_gap": difference}

@@ -71,17 +71,17 @@ class Part:
     def authors(self) -> list[Collected]:
         """Return the counts of each known author; each example by an unknown author is separate."""
         counts_by_author: dict[int, Collected] = {}
-        alone: list[Collected] = []
+        unknown_authors: list[Collected] = []
         for cell, times in self.cells.items():
             if cell.author is None:
                 # Any two unknown authors may be different people.
-                alone += [cell.counted(1)] * times
+                unknown_authors += [cell.counted(1)] * times
             else:
                 counted, before = cell.counted(times), counts_by_author.get(cell.author)
                 counts_by_author[cell.author] = (
                     Collected(*map(add, before, counted)) if before else counted
                 )
-        return [*alone, *counts_by_author.values()]
+        return [*unknown_authors, *counts_by_author.values()]
 
     def authors_compared(self) -> Iterator[Compared]:
         """Yield each known author's votes that are compared with others.

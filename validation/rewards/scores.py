@@ -31,19 +31,21 @@ def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, fl
     Examples by programs earn none. `examples` must be loaded with `round__task` and `consensus`.
     Three queries, and at most 50 comparisons for each example that fooled a model.
     """
-    decided = [e for e in examples if is_decided(e) and not e.by_program]
+    decided_examples = [e for e in examples if is_decided(e) and not e.by_program]
     # Only catches get points for novelty, so only their texts are compared.
-    earlier = _earlier_texts(author, [e for e in decided if e.consensus.is_validated_error])
-    verified = _verified_labels({example.round_id for example in decided})
+    earlier = _earlier_texts(
+        author, [e for e in decided_examples if e.consensus.is_validated_error]
+    )
+    verified_labels = _verified_labels({example.round_id for example in decided_examples})
     return {
         example.pk: example_points(
             verified=example.consensus.is_verified,
             is_wrong=_is_wrong(example.consensus),
             fooled=example.consensus.is_validated_error,
             novelty=_novelty(example, earlier.get(example.pk, [])),
-            scarcity=_scarcity(example, verified),
+            scarcity=_scarcity(example, verified_labels),
         )
-        for example in decided
+        for example in decided_examples
     }
 
 
@@ -78,7 +80,7 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
     person's earlier text that was found to be nearly the same on submission.
     """
     tasks = {example.round.task_id: example.round.task for example in examples}
-    fooling: dict[int, list[int]] = {pk: [] for pk in tasks}
+    fooling_ids: dict[int, list[int]] = {pk: [] for pk in tasks}
     rows = Example.objects.filter(
         annotator=author,
         round__task__in=tasks,
@@ -86,19 +88,19 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
         retracted_at__isnull=True,
     )
     for pk, task in rows.order_by("pk").values_list("pk", "round__task"):
-        fooling[task].append(pk)
-    before: dict[int, list[int]] = {}
+        fooling_ids[task].append(pk)
+    earlier_ids: dict[int, list[int]] = {}
     for example in examples:
-        ids = fooling[example.round.task_id]
+        ids = fooling_ids[example.round.task_id]
         # The ids are sorted, so that the texts before this one are a slice.
         end = bisect_left(ids, example.pk)
         others = [example.resembles_id] if example.resembles_id else []
-        before[example.pk] = ids[max(0, end - EARLIER) : end] + others
-    pks = set().union(*before.values())
+        earlier_ids[example.pk] = ids[max(0, end - EARLIER) : end] + others
+    pks = set().union(*earlier_ids.values())
     earlier = Example.objects.filter(pk__in=pks).values_list("pk", "inputs", "round__task")
     texts = {pk: extract_written_text(tasks[task].config, inputs) for pk, inputs, task in earlier}
     texts_before: dict[int, list[str]] = {}
-    for pk, ids in before.items():
+    for pk, ids in earlier_ids.items():
         texts_before[pk] = [texts[earlier_pk] for earlier_pk in ids]
     return texts_before
 
@@ -122,11 +124,11 @@ def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
     return counts
 
 
-def _scarcity(example: Example, verified: Mapping[int, Mapping[str, int]]) -> float:
+def _scarcity(example: Example, verified_labels: Mapping[int, Mapping[str, int]]) -> float:
     field, label = find_label_field(example.round.task.config), example.consensus.label
     if field is None or not label:
         return 0.0
-    counts = verified.get(example.round_id, {})
+    counts = verified_labels.get(example.round_id, {})
     labels = len(example.round.task.config.labels(field))
     return scarcity(counts.get(label, 0), sum(counts.values()), labels)
 

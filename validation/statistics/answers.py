@@ -50,7 +50,7 @@ def right_answers(rounds: Sequence[Round]) -> RightAnswers:
         lambda: defaultdict(Counter)
     )
     answers = list(_answers(rounds)) if rounds else []
-    names = _plain_names({answer.model for answer in answers}, rounds)
+    names = _strip_task_prefixes({answer.model for answer in answers}, rounds)
     for answer in answers:
         if answer.right is not None:
             model = names[answer.model]
@@ -72,7 +72,7 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
     if field is None:
         return {}
     labels = rounds[0].task.config.component(field).values
-    decided = Example.objects.filter(
+    decided_examples = Example.objects.filter(
         round__in=rounds,
         retracted_at=None,
         by_program=False,
@@ -80,7 +80,9 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
         consensus__label__in=labels,
     )
     counts_by_tag: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(labels, 0))
-    kinds = decided.order_by().annotate(part=tag_of()).values_list("part", "consensus__label")
+    kinds = (
+        decided_examples.order_by().annotate(part=tag_of()).values_list("part", "consensus__label")
+    )
     for tag, label, times in kinds.annotate(Count("pk")):
         # A set, so that a text without a tag counts once.
         for group in {"", tag}:
@@ -88,17 +90,18 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
     return dict(sorted(counts_by_tag.items()))
 
 
-def _plain_names(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
+def _strip_task_prefixes(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
     """Return the models' original names; here imported ones have the task's code as prefix."""
-    plain = {model: model.removeprefix(f"{rounds[0].task.code}_") for model in models}
+    plain_names = {model: model.removeprefix(f"{rounds[0].task.code}_") for model in models}
     # Without the code two models may have one name; then all keep the whole name.
-    is_clear = len(set(plain.values())) == len(plain)
-    return plain if is_clear else {model: model for model in models}
+    is_clear = len(set(plain_names.values())) == len(plain_names)
+    return plain_names if is_clear else {model: model for model in models}
 
 
-def _shares(counts: Mapping[str, Counter[tuple[Hashable | None, bool]]]) -> Shares:
+def _shares(counts_by_model: Mapping[str, Counter[tuple[Hashable | None, bool]]]) -> Shares:
     return {
-        model: share_by_author(some.items(), NONE_DECIDED) for model, some in sorted(counts.items())
+        model: share_by_author(some.items(), NONE_DECIDED)
+        for model, some in sorted(counts_by_model.items())
     }
 
 
@@ -109,7 +112,7 @@ def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
     # Where a rule decides, its outcome tells whether the answer is right, not the votes.
     about_model = asks_answer and config.verdict.type not in BY_RULE
     # Of several models each has its own outcome; without one the example's counts.
-    fooled = Case(
+    fooled_case = Case(
         When(target_outputs__fooled=True, then=Value(Example.Outcome.FOOLED)),
         When(target_outputs__fooled=False, then=Value(Example.Outcome.NOT_FOOLED)),
         default=F("outcome"),
@@ -118,7 +121,7 @@ def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
     answer_value = (
         KeyTextTransform(field, "target_outputs__output") if field else Value(None, CharField())
     )
-    decided = Example.objects.filter(
+    decided_examples = Example.objects.filter(
         round__in=rounds,
         retracted_at=None,
         by_program=False,
@@ -126,7 +129,9 @@ def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
         consensus__state=Consensus.State.DECIDED,
     )
     names = ("target_outputs__target__name", "part", "annotator_id", "result", "said")
-    rows = decided.order_by().annotate(part=tag_of(), result=fooled, said=answer_value)
+    rows = decided_examples.order_by().annotate(
+        part=tag_of(), result=fooled_case, said=answer_value
+    )
     kinds = rows.values_list(*names, "consensus__label", "consensus__verdict")
     for model, tag, author, result, answer, label, verdict, times in kinds.annotate(Count("pk")):
         right = target_right([(label, verdict)], result, answer, about_model)[0]

@@ -30,7 +30,7 @@ def all_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
 
     Large rounds are missing until they have been counted. At most four queries.
     """
-    return _of_each("all", rounds, _all)
+    return _get_round_entries("all", rounds, _all)
 
 
 def headline_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
@@ -38,7 +38,7 @@ def headline_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
 
     At most two queries.
     """
-    return _of_each("headline", rounds, _headlines)
+    return _get_round_entries("headline", rounds, _headlines)
 
 
 def read_cached_numbers(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept | None:
@@ -53,11 +53,11 @@ def read_cached_numbers(kind: str, round: Round, count: Callable[[Round], Any]) 
             name: {**numbers, kind: count(round)} for name, numbers in _all(rounds_by_name).items()
         }
 
-    round_numbers = _of_each(kind, [round], together).get(round.pk)
+    round_numbers = _get_round_entries(kind, [round], together).get(round.pk)
     if round_numbers is None or round_numbers.numbers["collected"] or not _has_tries(round):
         return round_numbers
     cache.delete(_key(kind, str(round.pk)))
-    return _of_each(kind, [round], together).get(round.pk)
+    return _get_round_entries(kind, [round], together).get(round.pk)
 
 
 def _has_tries(round: Round) -> bool:
@@ -75,7 +75,7 @@ def read_cached_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
     def count(rounds_by_name: Wanted) -> Mapping[str, Mapping[str, Any]]:
         return {name: task_report(rounds, code=code)}
 
-    return _kept(f"report:{code}", {name: rounds}, count).get(name)
+    return _get_entries(f"report:{code}", {name: rounds}, count).get(name)
 
 
 def _all(rounds_by_name: Wanted) -> Mapping[str, Numbers]:
@@ -90,8 +90,8 @@ def _headlines(rounds_by_name: Wanted) -> Mapping[str, Numbers]:
     return {str(r.pk): report.headline_numbers(counted.part(r.pk, "")) for r in rounds}
 
 
-def _of_each(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept]:
-    stored = _kept(kind, {str(round.pk): [round] for round in rounds}, fresh)
+def _get_round_entries(kind: str, rounds: Sequence[Round], count_fresh: Count) -> dict[int, Kept]:
+    stored = _get_entries(kind, {str(round.pk): [round] for round in rounds}, count_fresh)
     return {int(name): entry for name, entry in stored.items()}
 
 
@@ -99,11 +99,11 @@ def _key(kind: str, name: str) -> str:
     return f"numbers:{kind}:{name}"
 
 
-def _kept(kind: str, rounds_by_name: Wanted, fresh: Count) -> dict[str, Kept]:
+def _get_entries(kind: str, rounds_by_name: Wanted, count_fresh: Count) -> dict[str, Kept]:
     names = {_key(kind, name): name for name in rounds_by_name}
 
     def count(keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        numbers = fresh({names[key]: rounds_by_name[names[key]] for key in keys})
+        numbers = count_fresh({names[key]: rounds_by_name[names[key]] for key in keys})
         return {key: numbers[names[key]] for key in keys}
 
     def is_large(keys: Sequence[str]) -> bool:

@@ -68,37 +68,37 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
     stored: include the cells, which count the stored consensus. Raises ValueError for labels if the
     author chooses none.
     """
-    counted = _empty(rounds, by)
+    counted_rounds = _start_counts(rounds, by)
     if not rounds:  # Django has no SQL for the examples of none
-        return counted
+        return counted_rounds
     examples = _examples(rounds, by)
     by_people = examples.filter(by_program=False)
-    _count_votes(counted, by_people)
+    _count_votes(counted_rounds, by_people)
     choices: set[Choice] = set()
-    for group in counted.parts.values():
+    for group in counted_rounds.parts.values():
         choices |= {choice for _, choice in group.votes_by}
     # Sorted, as a pattern is the numbers of votes in this order.
-    counted.choices = sorted(choices)
+    counted_rounds.choices = sorted(choices)
     # Free texts: the query below has a column for each choice.
     if len(choices) > MOST_CHOICES:
-        _count_free_patterns(counted, by_people)
+        _count_free_patterns(counted_rounds, by_people)
     elif choices:
         config = rounds[0].task.config
         about = is_about_model(config, Example.Outcome.UNDECIDED)
-        _count_patterns(counted, rounds, _with_answers(by_people, config, by), about)
+        _count_patterns(counted_rounds, rounds, _with_answers(by_people, config, by), about)
     if stored:
-        _count_cells(counted, examples, by)
-    return counted
+        _count_cells(counted_rounds, examples, by)
+    return counted_rounds
 
 
 def count_cells(rounds: Sequence[Round], by: str | None = None) -> Counted:
     """Count only the stored consensus of rounds of any tasks. One query. by: as in `count`."""
-    counted = _empty(rounds, by)
+    counted = _start_counts(rounds, by)
     _count_cells(counted, _examples(rounds, by), by)
     return counted
 
 
-def _empty(rounds: Sequence[Round], by: str | None) -> Counted:
+def _start_counts(rounds: Sequence[Round], by: str | None) -> Counted:
     """Start the counts. Without a breakdown, a round without examples gets a part too."""
     return Counted({} if by else {(round.pk, ""): Part() for round in rounds})
 
@@ -182,7 +182,7 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
     return examples.annotate(first=first, said=KeyTextTransform(field, "first__output"))
 
 
-def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
+def _count_cells(counted_rounds: Counted, examples: Examples, by: str | None) -> None:
     """Add a count for each combination of `Cell` values to its part."""
     column_names = ("author", "result", "judged", "state", "label", "verdict", "verified", "wrong")
     names = (*column_names, "by_program", "in_round", "value")
@@ -197,10 +197,10 @@ def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
             wrong=_validated_error(by),
         ).values_list(*names),
     )
-    for author, result, judged, state, label, verdict, verified, wrong, *whose, times in rows:
+    for author, result, judged, state, label, verdict, is_verified, is_wrong, *whose, times in rows:
         by_program, round, value = whose
         if by_program:
-            counted.part(round, value).program_examples += times
+            counted_rounds.part(round, value).program_examples += times
             continue
         cell = Cell(
             author,
@@ -208,59 +208,59 @@ def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
             bool(judged),
             state == Consensus.State.DECIDED,
             label or verdict or "",
-            bool(verified),
-            bool(wrong),
+            bool(is_verified),
+            bool(is_wrong),
         )
-        counted.part(round, value).cells[cell] += times
+        counted_rounds.part(round, value).cells[cell] += times
 
 
-def _count_votes(counted: Counted, examples: Examples) -> None:
+def _count_votes(counted_rounds: Counted, examples: Examples) -> None:
     rows = _rows(
         "SELECT x.in_round, x.value, v.validator_id, v.label, v.verdict, v.by_program, COUNT(*) "
         "FROM {votes} v JOIN ({examples}) x ON x.id = v.example_id "
         "GROUP BY v.validator_id, v.label, v.verdict, v.by_program, x.in_round, x.value",
         examples.values_list("id", "in_round", "value"),
     )
-    for round, value, who, label, verdict, by_program, times in rows:
+    for round, value, validator, label, verdict, by_program, times in rows:
         if by_program:
-            counted.part(round, value).program_votes += times
+            counted_rounds.part(round, value).program_votes += times
         else:
-            counted.part(round, value).votes_by[who, (label, verdict)] += times
+            counted_rounds.part(round, value).votes_by[validator, (label, verdict)] += times
 
 
 def _count_patterns(
-    counted: Counted, rounds: Sequence[Round], examples: Examples, about: bool
+    counted_rounds: Counted, rounds: Sequence[Round], examples: Examples, about: bool
 ) -> None:
     """Count each author's examples by their numbers of votes and the target's answer."""
-    columns = ", ".join(f"c{n}" for n in range(len(counted.choices)))
+    columns = ", ".join(f"c{n}" for n in range(len(counted_rounds.choices)))
     sums = ", ".join(
         f"SUM(CASE WHEN v.label = %s AND v.verdict = %s THEN 1 ELSE 0 END) AS c{n}"
-        for n in range(len(counted.choices))
+        for n in range(len(counted_rounds.choices))
     )
     names = ("author", "result", "said", "in_round", "value")
     column_list = ", ".join(names)
     of_rounds = Example.objects.filter(round__in=rounds).order_by().values("id")
-    voted, ids = of_rounds.query.sql_with_params()
+    examples_sql, ids = of_rounds.query.sql_with_params()
     # Votes are added up before the other columns join, which are longer to group by. The groups
     # begin with the columns that differ most, which compares fewer of them.
     rows = _rows(
         f"SELECT {column_list}, {columns}, COUNT(*) FROM (SELECT v.example_id, {sums} "  # noqa: S608
-        f"FROM {{votes}} v WHERE NOT v.by_program AND v.example_id IN ({voted}) "
+        f"FROM {{votes}} v WHERE NOT v.by_program AND v.example_id IN ({examples_sql}) "
         "GROUP BY v.example_id) one JOIN ({examples}) x ON x.id = one.example_id "
         f"GROUP BY author, {columns}, result, said, in_round, value",
         examples.values_list("id", *names),
-        list(chain.from_iterable(counted.choices)) + list(ids),
+        list(chain.from_iterable(counted_rounds.choices)) + list(ids),
     )
     compared_patterns: dict[tuple[Any, ...], Compared] = {}
     for author, result, answer, round, value, *votes, times in rows:
-        group, pattern = counted.part(round, value), tuple(votes)
+        group, pattern = counted_rounds.part(round, value), tuple(votes)
         group.patterns[pattern] += times
         group.unanimous[author, max(pattern) == sum(pattern)] += times
         case = (result, answer, pattern)
         # Alike examples of different authors are compared once.
         if case not in compared_patterns:
             compared_patterns[case] = compare(
-                pattern, target_right(counted.choices, result, answer, about)
+                pattern, target_right(counted_rounds.choices, result, answer, about)
             )
         group.compared[author, compared_patterns[case]] += times
 
@@ -274,12 +274,12 @@ def target_right(
     target that was fooled did not give. Other verdicts do not tell which label is right.
     about_model: they are about the target's own answer.
     """
-    fooled = FOOLED_BY_OUTCOME.get(result)
+    is_fooled = FOOLED_BY_OUTCOME.get(result)
     by_verdict: dict[str, bool | None] = {}
     if about_model and result in ASKED:
         by_verdict = {Verdict.CORRECT: True, Verdict.INCORRECT: False}
-    elif fooled is not None:
-        by_verdict = {Verdict.CORRECT: not fooled}
+    elif is_fooled is not None:
+        by_verdict = {Verdict.CORRECT: not is_fooled}
     is_right: list[bool | None] = []
     for label, verdict in choices:
         if not label:
@@ -291,7 +291,7 @@ def target_right(
     return is_right
 
 
-def _count_free_patterns(counted: Counted, examples: Examples) -> None:
+def _count_free_patterns(counted_rounds: Counted, examples: Examples) -> None:
     """Count the patterns by numbers of equal answers, without the answers themselves."""
     # By the example, as `groupby` joins only neighbours.
     rows = _rows(
@@ -304,21 +304,23 @@ def _count_free_patterns(counted: Counted, examples: Examples) -> None:
     for (round, value, author, _), group in groupby(rows, itemgetter(0, 1, 2, 3)):
         # Which answers they were does not matter, only how many were equal.
         pattern = tuple(sorted((times for *_, times in group), reverse=True))
-        counts = counted.part(round, value)
+        counts = counted_rounds.part(round, value)
         counts.patterns[pattern] += 1
         counts.unanimous[author, len(pattern) == 1] += 1
 
 
-def _rows(sql: str, examples: Examples, before: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+def _rows(
+    sql: str, examples: Examples, first_parameters: Sequence[Any] = ()
+) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a query over votes and some columns of examples.
 
-    before: the values of its first parameters.
+    first_parameters: their values.
     Only table and column names are put into the SQL text; values are parameters.
     """
     inner, values = examples.query.sql_with_params()
     sql = sql.format(examples=inner, votes=Validation._meta.db_table)
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*before, *values])
+        cursor.execute(sql, [*first_parameters, *values])
         # In parts, so that the rows are never in memory all at once.
         while some := cursor.fetchmany(2000):
             yield from some

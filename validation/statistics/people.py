@@ -88,7 +88,7 @@ def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
     people = _people(examples.values("annotator"))
     writing = _writing(examples)
     authors = [
-        _author(people[row["annotator"]], writing[row["annotator"]], row)
+        _build_author_row(people[row["annotator"]], writing[row["annotator"]], row)
         for row in _author_counts(examples)
     ]
     return sorted(authors, key=lambda author: (-author.tries, author.annotator.pseudonym))
@@ -111,26 +111,27 @@ def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
     An edit comes after the example that it edits, so one pass finds where chains begin.
     """
     writing_by_author: dict[int, _Writing] = defaultdict(_Writing)
-    begins: dict[int, tuple[int, int]] = {}  # example: where its chain began, author
+    chain_starts: dict[int, tuple[int, int]] = {}  # example: where its chain began, author
     rows = examples.order_by("pk").values_list(
         "pk", "annotator", "parent", "outcome", "shown_at", "created_at", "typing"
     )
-    for pk, who, parent, outcome, shown_at, sent, typing in rows.iterator():
-        start, author = begins.get(parent, (pk, who))  # type: ignore[arg-type]
-        begins[pk] = (start if author == who else pk), who  # others' examples begin no own chain
-        writing = writing_by_author[who]
+    for pk, author_id, parent, outcome, shown_at, sent_at, typing_record in rows.iterator():
+        start, author = chain_starts.get(parent, (pk, author_id))  # type: ignore[arg-type]
+        # Others' examples begin no own chain.
+        chain_starts[pk] = (start if author == author_id else pk), author_id
+        writing = writing_by_author[author_id]
         if outcome == Example.Outcome.FOOLED:
-            writing.won.add(begins[pk][0])
+            writing.won.add(chain_starts[pk][0])
         if shown_at:
-            writing.seconds.append((sent - shown_at).total_seconds())
-        if typing:
-            writing.active.append(typing["active"])
-            writing.pasted += typing["pasted"] * 2 > typing["characters"]
+            writing.seconds.append((sent_at - shown_at).total_seconds())
+        if typing_record:
+            writing.active.append(typing_record["active"])
+            writing.pasted += typing_record["pasted"] * 2 > typing_record["characters"]
     return writing_by_author
 
 
 def _author_counts(examples: QuerySet[Example]) -> Any:
-    flipped = is_counted("decided") & Q(consensus__is_verified=False)
+    is_flipped = is_counted("decided") & Q(consensus__is_verified=False)
     opposed = (Verdict.CORRECT, Verdict.INCORRECT)  # of a model's answer the author said either
     says_otherwise = ~Q(consensus__label="") | Q(consensus__verdict__in=opposed)
     return (
@@ -139,25 +140,27 @@ def _author_counts(examples: QuerySet[Example]) -> Any:
         .annotate(
             **counts_of("fooled", "judged", "decided", "confirmed", "catches"),
             duplicates=Count("resembles"),
-            flipped=Count("pk", filter=flipped & says_otherwise),
+            flipped=Count("pk", filter=is_flipped & says_otherwise),
         )
     )
 
 
-def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) -> AuthorStatistics:
-    undecided = "no example has a consensus"
-    judged = counts["judged"]
+def _build_author_row(
+    annotator: Annotator, writing: _Writing, counts: Mapping[str, int]
+) -> AuthorStatistics:
+    undecided_reason = "no example has a consensus"
+    judged_count = counts["judged"]
     vmer = rate(counts["catches"], counts["tries"])
     # Nothing is decided yet: 0 % would read like a result.
     if not counts["decided"]:
-        vmer = Undefined(undecided if judged else "no example has been judged")
+        vmer = Undefined(undecided_reason if judged_count else "no example has been judged")
     return AuthorStatistics(
         annotator,
         counts["tries"],
         counts["fooled"],
         len(writing.won),
-        judged,
-        validity=rate(counts["confirmed"], counts["decided"], undecided),
+        judged_count,
+        validity=rate(counts["confirmed"], counts["decided"], undecided_reason),
         vmer=vmer,
         duplicates=counts["duplicates"],
         paste_share=rate(writing.pasted, len(writing.active), UNKNOWN_TYPING),
@@ -165,7 +168,7 @@ def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) 
         median_active_seconds=median(writing.active)
         if writing.active
         else Undefined(UNKNOWN_TYPING),
-        label_flip=rate(counts["flipped"], counts["decided"], undecided),
+        label_flip=rate(counts["flipped"], counts["decided"], undecided_reason),
     )
 
 
@@ -188,10 +191,10 @@ def counted_paces() -> dict[str, Count]:
 
     A vote is unread if its words cannot have been read in its time, by WORDS_A_SECOND.
     """
-    timed = Q(seconds__isnull=False, words__isnull=False)
+    is_timed = Q(seconds__isnull=False, words__isnull=False)
     # As decimals: whole numbers would be divided without their fraction.
-    unread = timed & Q(seconds__lt=Cast("words", FloatField()) / WORDS_A_SECOND)
-    return {"timed": Count("pk", filter=timed), "unread": Count("pk", filter=unread)}
+    is_unread = is_timed & Q(seconds__lt=Cast("words", FloatField()) / WORDS_A_SECOND)
+    return {"timed": Count("pk", filter=is_timed), "unread": Count("pk", filter=is_unread)}
 
 
 def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
@@ -210,9 +213,11 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     # Without that order, by which the rows would be grouped too.
     by_verdict: Any = named_votes.order_by().values_list("validator", "verdict")
     by_verdict = by_verdict.annotate(times=Count("pk"), **counted_paces())
-    for who, verdict, times, timed, unread in by_verdict:
-        answers[who][verdict] += times
-        paces[who] = Pace(paces[who].timed + timed, paces[who].unread + unread)
+    for validator_id, verdict, times, timed, unread in by_verdict:
+        answers[validator_id][verdict] += times
+        paces[validator_id] = Pace(
+            paces[validator_id].timed + timed, paces[validator_id].unread + unread
+        )
     seconds = _medians(named_votes.values_list("validator", "seconds").iterator())
     skips = Counter(
         Skip.objects.filter(example__round__in=rounds).values_list("validator", flat=True)
@@ -220,8 +225,16 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     reliable = _reliabilities(votes)
     golden = _gold(rounds)
     validators = [
-        _validator(people[who], verdicts, seconds, paces[who], skips[who], reliable, golden[who])
-        for who, verdicts in answers.items()
+        _validator(
+            people[validator_id],
+            verdicts,
+            seconds,
+            paces[validator_id],
+            skips[validator_id],
+            reliable,
+            golden[validator_id],
+        )
+        for validator_id, verdicts in answers.items()
     ]
     return sorted(validators, key=lambda judge: (-judge.votes, judge.annotator.pseudonym))
 
@@ -235,13 +248,17 @@ def _validator(
     reliable: Mapping[int, Reliability] | Undefined,
     golden: Counter[str],
 ) -> ValidatorStatistics:
-    own = reliable if isinstance(reliable, Undefined) else reliable.get(annotator.pk, NO_LABELS)
+    own_reliability = (
+        reliable if isinstance(reliable, Undefined) else reliable.get(annotator.pk, NO_LABELS)
+    )
     votes = verdicts.total()
     return ValidatorStatistics(
         annotator,
         votes,
-        reliability=own if isinstance(own, Undefined) else own.agreement,
-        kappa=own if isinstance(own, Undefined) else own.kappa,
+        reliability=own_reliability
+        if isinstance(own_reliability, Undefined)
+        else own_reliability.agreement,
+        kappa=own_reliability if isinstance(own_reliability, Undefined) else own_reliability.kappa,
         gold=rate(golden["correct"], golden["answered"], "no gold item was answered"),
         gold_check=gold_check(golden["correct that count"], golden["count"]),
         median_seconds=seconds.get(annotator.pk, NOT_TIMED),
@@ -259,12 +276,12 @@ def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | U
     Ignores free text. One query.
     """
     rows = list(votes.values_list("example", "validator", "label", "verdict").iterator())
-    labels = [(example, who, label) for example, who, label, _ in rows if label]
+    labels = [(example, validator_id, label) for example, validator_id, label, _ in rows if label]
     if len({label for *_, label in labels}) > MOST_CHOICES:
         return Undefined(FREE_TEXT)
     verdicts = [
-        (example, who, verdict)
-        for example, who, _, verdict in rows
+        (example, validator_id, verdict)
+        for example, validator_id, _, verdict in rows
         if verdict not in ("", Verdict.CANNOT_TELL)
     ]
     return reliabilities(code_votes(labels or verdicts))  # type: ignore[return-value]
@@ -287,7 +304,7 @@ def _people(ids: QuerySet) -> Mapping[int, Annotator]:  # type: ignore[type-arg]
 def _medians(rows: Iterable[tuple[int, float | None]]) -> Mapping[int, float]:
     """Return each person's median time in seconds."""
     times: dict[int, array[float]] = defaultdict(lambda: array("f"))
-    for who, took in rows:
-        if took is not None:
-            times[who].append(took)
-    return {who: median(values) for who, values in times.items()}
+    for person_id, seconds in rows:
+        if seconds is not None:
+            times[person_id].append(seconds)
+    return {person_id: median(values) for person_id, values in times.items()}

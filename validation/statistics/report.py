@@ -40,24 +40,29 @@ def task_report(
 
     With a policy all examples are decided by it in memory; without one the stored consensus counts.
     """
-    counted = count(rounds, stored=policy is None)
+    counted_rounds = count(rounds, stored=policy is None)
     for round in rounds if policy else ():
         assert policy
-        group = counted.part(round.pk, "")
+        group = counted_rounds.part(round.pk, "")
         for example in replay(round, policy):
             if example.by_program:
                 group.program_examples += 1
             else:
                 group.cells[example.cell(example.status)] += 1
-    each = {pk: numbers(group, counted.choices) for (pk, _), group in counted.parts.items()}
+    numbers_by_round = {
+        pk: numbers(group, counted_rounds.choices)
+        for (pk, _), group in counted_rounds.parts.items()
+    }
     # The numbers of one round are those of all together, so they are not computed twice.
-    alone = next(iter(each.values())) if len(each) == 1 else None
-    together = alone or numbers(_together(counted.parts.values()), counted.choices)
-    notes = {"round": "all rounds together", **together["notes"]}
+    only_numbers = next(iter(numbers_by_round.values())) if len(numbers_by_round) == 1 else None
+    overall_numbers = only_numbers or numbers(
+        _merge_parts(counted_rounds.parts.values()), counted_rounds.choices
+    )
+    notes = {"round": "all rounds together", **overall_numbers["notes"]}
     return {
         "task": code,
-        "rounds": [{"round": round.number, **each[round.pk]} for round in rounds],
-        "all": {"round": None, **together, "notes": notes},
+        "rounds": [{"round": round.number, **numbers_by_round[round.pk]} for round in rounds],
+        "all": {"round": None, **overall_numbers, "notes": notes},
     }
 
 
@@ -66,11 +71,11 @@ def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
 
     Raises ValueError for labels if authors choose none.
     """
-    counted = count(rounds, by)
-    everything = Counted({}, counted.choices)
-    for (_, value), group in counted.parts.items():
-        whole = everything.part(ALL, value)
-        whole += group
+    counted_rounds = count(rounds, by)
+    merged_rounds = Counted({}, counted_rounds.choices)
+    for (_, value), group in counted_rounds.parts.items():
+        merged_part = merged_rounds.part(ALL, value)
+        merged_part += group
 
     def parts(of: Counted, round: int) -> list[dict[str, Any]]:
         return [{by: value, **numbers(p, of.choices)} for value, p in of.of(round).items()]
@@ -78,16 +83,16 @@ def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
     return {
         "task": code,
         "by": by,
-        "rounds": [{"round": r.number, "parts": parts(counted, r.pk)} for r in rounds],
-        "all": {"round": None, "parts": parts(everything, ALL)},
+        "rounds": [{"round": r.number, "parts": parts(counted_rounds, r.pk)} for r in rounds],
+        "all": {"round": None, "parts": parts(merged_rounds, ALL)},
     }
 
 
-def _together(parts: Iterable[Part]) -> Part:
-    whole = Part()
+def _merge_parts(parts: Iterable[Part]) -> Part:
+    merged_part = Part()
     for group in parts:
-        whole += group
-    return whole
+        merged_part += group
+    return merged_part
 
 
 def measure_part(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
@@ -97,10 +102,10 @@ def measure_part(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """
     return {
         **headline_numbers(group),
-        **_labels(group.cells),
+        **_count_labels(group.cells),
         **_agreement(group, choices),
         **_people(group),
-        **_compared(group, choices),
+        **_compare_choices(group, choices),
         "program_examples": group.program_examples,
         "program_votes": group.program_votes,
     }
@@ -140,7 +145,7 @@ def as_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
         for name, number in measured_numbers.items()
         if isinstance(number, Undefined)
     }
-    numbers_in_json = {name: _shown(number) for name, number in measured_numbers.items()}
+    numbers_in_json = {name: _number_as_json(number) for name, number in measured_numbers.items()}
     last = {
         name: numbers_in_json.pop(name) for name in (*COMPARED, "program_examples", "program_votes")
     }
@@ -168,13 +173,13 @@ def flatten_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _compared(group: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Undefined]:
+def _compare_choices(group: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Undefined]:
     if len(choices) > MOST_CHOICES:
         return dict.fromkeys(COMPARED, Undefined(FREE_TEXT))
     return human_and_model(group.authors_compared())
 
 
-def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
+def _count_labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
     """Count consensus labels (or verdicts), and `none`, of examples that are judged or decided."""
     labels: Counter[str] = Counter()
     consensus: Counter[tuple[int | None, bool]] = Counter()
@@ -205,11 +210,11 @@ def _agreement(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     weights = np.array(list(group.patterns.values()))
     labels = [n for n, (label, _) in enumerate(choices) if label]
     verdicts = [n for n, (_, verdict) in enumerate(choices) if verdict not in ("", "cannot_tell")]
-    counted = table[:, labels if table[:, labels].any() else verdicts]
+    counted_table = table[:, labels if table[:, labels].any() else verdicts]
     return {
         "unanimous_share": unanimous,
-        "fleiss_kappa": fleiss_kappa(counted, weights),
-        "krippendorff_alpha": krippendorff_alpha(counted, weights),
+        "fleiss_kappa": fleiss_kappa(counted_table, weights),
+        "krippendorff_alpha": krippendorff_alpha(counted_table, weights),
     }
 
 
@@ -229,7 +234,7 @@ def _people(group: Part) -> dict[str, Number]:
     }
 
 
-def _shown(value: Number) -> Any:
+def _number_as_json(value: Number) -> Any:
     if isinstance(value, Undefined):
         return None
     if isinstance(value, Rate):

@@ -31,10 +31,10 @@ def known(number: Number) -> Number | str:
 @register.filter
 def missing(numbers: Mapping[str, Number]) -> str:
     """Describe what a round lacks before its vMER can be a headline; empty if nothing."""
-    vmer, decided = numbers["vmer"], numbers["decided"]
-    if not isinstance(decided, int) or decided < HEADLINE_DECIDED:
+    vmer, decided_count = numbers["vmer"], numbers["decided"]
+    if not isinstance(decided_count, int) or decided_count < HEADLINE_DECIDED:
         message = gettext("Error rate after %(needed)d decided examples (%(number)s so far)")
-        return message % {"number": decided, "needed": HEADLINE_DECIDED}
+        return message % {"number": decided_count, "needed": HEADLINE_DECIDED}
     if not isinstance(vmer, Rate):
         return gettext(vmer.reason) if isinstance(vmer, Undefined) else ""
     if vmer.clusters is not None and vmer.clusters < HEADLINE_AUTHORS:

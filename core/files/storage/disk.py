@@ -56,11 +56,11 @@ def scratch() -> Iterator[Path]:
 
 def remove_abandoned() -> int:
     """Delete folders of ended processes, and old form uploads; return how many."""
-    removed = 0
+    removed_count = 0
     for path in Path(settings.SPOOL).iterdir():
         with suppress(FileNotFoundError):  # its maker was faster
-            removed += _remove(path, time.time() - path.stat().st_mtime)
-    return removed
+            removed_count += _remove(path, time.time() - path.stat().st_mtime)
+    return removed_count
 
 
 def _remove(path: Path, age: float) -> bool:

@@ -51,7 +51,7 @@ FOR_JOBS = Patience(connect_seconds=5, read_seconds=20, calls=3, downloads=3)
 """A job; all its calls together end before its lease does."""
 
 
-def trouble_of(error: BotoCoreError | ClientError, addressing: str) -> str:
+def trouble_of(error: BotoCoreError | ClientError, addressing_style: str) -> str:
     """Return a message for the operator about a bucket's error, with advice if possible."""
     code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
     if code in FORBIDDEN:
@@ -59,7 +59,7 @@ def trouble_of(error: BotoCoreError | ClientError, addressing: str) -> str:
     if code in WRONG_REGION:
         return f"{error}. Check the region in STORAGE_URL."
     if code in WRONG_HOST:
-        other = "path" if addressing == "virtual" else "virtual"
+        other = "path" if addressing_style == "virtual" else "virtual"
         return f"{error}. Add &addressing={other} to STORAGE_URL."
     return str(error)
 

@@ -38,25 +38,25 @@ MOST_SPOOLED_BYTES = 128 * MIB
 """Of all unread answers of a worker."""
 
 
-def body_deadline(began: float, received: int, moved: float) -> float:
+def body_deadline(began_at: float, received_bytes: int, moved_at: float) -> float:
     """Return the time by which more of a buffered body must arrive.
 
-    began, moved: times of the first and of the latest byte. received: bytes so far.
+    began_at, moved_at: times of the first and of the latest byte. received_bytes: so far.
     """
-    by_rate = began + BODY_GRACE_SECONDS + received / BODY_RATE
-    return min(by_rate, moved + STALL_SECONDS)
+    by_rate = began_at + BODY_GRACE_SECONDS + received_bytes / BODY_RATE
+    return min(by_rate, moved_at + STALL_SECONDS)
 
 
-def upload_deadline(began: float, received: int, moved: float) -> float:
+def upload_deadline(began_at: float, received_bytes: int, moved_at: float) -> float:
     """Return the time by which more of a large body must arrive; as `body_deadline`."""
-    by_rate = began + UPLOAD_GRACE_SECONDS + received / UPLOAD_RATE
-    return min(by_rate, moved + STALL_SECONDS, began + UPLOAD_SECONDS)
+    by_rate = began_at + UPLOAD_GRACE_SECONDS + received_bytes / UPLOAD_RATE
+    return min(by_rate, moved_at + STALL_SECONDS, began_at + UPLOAD_SECONDS)
 
 
-def send_deadline(began: float, sent: int, moved: float) -> float:
+def send_deadline(began_at: float, sent_bytes: int, moved_at: float) -> float:
     """Return the time by which the client must read more of an answer; as `body_deadline`."""
-    by_rate = began + SEND_GRACE_SECONDS + sent / SEND_RATE
-    return min(by_rate, moved + STALL_SECONDS)
+    by_rate = began_at + SEND_GRACE_SECONDS + sent_bytes / SEND_RATE
+    return min(by_rate, moved_at + STALL_SECONDS)
 
 
 def slots(threads: int) -> int:

@@ -141,15 +141,15 @@ class Outlet:
         if self.is_broken:
             raise TooSlow
         while self._pending:
-            first = self._pending[0]
-            if isinstance(first, Outgoing):
-                if not self._flush_part(first):
+            first_piece = self._pending[0]
+            if isinstance(first_piece, Outgoing):
+                if not self._flush_part(first_piece):
                     return
             else:
-                sent = self._send(first)
-                self._held -= sent
-                if sent < len(first):
-                    self._pending[0] = first[sent:]
+                sent_bytes = self._send(first_piece)
+                self._held -= sent_bytes
+                if sent_bytes < len(first_piece):
+                    self._pending[0] = first_piece[sent_bytes:]
                     return
             self._pending.popleft()
 
@@ -175,11 +175,11 @@ class Outlet:
     def _send(self, data: bytes) -> int:
         """Send bytes; return how many the system accepted."""
         try:
-            sent = self._sock.send(data)
+            sent_bytes = self._sock.send(data)
         except BlockingIOError:
             return 0
-        self._note(sent)
-        return sent
+        self._note(sent_bytes)
+        return sent_bytes
 
     def _flush_part(self, piece: Outgoing) -> bool:
         """Send from a file; return whether all of it was sent. A long part takes several calls."""
@@ -188,14 +188,14 @@ class Outlet:
         while piece.left > max(0, end):
             size = min(piece.left, AT_ONCE)
             try:
-                sent = os.sendfile(self._sock.fileno(), piece.descriptor, piece.offset, size)
+                sent_bytes = os.sendfile(self._sock.fileno(), piece.descriptor, piece.offset, size)
             except BlockingIOError:
                 return False
-            if not sent:
+            if not sent_bytes:
                 raise TooSlow  # the file became shorter: the length that was announced never comes
-            piece.offset += sent
-            piece.left -= sent
-            self._note(sent)
+            piece.offset += sent_bytes
+            piece.left -= sent_bytes
+            self._note(sent_bytes)
         if piece.left:
             return False
         self._close(piece)
@@ -229,17 +229,17 @@ class Outlet:
     def _write_to_spool(self, data: bytes) -> None:
         if self._spool is None:
             self._spool = TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the connection
-        last = self._pending[-1] if self._pending else None
-        if not (isinstance(last, Outgoing) and last.is_spool):
-            last = Outgoing(self._spool.fileno(), self.spooled, 0, is_spool=True)
-            self._pending.append(last)
+        last_piece = self._pending[-1] if self._pending else None
+        if not (isinstance(last_piece, Outgoing) and last_piece.is_spool):
+            last_piece = Outgoing(self._spool.fileno(), self.spooled, 0, is_spool=True)
+            self._pending.append(last_piece)
         view = memoryview(data)
         while view:
             # Where a disk gets full it writes less than it was given.
-            written = os.pwrite(self._spool.fileno(), view, self.spooled)
-            self.spooled += written
-            last.left += written
-            view = view[written:]
+            written_bytes = os.pwrite(self._spool.fileno(), view, self.spooled)
+            self.spooled += written_bytes
+            last_piece.left += written_bytes
+            view = view[written_bytes:]
 
     def _wait_until_read(self) -> None:
         """Block the thread until the client has read everything. Raises TooSlow."""

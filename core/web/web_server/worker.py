@@ -150,7 +150,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     def accept(self, listener: socket.socket) -> None:
         """Accept a new connection, and read what it has sent already."""
         try:
-            plain, client = listener.accept()
+            client_socket, client = listener.accept()
         except OSError as error:
             if error.errno in FULL:
                 self._full_until = time.monotonic() + LOOK_SECONDS
@@ -160,9 +160,9 @@ class Worker(ThreadWorker):  # type: ignore[misc]
                 raise
             return
         try:
-            conn = Connection(self.cfg, plain, client, self._readers)
+            conn = Connection(self.cfg, client_socket, client, self._readers)
         except OSError:  # gone already
-            plain.close()
+            client_socket.close()
             return
         self.open[conn] = None
         self._of_address[conn.address] += 1

@@ -134,11 +134,11 @@ def _score_answers_of(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> M
     except (OSError, EOFError, ValueError, KeyError):
         logger.exception("%s cannot be scored", run)
         raise MetricFailed("gone") from None
-    answered = [row for row in rows if row.answer is not None]
-    scored = MetricScores([], 0.0)
-    if answered:
-        scored = _run_in_sandbox(metric, answered, beat)
-    next_values = iter(scored.values)
+    answered_rows = [row for row in rows if row.answer is not None]
+    metric_scores = MetricScores([], 0.0)
+    if answered_rows:
+        metric_scores = _run_in_sandbox(metric, answered_rows, beat)
+    next_values = iter(metric_scores.values)
     worst = 0.0 if metric.higher_is_better else 1.0
     values = [worst if row.answer is None else next(next_values) for row in rows]
-    return MetricScores(values, scored.seconds)
+    return MetricScores(values, metric_scores.seconds)

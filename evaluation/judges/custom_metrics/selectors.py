@@ -75,10 +75,10 @@ def _read_page_examples(config: TaskConfig) -> list[SetRow]:
     rows = []
     for example in (*config.examples.good, *config.examples.bad):
         fields = {**example.context, **example.input}
-        right = example.input.get(config.answer_field)
-        if right is not None:
+        right_answer = example.input.get(config.answer_field)
+        if right_answer is not None:
             inputs = {name: fields[name] for name in config.model_fields if name in fields}
-            rows.append(SetRow("", inputs, (right,)))
+            rows.append(SetRow("", inputs, (right_answer,)))
     return rows
 
 

@@ -56,22 +56,27 @@ def propose_metric(
     text = check_source(source)
     digest = hashlib.sha256(text.encode()).hexdigest()
     versions = task.custom_metrics.filter(name=name)
-    same = {"digest": digest, "about": about, "higher_is_better": higher_is_better}
+    metric_columns = {"digest": digest, "about": about, "higher_is_better": higher_is_better}
     # A double click proposes once.
-    if versions.filter(**same, review__in=[Review.PROPOSED, Review.APPROVED]).exists():
+    if versions.filter(**metric_columns, review__in=[Review.PROPOSED, Review.APPROVED]).exists():
         raise Refused(_("This version is here already."))
     # Each waiting version takes time in the sandbox, and an administrator's.
-    waiting = task.custom_metrics.filter(review=Review.PROPOSED).exclude(name=name).count()
-    if waiting >= MOST_WAITING:
+    waiting_count = task.custom_metrics.filter(review=Review.PROPOSED).exclude(name=name).count()
+    if waiting_count >= MOST_WAITING:
         message = _("%(number)d metrics of this task wait for a decision. Wait for one of them.")
-        raise Refused(message % {"number": waiting}, code="quota")
+        raise Refused(message % {"number": waiting_count}, code="quota")
     # Conditional: a version that is decided at this moment keeps its decision.
     versions.filter(review=Review.PROPOSED).update(review=Review.RETIRED)
     number = (versions.aggregate(last=Max("number"))["last"] or 0) + 1
     try:
         with transaction.atomic():
             metric = CustomMetric.objects.create(
-                task=task, name=name, number=number, source=text, requested_by=actor, **same
+                task=task,
+                name=name,
+                number=number,
+                source=text,
+                requested_by=actor,
+                **metric_columns,
             )
     except IntegrityError:
         raise Refused(_("Somebody proposed a version a moment ago. Look at it first.")) from None
@@ -101,19 +106,19 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
     simultaneous approvals succeed. Raises Refused.
     """
     check_decision(may_decide=actor.is_superuser, approve=approve, reason=reason, code="metric")
-    proposed = CustomMetric.objects.filter(pk=metric.pk, review=Review.PROPOSED)
-    decided = decision_values(actor, reason)
+    proposed_versions = CustomMetric.objects.filter(pk=metric.pk, review=Review.PROPOSED)
+    decision_columns = decision_values(actor, reason)
     if approve:
-        same = CustomMetric.objects.filter(task=metric.task_id, name=metric.name)
-        tried = proposed.filter(state=State.DONE, trial__failure="")
+        sibling_versions = CustomMetric.objects.filter(task=metric.task_id, name=metric.name)
+        tried_versions = proposed_versions.filter(state=State.DONE, trial__failure="")
         # Somebody else may have decided since the page was read; the update below finds that out.
-        if not tried.exists() and proposed.exists():
+        if not tried_versions.exists() and proposed_versions.exists():
             raise Refused(_("Only a version whose trial succeeded is approved."), code="trial")
         # First, since `metric_one_approved` allows one. Undone with the transaction if refused.
-        same.filter(review=Review.APPROVED).update(review=Review.RETIRED)
-        count = _approve(tried, decided)
+        sibling_versions.filter(review=Review.APPROVED).update(review=Review.RETIRED)
+        count = _approve(tried_versions, decision_columns)
     else:
-        count = proposed.update(review=Review.REFUSED, **decided)
+        count = proposed_versions.update(review=Review.REFUSED, **decision_columns)
     if not count:
         raise is_over()
     metric.refresh_from_db()
@@ -128,14 +133,15 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
         mail_person(metric.requested_by, write)
 
 
-def _approve(tried: QuerySet[CustomMetric], decided: Mapping[str, Any]) -> int:
-    """Approve and queue the version if it is still in `tried`; return the number of changed rows.
+def _approve(tried_versions: QuerySet[CustomMetric], decision_columns: Mapping[str, Any]) -> int:
+    """Approve and queue the version if it is still in `tried_versions`.
 
-    Raises Refused if another version was approved at the same time.
+    Return the number of changed rows. Raises Refused if another version was approved at the same
+    time.
     """
     try:
         with transaction.atomic():
-            return queue_again(tried, review=Review.APPROVED, **decided)
+            return queue_again(tried_versions, review=Review.APPROVED, **decision_columns)
     except IntegrityError:
         raise Refused(_("Another version was approved a moment ago. Look again.")) from None
 
@@ -160,10 +166,10 @@ def run_again(*, metric: CustomMetric, actor: User) -> None:
 
     Takes no lock: a single update decides. Raises Refused.
     """
-    counting = CustomMetric.objects.filter(
+    repeatable_versions = CustomMetric.objects.filter(
         pk=metric.pk, review__in=[Review.PROPOSED, Review.APPROVED]
     )
-    if not queue_again(counting):
+    if not queue_again(repeatable_versions):
         raise Refused(_("It is being run now, or it is neither proposed nor approved."))
     # Where it failed it runs again; its good numbers stay.
     metric.outcomes.exclude(failure="").delete()
@@ -173,8 +179,8 @@ def run_again(*, metric: CustomMetric, actor: User) -> None:
 @each_sweep(why="An approved metric scores each new run.")
 def request_custom_scores() -> int:
     """Queue the approved metrics that have runs to score; return how many. Called by the sweep."""
-    queued = 0
+    queued_count = 0
     for metric in CustomMetric.objects.filter(review=Review.APPROVED, state=State.DONE):
         if find_unscored_runs(metric).exists():
-            queued += queue_again(CustomMetric.objects.filter(pk=metric.pk, state=State.DONE))
-    return queued
+            queued_count += queue_again(CustomMetric.objects.filter(pk=metric.pk, state=State.DONE))
+    return queued_count

@@ -66,22 +66,22 @@ def compute_agreement(pairs: Iterable[JudgedPair]) -> Agreement:
     both, people = cells[True, True], cells[True, False]
     model, neither = cells[False, True], cells[False, False]
     clusters = _count_by_author(pairs)
-    counted = Agreement(len(pairs), len(clusters), both, people, model, neither)
-    observed = clustered_rate(clusters)
-    if not isinstance(observed, Rate):
-        return counted
+    counted_agreement = Agreement(len(pairs), len(clusters), both, people, model, neither)
+    observed_rate = clustered_rate(clusters)
+    if not isinstance(observed_rate, Rate):
+        return counted_agreement
     n = len(pairs)
     chance = ((both + people) * (both + model) + (model + neither) * (people + neither)) / n**2
     if chance == 1:  # both always say the same: there is nothing to agree on
-        return counted
+        return counted_agreement
 
     def beyond_chance(share: float) -> float:
         return max(-1.0, (share - chance) / (1 - chance))
 
-    return counted._replace(
-        kappa=beyond_chance(observed.value),
-        low=beyond_chance(observed.low),
-        high=beyond_chance(observed.high),
+    return counted_agreement._replace(
+        kappa=beyond_chance(observed_rate.value),
+        low=beyond_chance(observed_rate.low),
+        high=beyond_chance(observed_rate.high),
     )
 
 

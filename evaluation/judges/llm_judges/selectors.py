@@ -76,14 +76,16 @@ def find_judged_answers(task: Task) -> Iterator[JudgedAnswer]:
         .prefetch_related(prefetch_outputs())
         .order_by("pk")
     )
-    judged = []
+    judged_answers = []
     for example in rows:
         judgement = _read_judgement(task, example)
         if judgement:
-            judged.append(judgement)
+            judged_answers.append(judgement)
     # By key and not by date: when the calls are used up, those asked are a random sample.
-    judged.sort(key=lambda judgement: (judgement.part != "calibrate", judgement.question.key))
-    return iter(judged)
+    judged_answers.sort(
+        key=lambda judgement: (judgement.part != "calibrate", judgement.question.key)
+    )
+    return iter(judged_answers)
 
 
 def _read_judgement(task: Task, example: Example) -> JudgedAnswer | None:
@@ -114,11 +116,11 @@ def read_verdicts(judge: LlmJudge) -> dict[str, bool]:
 
 
 def compute_agreements(
-    judged: Iterable[JudgedAnswer], verdicts: Mapping[str, bool]
+    judged_answers: Iterable[JudgedAnswer], verdicts: Mapping[str, bool]
 ) -> dict[Split, Agreement]:
     """Return the agreement between people and the judge on each part."""
     pairs: dict[Split, list[JudgedPair]] = {"calibrate": [], "tune": []}
-    for judgement in judged:
+    for judgement in judged_answers:
         if judgement.question.key in verdicts:
             by_model = verdicts[judgement.question.key]
             pair = JudgedPair(judgement.author, judgement.is_correct, by_model)

@@ -107,14 +107,14 @@ def run_judge(judge: LlmJudge) -> None:
 
 def _run_judge(judge: LlmJudge, heartbeat: Heartbeat) -> None:
     with open_cluster_transport(judge.target, heartbeat.beat) as by:
-        asking = _JudgeJob(judge, heartbeat, by)
+        judge_job = _JudgeJob(judge, heartbeat, by)
         try:
-            asking.calibrate()
-            asking.score_runs()
+            judge_job.calibrate()
+            judge_job.score_runs()
         except WorkStopped:
-            asking.report()  # what it has judged so far counts, also if it never goes on
+            judge_job.report()  # what it has judged so far counts, also if it never goes on
             raise
-        asking.report()
+        judge_job.report()
     heartbeat.patiently(lambda: leases.finish_job(judge))
 
 

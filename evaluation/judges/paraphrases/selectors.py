@@ -43,12 +43,12 @@ def choose_rows_to_paraphrase(job: Paraphrasing, version: EvaluationSetVersion) 
     all_of_set = Paraphrase.objects.filter(job__evaluation_set=job.evaluation_set_id)
     of_job = set(job.paraphrases.values_list("uid", flat=True))
     done = of_job | set(all_of_set.filter(state__in=SETTLED_STATES).values_list("uid", flat=True))
-    tried = set(all_of_set.values_list("uid", flat=True))
+    tried_uids = set(all_of_set.values_list("uid", flat=True))
     rows = (row for row in read_set_rows(version) if row.uid not in done)
 
     def order(row: SetRow) -> tuple[bool, bytes]:
         # False sorts before True: examples that no model has tried come first.
-        return row.uid in tried, hashlib.sha256(row.uid.encode()).digest()
+        return row.uid in tried_uids, hashlib.sha256(row.uid.encode()).digest()
 
     return nsmallest(max(0, job.size - len(of_job)), rows, key=order)
 
@@ -83,12 +83,12 @@ def make_pair_to_check(config: TaskConfig, paraphrase: Paraphrase, row: SetRow) 
     texts = []
     for name, new in paraphrase.fields.items():
         texts.append((config.component(name).others_title, str(row.inputs[name]), new))
-    others = []
+    other_texts = []
     for name in config.model_fields:
         is_other = name not in paraphrase.fields and name not in config.media_fields
         if is_other and row.inputs.get(name):
-            others.append((config.component(name).others_title, str(row.inputs[name])))
-    return PairToCheck(paraphrase, texts, others, [_format_gold(gold) for gold in row.gold])
+            other_texts.append((config.component(name).others_title, str(row.inputs[name])))
+    return PairToCheck(paraphrase, texts, other_texts, [_format_gold(gold) for gold in row.gold])
 
 
 def _format_gold(gold: Any) -> str:

@@ -94,13 +94,15 @@ def decide_paraphrases(
     count = 0
     for state in (State.KEPT, State.REFUSED):
         # Without those of a version, which never changes, and those that are in the state already.
-        undecided = Paraphrase.objects.filter(
+        undecided_paraphrases = Paraphrase.objects.filter(
             job__evaluation_set=evaluation_set,
             versions=None,
             state__in={State.WAITING, State.KEPT, State.REFUSED} - {state},
             pk__in=decisions.get(state, ()),
         )
-        count += undecided.update(state=state, checked_by=actor, checked_at=timezone.now())
+        count += undecided_paraphrases.update(
+            state=state, checked_by=actor, checked_at=timezone.now()
+        )
     if count:
         log(actor, "paraphrases.checked", evaluation_set, count=count)
     return count
@@ -111,24 +113,25 @@ def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> Evaluatio
 
     Locks the set. Raises Refused if none was accepted since the last version.
     """
-    last = find_latest_version(evaluation_set)
+    last_version = find_latest_version(evaluation_set)
     # Read before the lock, because it reads the whole set. The version is compared afterwards.
-    accepted = set()
-    if last:
-        accepted = {
-            paraphrase.pk for paraphrase, _row in iterate_current_paraphrases(last, State.KEPT)
+    accepted_ids = set()
+    if last_version:
+        accepted_ids = {
+            paraphrase.pk
+            for paraphrase, _row in iterate_current_paraphrases(last_version, State.KEPT)
         }
     with transaction.atomic():
         locked = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=evaluation_set.pk)
         # What was accepted was compared with a version that is not the last one any more.
-        if last is None or find_latest_version(locked) != last:
+        if last_version is None or find_latest_version(locked) != last_version:
             raise Refused(_("The set has another version since. Look at it and try again."))
-        if accepted <= set(last.paraphrases.values_list("pk", flat=True)):
+        if accepted_ids <= set(last_version.paraphrases.values_list("pk", flat=True)):
             raise Refused(_("No paraphrase was kept since the last version."))
-        same = {name: getattr(last, name) for name in SHARED_COLUMNS}
-        number = last.version + 1
+        same = {name: getattr(last_version, name) for name in SHARED_COLUMNS}
+        number = last_version.version + 1
         version = EvaluationSetVersion.objects.create(version=number, made_by=actor, **same)
-        version.paraphrases.set(accepted)
-        counts = {"size": version.size, "paraphrases": len(accepted)}
+        version.paraphrases.set(accepted_ids)
+        counts = {"size": version.size, "paraphrases": len(accepted_ids)}
         log(actor, "evaluation_set.version", version, **counts)
     return version

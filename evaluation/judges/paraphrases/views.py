@@ -97,10 +97,10 @@ def check(request: HttpRequest, code: str, name: str) -> HttpResponse:
     return redirect("evaluation:paraphrases", code=code, name=name)
 
 
-def _read_decisions(sent: QueryDict) -> dict[str, list[int]]:
+def _read_decisions(form_data: QueryDict) -> dict[str, list[int]]:
     """Return the ids of accepted and of refused paraphrases. Unknown form fields are ignored."""
     decisions: dict[str, list[int]] = {State.KEPT: [], State.REFUSED: []}
-    for name, state in sent.items():
+    for name, state in form_data.items():
         pk = name.removeprefix("paraphrase-")
         # Longer numbers are ids of nothing, and the database refuses them.
         if pk != name and pk.isdecimal() and len(pk) < 18 and state in decisions:

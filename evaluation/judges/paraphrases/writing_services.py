@@ -89,5 +89,5 @@ def _ask_for_paraphrase(asker: Asker, text: str) -> str:
     return text if answer is None else str(answer[WRITES])
 
 
-def _find_changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in now.items() if before[name] != text}
+def _find_changes(old_texts: Mapping[str, str], new_texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in new_texts.items() if old_texts[name] != text}

@@ -99,21 +99,21 @@ class Mean(Metric):
         return statistic if self.higher_is_better else 1 - statistic
 
 
-def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
+def divide(numerators: Sums, denominators: Sums, empty_quotient: float = math.nan) -> Sums:
     """Divide arrays element by element.
 
     Parameters
     ----------
-    above, below
-        Numerators and denominators, of the same shape.
-    empty
+    numerators, denominators
+        Arrays of the same shape.
+    empty_quotient
         The quotient where the denominator is 0.
     """
     import numpy as np
 
     # With `where`, numpy leaves all other places of the result as they are.
-    quotients: Sums = np.full(np.shape(above), empty)
-    np.divide(above, below, out=quotients, where=below != 0)
+    quotients: Sums = np.full(np.shape(numerators), empty_quotient)
+    np.divide(numerators, denominators, out=quotients, where=denominators != 0)
     return quotients
 
 

@@ -26,11 +26,11 @@ class _ErrorRate(Metric):
     def statistic(self, value: Any, row: SetRow) -> tuple[int, int]:
         """Return the edits to the closest right answer, and how many parts that has."""
         answer = self.parts("" if value is None else extract_text(value))
-        counts = []
+        edit_counts = []
         for gold in row.gold:
             right = self.parts(extract_text(gold))
-            counts.append((edits(answer, right), len(right)))
-        return min(counts, key=_rate)
+            edit_counts.append((edits(answer, right), len(right)))
+        return min(edit_counts, key=_rate)
 
     def vectors(self, statistics: Sequence[tuple[int, int]]) -> Sums:
         import numpy as np

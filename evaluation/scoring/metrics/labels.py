@@ -29,10 +29,10 @@ class Confusion(Metric):
 
         If several labels are right, the answered one is taken, otherwise the best one.
         """
-        right = [self._column(gold) for gold in row.gold]
+        right_columns = [self._column(gold) for gold in row.gold]
         answer = self._column(value)
         # Any right label counts; a wrong answer is compared with the best of them.
-        return (answer if answer in right else right[0]), answer
+        return (answer if answer in right_columns else right_columns[0]), answer
 
     def _column(self, value: Any) -> int:
         return self._columns.get(str(make_comparable(value)), len(self._columns))

@@ -26,14 +26,14 @@ class RougeL(Mean):
         return max(compute_rouge_l(answer, extract_text(gold), self.language) for gold in row.gold)
 
 
-def compute_rouge_l(answer: str, right: str, language: str = "") -> float:
+def compute_rouge_l(answer: str, right_text: str, language: str = "") -> float:
     """Return the F1 (0-1) of two texts; 0 if either contains no word.
 
     Parameters
     ----------
     answer
         The model's text.
-    right
+    right_text
         The right text.
     language
         The task's language, which determines how case is folded.
@@ -48,23 +48,23 @@ def compute_rouge_l(answer: str, right: str, language: str = "") -> float:
     0.8571428571428571
     """
     answer_words = runs_of(folded(answer, language=language))
-    right_words = runs_of(folded(right, language=language))
+    right_words = runs_of(folded(right_text, language=language))
     if not answer_words or not right_words:
         return 0.0
     common = _measure_common_length(answer_words, right_words)
     return 2 * common / (len(answer_words) + len(right_words))
 
 
-def _measure_common_length(words: Sequence[str], others: Sequence[str]) -> int:
+def _measure_common_length(words: Sequence[str], other_words: Sequence[str]) -> int:
     """Return the length of the longest common subsequence.
 
     Stores one row of the table at a time.
     """
-    row = [0] * (len(others) + 1)
+    row = [0] * (len(other_words) + 1)
     for word in words:
-        before = 0  # the cell above and to the left
-        for place, other in enumerate(others, 1):
+        diagonal = 0  # the cell above and to the left
+        for place, other in enumerate(other_words, 1):
             above = row[place]
-            row[place] = before + 1 if word == other else max(above, row[place - 1])
-            before = above
+            row[place] = diagonal + 1 if word == other else max(above, row[place - 1])
+            diagonal = above
     return row[-1]

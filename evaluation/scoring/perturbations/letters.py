@@ -35,13 +35,13 @@ def drop_final_punctuation(source: Source, chance: Random) -> Iterator[Edit]:
         yield Edit(*match.span(), "")
 
 
-def _make_gap_kind(new: Callable[[Random], str]) -> Edits:
-    """Return a kind that replaces some of the spaces between words with `new`."""
+def _make_gap_kind(make_gap: Callable[[Random], str]) -> Edits:
+    """Return a kind that replaces some of the spaces between words with what `make_gap` returns."""
 
     def edits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
         gaps = source.find(GAP)
         for gap in draw_share(gaps, len(gaps), chance, low, high):
-            yield Edit(*gap.span(), new(chance))
+            yield Edit(*gap.span(), make_gap(chance))
 
     return edits
 
@@ -51,20 +51,22 @@ drop_spaces = _make_gap_kind(lambda chance: "")
 
 
 def _make_letter_kind(
-    new: Callable[[str, Random], str], fits: Callable[[str], bool] = bool, width: int = 1
+    make_replacement: Callable[[str, Random], str],
+    can_replace: Callable[[str], bool] = bool,
+    width: int = 1,
 ) -> Edits:
     """Return a kind that replaces some letters within words.
 
-    new: returns the replacement of the old letters. fits: whether letters may be replaced. width:
-    the number of letters replaced at a time.
+    make_replacement: returns the replacement of the old letters. can_replace: whether letters may
+    be replaced. width: the number of letters replaced at a time.
     """
 
     def edits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
         text, letters = source.text, source.find_inner_letters()
         # The share is of all letters, so that a rare letter is not changed each time it occurs.
-        fitting_positions = [at for at in letters if fits(text[at : at + width])]
+        fitting_positions = [at for at in letters if can_replace(text[at : at + width])]
         for at in draw_share(fitting_positions, len(letters), chance, low, high):
-            yield Edit(at, at + width, new(text[at : at + width], chance))
+            yield Edit(at, at + width, make_replacement(text[at : at + width], chance))
 
     return edits
 
@@ -83,8 +85,8 @@ def replace_with_neighbours(
     return _make_table_kind(table)(source, chance, low=low, high=high)
 
 
-def _can_swap(old: str) -> bool:
-    return len(old) == 2 and old.isalpha() and old[0] != old[1]
+def _can_swap(letters: str) -> bool:
+    return len(letters) == 2 and letters.isalpha() and letters[0] != letters[1]
 
 
 replace_with_leet = _make_table_kind(LEET)

@@ -34,13 +34,13 @@ def swap_gender(source: Source, chance: Random) -> Iterator[Edit]:
     Her → his before a noun, else him; his → her before a noun, else hers.
     """
     for word in source.find_words():
-        old = word[0]
-        if old.lower() in ("her", "his", "him"):
-            yield Edit(*word.span(), copy_case(_choose_pronoun(source.text, word), old))
-        elif old in OTHER_NAME:
-            yield Edit(*word.span(), OTHER_NAME[old])
-        elif old.lower() in OTHER_GENDER:
-            yield Edit(*word.span(), copy_case(OTHER_GENDER[old.lower()], old))
+        old_word = word[0]
+        if old_word.lower() in ("her", "his", "him"):
+            yield Edit(*word.span(), copy_case(_choose_pronoun(source.text, word), old_word))
+        elif old_word in OTHER_NAME:
+            yield Edit(*word.span(), OTHER_NAME[old_word])
+        elif old_word.lower() in OTHER_GENDER:
+            yield Edit(*word.span(), copy_case(OTHER_GENDER[old_word.lower()], old_word))
 
 
 def _choose_pronoun(text: str, word: re.Match[str]) -> str:
@@ -86,12 +86,12 @@ def replace_group_terms(
         # A capital before another one: part of a name.
         if match[0].istitle() and NAME_AFTER.match(source.text, match.end()):
             continue
-        new = copy_case(new_terms[make_key(match[0])], match[0])
-        yield Edit(*match.span(), new)
+        new_term = copy_case(new_terms[make_key(match[0])], match[0])
+        yield Edit(*match.span(), new_term)
         # The four characters before the term are enough for “ an ”.
         article = ARTICLE.search(source.text[max(0, match.start() - 4) : match.start()])
         if article:
-            right = "an" if new[0].lower() in "aeiou" else "a"
+            right = "an" if new_term[0].lower() in "aeiou" else "a"
             end = match.start() - 1
             yield Edit(end - len(article[1]), end, copy_case(right, article[1]))
 

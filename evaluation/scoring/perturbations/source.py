@@ -111,19 +111,19 @@ def measure_distance(edits: Sequence[Edit], text: str) -> int:
     return sum(_measure_difference(text[start:end], new) for start, end, new in edits)
 
 
-def _measure_difference(text: str, other: str) -> int:
-    if max(len(text), len(other)) <= MAX_LEVENSHTEIN_CHARS:
-        return _compute_levenshtein(text, other)
-    places = sum(left != right for left, right in zip(text, other, strict=False))
-    return places + abs(len(text) - len(other))
+def _measure_difference(text: str, other_text: str) -> int:
+    if max(len(text), len(other_text)) <= MAX_LEVENSHTEIN_CHARS:
+        return _compute_levenshtein(text, other_text)
+    places = sum(left != right for left, right in zip(text, other_text, strict=False))
+    return places + abs(len(text) - len(other_text))
 
 
-def _compute_levenshtein(text: str, other: str) -> int:
+def _compute_levenshtein(text: str, other_text: str) -> int:
     """Return the Levenshtein distance of two texts. Stores one row of the table at a time."""
-    row = list(range(len(other) + 1))
+    row = list(range(len(other_text) + 1))
     for i, left in enumerate(text, 1):
         diagonal, row[0] = row[0], i
-        for j, right in enumerate(other, 1):
+        for j, right in enumerate(other_text, 1):
             diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (left != right))
     return row[-1]
 

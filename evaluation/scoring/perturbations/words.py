@@ -67,15 +67,15 @@ def find_phrases(source: Source, table: Collection[str]) -> list[re.Match[str]]:
     return [match for match in matches if make_key(match[0]) in table]
 
 
-def copy_case(new: str, old: str) -> str:
+def copy_case(new_text: str, old_text: str) -> str:
     """Return the new words with the capitalisation of the old ones.
 
     >>> copy_case("it's", "It is"), copy_case("she", "HE"), copy_case("I am", "i'm")
     ("It's", 'SHE', 'I am')
     """
-    if len(old) > 1 and old.isupper():
-        return new.upper()
-    return new[:1].upper() + new[1:] if old[0].isupper() else new
+    if len(old_text) > 1 and old_text.isupper():
+        return new_text.upper()
+    return new_text[:1].upper() + new_text[1:] if old_text[0].isupper() else new_text
 
 
 EXPANSIONS = {short: full for full, short in CONTRACTIONS.items()}
@@ -88,16 +88,16 @@ def contract(source: Source, chance: Random) -> Iterator[Edit]:
     """
     for match in find_phrases(source, CONTRACTIONS):
         # As the table writes it: in lower case, with straight apostrophes.
-        full = make_key(match[0])
-        after = NEXT_WORD.match(source.text, match.end())
-        if full.endswith(" not") or full == "cannot":
+        full_form = make_key(match[0])
+        next_word = NEXT_WORD.match(source.text, match.end())
+        if full_form.endswith(" not") or full_form == "cannot":
             can_contract = True
-        elif full.endswith(" have"):
-            can_contract = after is not None and is_participle(after[1])
+        elif full_form.endswith(" have"):
+            can_contract = next_word is not None and is_participle(next_word[1])
         else:
-            can_contract = after is not None
+            can_contract = next_word is not None
         if can_contract:
-            yield Edit(*match.span(), _capitalise_i(copy_case(CONTRACTIONS[full], match[0])))
+            yield Edit(*match.span(), _capitalise_i(copy_case(CONTRACTIONS[full_form], match[0])))
 
 
 def expand(source: Source, chance: Random) -> Iterator[Edit]:
@@ -106,11 +106,11 @@ def expand(source: Source, chance: Random) -> Iterator[Edit]:
     Keeps 's before a participle, because it may stand for “has”.
     """
     for match in find_phrases(source, EXPANSIONS):
-        short = make_key(match[0])
-        after = NEXT_WORD.match(source.text, match.end())
-        is_has = short.endswith("'s") and after is not None and is_participle(after[1])
+        short_form = make_key(match[0])
+        next_word = NEXT_WORD.match(source.text, match.end())
+        is_has = short_form.endswith("'s") and next_word is not None and is_participle(next_word[1])
         if not is_has:
-            yield Edit(*match.span(), _capitalise_i(copy_case(EXPANSIONS[short], match[0])))
+            yield Edit(*match.span(), _capitalise_i(copy_case(EXPANSIONS[short_form], match[0])))
 
 
 def is_participle(word: str) -> bool:

@@ -58,7 +58,7 @@ class Command(BaseCommand):
             resolve, names = find_registered_spec, list_registered_names
             keys = derived_keys(SERVER_KEY)
         port = options["port"] or _choose_port(is_registered=options["registered"])
-        _check_free(options["host"], port)
+        _check_port_is_free(options["host"], port)
         ModelServer(
             lambda: self._registry(resolve, names, options["cache_dir"]),
             host=options["host"],
@@ -86,7 +86,7 @@ def _choose_port(*, is_registered: bool) -> int:
     return 8100
 
 
-def _check_free(host: str, port: int) -> None:
+def _check_port_is_free(host: str, port: int) -> None:
     """Raise CommandError if the server cannot listen at this address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

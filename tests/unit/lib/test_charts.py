@@ -176,7 +176,7 @@ def test_longer_words_leave_fewer_labels():
 
 def test_every_week_of_many_is_in_the_table():
     weeks = [Point(f"week {n}", n) for n in range(50)]
-    root = parsed(line_chart({"tries": weeks}, title="Tries", shown="{:g}".format))
+    root = parsed(line_chart({"tries": weeks}, title="Tries", format_value="{:g}".format))
     assert table(root)[1:] == [[f"week {n}", str(n)] for n in range(50)]
     assert words_of(root)[:3] == ["0", "30", "60"]
 
@@ -226,7 +226,7 @@ def test_a_funnel_tells_each_stage_as_a_share_of_the_one_before():
 
 
 def test_bars_are_as_long_as_their_values():
-    root = parsed(bars({"1": 1.5, "2": 3}, title="Cost", shown="{:.2f}".format))
+    root = parsed(bars({"1": 1.5, "2": 3}, title="Cost", format_value="{:.2f}".format))
     assert [row[2] for row in table(root)] == ["1.50", "3.00"]
     assert [share(node, "width") for node in classes(root, "mark")] == [50, 100]
 
@@ -246,7 +246,9 @@ def test_stacked_parts_fill_their_bar(counts):
 
 
 def test_parts_of_a_whole_leave_the_rest_of_their_bar_empty():
-    drawn = stacked_bars({"A": [40, 10]}, ["a", "b"], title="Score", whole=100, shown=str)
+    drawn = stacked_bars(
+        {"A": [40, 10]}, ["a", "b"], title="Score", full_value=100, format_value=str
+    )
     parts = [node for node in parsed(drawn).iter("rect") if node.get("x")]
     assert [(share(node, "x"), share(node, "width")) for node in parts] == [(0, 40), (40, 10)]
     assert [row[1].split() for row in table(parsed(drawn))[1:]] == [["40"], ["10"]]

@@ -214,7 +214,7 @@ def test_verified_and_validated_error(decision, author, model, fooled, verified,
     )
     decided = Decision("decided" if winner else "undecided", winner)
     assert is_verified(decided, author) is verified
-    assert is_validated_error(decided, author, model, fooled=fooled) is error
+    assert is_validated_error(decided, author, model, is_fooled=fooled) is error
 
 
 def test_policies_from_a_configuration_and_from_words():

@@ -84,11 +84,11 @@ def dawid_skene(
     cells = _Cells.of(votes)
     # EM finds a local maximum, so it starts near the right one: at the majority.
     posterior = _shares(votes)
-    steps, moved = 0, 1.0
-    while moved > tolerance and steps < max_iterations:
+    steps, largest_change = 0, 1.0
+    while largest_change > tolerance and steps < max_iterations:
         prior, confusion = cells.maximise(posterior, pseudo_votes)
         previous, posterior = posterior, cells.expect(prior, confusion, len(votes.items))
-        moved = float(np.abs(posterior - previous).max(initial=0))
+        largest_change = float(np.abs(posterior - previous).max(initial=0))
         steps += 1
     # Once more, so that they fit the last posterior.
     prior, confusion = cells.maximise(posterior, pseudo_votes)
@@ -96,8 +96,8 @@ def dawid_skene(
     confusion = confusion[: len(votes.validators)]
     crowd = cells.crowd(posterior)
     warnings = _warnings(votes)
-    if moved > tolerance:
-        warnings += (f"The estimates still moved by {moved:.1g} after {steps} steps.",)
+    if largest_change > tolerance:
+        warnings += (f"The estimates still moved by {largest_change:.1g} after {steps} steps.",)
     return Aggregation(
         votes.items,
         votes.validators,
@@ -169,11 +169,16 @@ class _Cells:
         """Return posteriors (items × labels) for given priors and confusion matrices."""
         import numpy as np
 
-        tiny = np.finfo(np.float64).tiny  # a probability of 0 weighs heavily, but never alone
-        weight = np.log(np.maximum(confusion, tiny)).transpose(1, 0, 2).reshape(self.labels, -1)
+        # A probability of 0 weighs heavily, but never alone.
+        smallest_float = np.finfo(np.float64).tiny
+        weight = (
+            np.log(np.maximum(confusion, smallest_float))
+            .transpose(1, 0, 2)
+            .reshape(self.labels, -1)
+        )
         logs = np.stack(
             [np.bincount(self.item, row[self.place], minlength=items) for row in weight], axis=1
-        ) + np.log(np.maximum(prior, tiny))
+        ) + np.log(np.maximum(prior, smallest_float))
         # So that exp neither overflows nor gives only zeros.
         logs -= logs.max(axis=1, keepdims=True)
         posterior: Floats = np.exp(logs)

@@ -80,13 +80,13 @@ class Command(BaseCommand):
         self.stdout.write(f"{email} signs in with {password}")
 
     def _suspend(self, options: dict[str, Any]) -> None:
-        set_suspended(user=_user(options), suspended=True, actor=None)
+        set_suspended(user=_find_user(options), is_suspended=True, actor=None)
 
     def _admit(self, options: dict[str, Any]) -> None:
-        set_suspended(user=_user(options), suspended=False, actor=None)
+        set_suspended(user=_find_user(options), is_suspended=False, actor=None)
 
     def _revoke(self, options: dict[str, Any]) -> None:
-        self.stdout.write(f"Tokens ended: {end_access(user=_user(options), actor=None)}.")
+        self.stdout.write(f"Tokens ended: {end_access(user=_find_user(options), actor=None)}.")
 
     def _role(self, options: dict[str, Any]) -> None:
         task = Task.objects.filter(code=options["task"]).first()
@@ -95,15 +95,15 @@ class Command(BaseCommand):
         role = options["role"]
         if role == "none":  # takes the person out of the task
             role = None
-        set_role(task=task, user=_user(options), role=role)
+        set_role(task=task, user=_find_user(options), role=role)
 
     def _token(self, options: dict[str, Any]) -> None:
         values = {name: options[name] for name in ("name", "scopes", "days")}
         # Only the key, so that a script can read it.
-        self.stdout.write(create_token(user=_user(options), **values)[1])
+        self.stdout.write(create_token(user=_find_user(options), **values)[1])
 
 
-def _user(options: dict[str, Any]) -> User:
+def _find_user(options: dict[str, Any]) -> User:
     user = User.objects.filter(email__iexact=options["email"]).first()
     if user is None:
         raise CommandError(f"Nobody has the address {options['email']}.")

@@ -71,7 +71,7 @@ def serve_practice() -> None:
 
     def take() -> str | None:
         note_this_host()
-        return queue.take_message(apart=True)
+        return queue.take_message(is_apart=True)
 
     answer_messages(take)
 
