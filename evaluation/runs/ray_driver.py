@@ -101,15 +101,15 @@ def main() -> None:
     """Do the job read from standard input, and write its messages to standard output."""
     with os.fdopen(os.dup(1), "wb") as output_file:
         os.dup2(2, 1)  # what libraries print is no message, and goes to the log
-        requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=_listen, args=[requests], daemon=True).start()
+        errand_queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=[errand_queue], daemon=True).start()
 
         def tell(word: str, value: Any) -> None:
             pickle.dump((word, value), output_file)
             output_file.flush()
 
         try:
-            match requests.get():
+            match errand_queue.get():
                 case Job() as job:
                     with RunConnection(job) as cluster:
                         signal.signal(signal.SIGTERM, _stop)  # after Ray has set its own
@@ -118,13 +118,13 @@ def main() -> None:
                     with NodeConnection(place) as connection:
                         signal.signal(signal.SIGTERM, _stop)
                         while True:  # until `_listen` sees that the worker has closed the pipe
-                            connection.do(_wait_for_request(requests), tell)
+                            connection.do(_wait_for_request(errand_queue), tell)
         except NotNow as why:
             tell(NOT_NOW, str(why))
     os._exit(0)  # at once, whatever threads of Ray are still alive
 
 
-def _listen(requests: "queue.SimpleQueue[Any]") -> None:
+def _listen(errand_queue: "queue.SimpleQueue[Any]") -> None:
     """Queue the requests of the worker, and end this process when the input ends.
 
     A worker may be killed while it writes a request, so unreadable input counts as the end.
@@ -132,18 +132,18 @@ def _listen(requests: "queue.SimpleQueue[Any]") -> None:
     lines = os.fdopen(os.dup(0), "rb")  # Python closes its own at the end, while this one reads
     try:
         while True:
-            requests.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
+            errand_queue.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
     except (EOFError, pickle.UnpicklingError):
         pass
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _wait_for_request(requests: "queue.SimpleQueue[Any]") -> ErrandRequest:
+def _wait_for_request(errand_queue: "queue.SimpleQueue[Any]") -> ErrandRequest:
     """Wait for the next request."""
     while True:
         try:
-            ask: ErrandRequest = requests.get(timeout=POLL_SECONDS)
+            ask: ErrandRequest = errand_queue.get(timeout=POLL_SECONDS)
             return ask
         except queue.Empty:  # Python handles signals in between
             pass

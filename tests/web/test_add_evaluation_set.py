@@ -147,14 +147,14 @@ import pyarrow.parquet
 from evaluation.test_sets.parsing import SetFile
 from evaluation.test_sets.writing import _write
 from tasks.config.loading import load_config
-from tasks.services import OFFICIAL
+from tasks.services import OFFICIAL_FOLDER
 
 def peak():  # not of getrusage, which starts at the parent's
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) * 1024
 
 folder = Path(sys.argv[1])
-config = load_config((OFFICIAL / "sentiment" / "task.yaml").read_text())
+config = load_config((OFFICIAL_FOLDER / "sentiment" / "task.yaml").read_text())
 before = peak()
 written = _write(SetFile(folder / sys.argv[2], sys.argv[2], config), folder)
 print(written.size, peak() - before)

@@ -79,6 +79,7 @@ def test_the_run_script_holds_nothing_back_from_a_file(tmp_path, monkeypatch):
     (tmp_path / ".venv/bin/python").symlink_to(sys.executable)
     (tmp_path / ".venv/bin/pip").symlink_to("/bin/true")
     (tmp_path / ".venv/installed-requirements").touch()
+    (tmp_path / "scripts/client_code.py").touch()  # nothing to generate here
     (tmp_path / "manage.py").write_text("import os, sys; print(sys.argv[1]); os._exit(0)")
     assert subprocess.check_output([tmp_path / "run"], text=True) == "quickstart\n"
 
