@@ -128,7 +128,7 @@ def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
 def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a training row, grouped by author, from a line of a release; None if it is unusable.
 
-    line: as yielded by `evaluation.dataset_releases.reading.split_rows`.
+    line: as yielded by `evaluation.dataset_releases.reading.read_split_rows`.
     """
     fields = {**line["context"], **line["input_json"]}
     # A release has the label as people judged it; a span stays as its author marked it.

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from core.accounts.models import Annotator
 from core.errors import Refused, Unavailable
+from core.files.decoding import MAX_BYTES, TOO_MANY_BYTES
 from core.web.throttles import is_used_up
-from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.contexts.media.services import TOO_OFTEN_MESSAGE, store_media
 from tasks.models import Task
 

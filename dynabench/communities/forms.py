@@ -7,11 +7,11 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from core.files.decoding import MAX_BYTES, TOO_MANY_BYTES
 from core.mail.addresses import AddressField
 from dynabench.communities.joint_services import list_joint_kinds
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.rules import MAX_WEIGHT
-from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.models import Task
 from tasks.models.proposal import CODE
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.people import person
+from core.files.decoding import MAX_BYTES
 from core.web.bodies import FORM_BYTES, takes
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
@@ -28,7 +29,6 @@ from dynabench.communities.models import Community, CommunityTask
 from dynabench.communities.permissions import can_run
 from dynabench.communities.selectors import select_owned_tasks
 from dynabench.communities.views import find_community
-from tasks.contexts.media.decoding import MAX_BYTES
 from tasks.models import TaskProposal
 from tasks.permissions import can_own, can_see, look_up_roles
 

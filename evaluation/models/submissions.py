@@ -129,7 +129,7 @@ class Submission(Job):
     languages = models.CharField(max_length=200, blank=True)
     trained_on = models.CharField(
         max_length=200, blank=True
-    )  # read by `evaluation.test_sets.overlap.named`
+    )  # read by `evaluation.test_sets.overlap.parse_source_names`
     trained_until = models.DateField(null=True, blank=True)  # its training data ends there
     license = models.CharField(max_length=100, blank=True)
     paper_url = models.URLField(blank=True)
@@ -166,7 +166,7 @@ class TrainedRows(models.Model):
     submission = models.OneToOneField(
         Submission, on_delete=models.CASCADE, primary_key=True, related_name="trained_rows"
     )
-    digests = models.BinaryField()  # of `evaluation.test_sets.overlap.pack`
+    digests = models.BinaryField()  # of `evaluation.test_sets.overlap.pack_digests`
 
     def __str__(self) -> str:
         return f"rows of {self.submission}"

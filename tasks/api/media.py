@@ -18,11 +18,11 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.errors import Refused
+from core.files.decoding import MAX_BYTES
 from core.web.api import read
 from core.web.bodies import keep_body, takes
 from core.web.throttles import is_used_up
 from tasks.access import find_task
-from tasks.contexts.media.decoding import MAX_BYTES
 from tasks.contexts.media.selectors import may_open
 from tasks.contexts.media.services import TOO_OFTEN_MESSAGE, store_media
 from tasks.contexts.media.views import serve_file

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
+from core.files.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia
 from core.text.words import composed
 from tasks.config.components import Component
 from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import MediaFiles, Summary, summarise_file
-from tasks.contexts.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia
 from tasks.line_files import BadRow, FileError
 
 MAX_ARCHIVE_BYTES = 200 * 2**20

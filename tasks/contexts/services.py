@@ -17,11 +17,11 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
+from core.files.decoding import ABOUT_KEYS, Decoded
 from tasks.config.components import list_names
 from tasks.contexts.archives import summarise_archive
 from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import MediaFiles, Summary, hash_context, summarise_file
-from tasks.contexts.media.decoding import ABOUT_KEYS, Decoded
 from tasks.contexts.media.services import (
     build_value,
     delete_unreferenced_file,

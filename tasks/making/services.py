@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
-from tasks.contexts.media.decoding import Decoded
+from core.files.decoding import Decoded
 from tasks.contexts.media.services import delete_media, store_decoded
 from tasks.contexts.scenes.contexts import draw_examples
 from tasks.making.templates import Source, get_source_text, load_templates, rename_config

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.files.decoding import BadMedia, decode_picture
 from evaluation.contract import InvalidOutput
 from evaluation.isolation.uploads.archives import ArchiveRefused, check_archive
 from evaluation.isolation.uploads.eval_logs import read_samples
@@ -28,7 +29,6 @@ from serving.errors import MisconfiguredError, ServingError
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.contexts.files import summarise_file
-from tasks.contexts.media.decoding import BadMedia, decode_picture
 from tasks.datasets.tables import iter_rows
 from tasks.formats import FORMATS
 from tasks.formats.reading import iter_record_lines

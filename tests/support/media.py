@@ -9,7 +9,7 @@ from io import BytesIO
 from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
 
-from tasks.contexts.media.decoding import decode_picture, decode_recording
+from core.files.decoding import decode_picture, decode_recording
 from tasks.contexts.media.services import store_decoded
 
 

@@ -23,7 +23,7 @@ KNOWN = (
     *("evaluation.isolation.uploads.image_archives", "evaluation.isolation.uploads.model_folders"),
     *("tasks.config.components", "tasks.config.schema", "tasks.config.verdicts"),
     *("tasks.contexts.archives", "tasks.contexts.columns", "tasks.contexts.files"),
-    *("tasks.datasets.hub", "tasks.datasets.reading", "tasks.contexts.media.decoding"),
+    *("tasks.datasets.hub", "tasks.datasets.reading", "core.files.decoding"),
 )
 """Modules of such checks and of what they are given, which a test loads there, all at once."""
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from annotation.models import Example
 from core.errors import Invalid
+from core.files.decoding import decode_picture
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
 from evaluation.models import Submission, Upload
@@ -20,7 +21,6 @@ from evaluation.submissions.services import submit_model
 from evaluation.test_sets.overlap import DIGEST_BYTES
 from evaluation.test_sets.source_services import make_missing_versions
 from tasks.config.dynabench1 import convert
-from tasks.contexts.media.decoding import decode_picture
 from tasks.contexts.media.services import store_decoded
 from tasks.contexts.scenes.drawing import encode_png
 from tasks.contexts.scenes.scene import make_scenes

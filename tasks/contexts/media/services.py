@@ -18,9 +18,9 @@ from django.utils.translation import gettext_noop
 from core.accounts.models import Annotator
 from core.errors import Invalid
 from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
+from core.files.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
 from core.files.storage.stored import files_in, folders_in
 from core.periodic import tidied_daily
-from tasks.contexts.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
 from tasks.models import Context, Media, Task
 from tasks.questions import is_named_in_examples
 

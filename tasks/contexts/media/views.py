@@ -24,7 +24,7 @@ FILE_HEADERS = {
 def media_file(request: HttpRequest, digest: str) -> HttpResponse:
     """Serve a picture or recording to people who may see something that refers to it.
 
-    Only what `tasks.contexts.media.decoding` wrote is sent, with the type it wrote. The content for
+    Only what `core.files.decoding` wrote is sent, with the type it wrote. The content for
     a digest never changes.
     """
     # The address has no task in it. Several tasks may have the same file, and whoever may see it

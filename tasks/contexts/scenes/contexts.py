@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tasks.contexts.media.decoding import decode_picture
+from core.files.decoding import decode_picture
 from tasks.contexts.media.services import store_decoded
 from tasks.models import Task
 
