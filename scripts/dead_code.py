@@ -33,6 +33,7 @@ HOOKS = (
 DECORATORS = (
     *("@model_validator*", "@register*"),
     *("@minutely", "@quarterly", "@daily", "@each_sweep", "@tidied_daily"),  # core.periodic
+    "@questions.*.answer",  # core.questions
 )
 
 
