@@ -375,7 +375,7 @@ class Pause(models.Model):
     """A suspension of a participant: the evidence, their appeal and the owner's answer."""
 
     place = models.ForeignKey(Place, models.CASCADE, related_name="pauses")
-    evidence = models.JSONField(help_text="As the rules gave it; see `quality.QualityConcern`.")
+    evidence = models.JSONField(help_text="As the rules gave it; see `quality.Look`.")
     by_rule = models.BooleanField(default=False, help_text="Without an owner.")
     began_at = models.DateTimeField(db_default=Now())
     appeal = models.CharField(max_length=2000, blank=True)

@@ -201,6 +201,7 @@ NOTHING = {
     "good": "none",
     "proposals": 1,
     "docs": "owners",
+    "pictures": "write.png",
 }
 """Of what the world has none."""
 

@@ -35,7 +35,7 @@ def test_contexts_are_retired_and_given_back(as_, nli):
     assert LogEntry.objects.get(action="contexts.retired").task == "nli"
     page = editor.get(f"{ALL}?context={others[0].pk}").context["rows"]
     assert [row for row, _ in page] == [others[0]]
-    assert editor.get(f"{ALL}?context={'9' * 5000}").status_code == 200
+    assert editor.get(f"{ALL}?context={'9' * 5000}").status_code == 404
     editor.post(ALL, ticked)
     assert not Context.objects.filter(is_retired=True).exists()
 

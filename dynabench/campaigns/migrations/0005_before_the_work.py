@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='pause',
             name='evidence',
-            field=models.JSONField(help_text='As the rules gave it; see `quality.QualityConcern`.'),
+            field=models.JSONField(help_text='As the rules gave it; see `quality.Look`.'),
         ),
         migrations.AlterField(
             model_name='place',
