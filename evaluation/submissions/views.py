@@ -105,7 +105,7 @@ def _make_rule_values(user: User, task: Task) -> dict[str, Any]:
     return {
         "kinds": [find_submission_kind(name) for name in kinds_of(task.config)],
         "open_versions": select_open_versions(task),
-        "make_answer_line": make_answer_line(task.config),
+        "answer_line": make_answer_line(task.config),
         "quota": find_remaining_quota(user, task),
         "most": max_models_a_day(task, user),
         "minutes": settings.EVALUATION_SECONDS // 60,

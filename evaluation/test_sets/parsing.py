@@ -373,7 +373,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
                     yield Row(number, values)
     except MemoryError:  # Arrow's own is an ArrowException too
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError, SystemError) as error:
         raise FileError(f"Not Parquet after row {number}: {damage_of(error)}.") from None
 
 

@@ -26,7 +26,11 @@ Names = Mapping[str, list[str]]
 BATCH_ROWS = 256
 BUFFER_BYTES = 2**20
 LARGEST_INTEGER = 2**63
-READ_ERRORS = (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+# OverflowError and SystemError: sizes in a damaged file that no object of Python can have.
+READ_ERRORS = (
+    *(AttributeError, EOFError, LookupError, OSError, OverflowError),
+    *(RuntimeError, SystemError, TypeError, ValueError),
+)
 """What readers raise where a file is damaged, or says of itself what makes no sense."""
 
 
