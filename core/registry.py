@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 
 def import_modules(path: Iterable[str], package: str) -> list[ModuleType]:
@@ -31,3 +32,21 @@ def check_parts(member: type, parts: Sequence[str], noun: str, name: str) -> Non
             missing_parts.append(part)
     if missing_parts:
         raise TypeError(f"The {noun} {name} lacks: {', '.join(missing_parts)}.")
+
+
+def register_member(
+    member: Any, name: str, registry: dict[str, Any], *, noun: str, max_chars: int | None = None
+) -> None:
+    """Give a class its name, and put an instance of it into a registry.
+
+    Raises TypeError if the class lacks one of its PARTS, or if the name is taken or too long.
+
+    noun: what it is, such as "notice". max_chars: the width of the column that stores names.
+    """
+    check_parts(member, member.PARTS, noun, name)
+    if name in registry:
+        raise TypeError(f"There is a {noun} {name} already.")
+    if max_chars is not None and len(name) > max_chars:
+        raise TypeError(f"The name {name} has more than {max_chars} letters.")
+    member.name = name
+    registry[name] = member()

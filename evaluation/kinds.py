@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from core.registry import check_parts
+from core.registry import register_member
 from tasks.config.schema import TaskConfig
 
 Words = str | Promise
@@ -69,16 +69,8 @@ class Kind:
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if not name:
-            return
-        # Refused at import: a kind without one of them would fail only when somebody submits it.
-        check_parts(cls, cls.PARTS, "kind of submission", name)
-        if name in KINDS:
-            raise TypeError(f"There is a kind of submission {name} already.")
-        if len(name) > MAX_NAME_CHARS:
-            raise TypeError(f"The name {name} has more than {MAX_NAME_CHARS} letters.")
-        cls.name = name
-        KINDS[name] = cls()
+        if name:
+            register_member(cls, name, KINDS, noun="kind of submission", max_chars=MAX_NAME_CHARS)
 
     @property
     def runs_in_sandbox(self) -> bool:

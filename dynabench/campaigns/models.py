@@ -13,7 +13,7 @@ from core.accounts.models import Annotator, User
 from dynabench.campaigns.rules.pay import Pay
 from dynabench.campaigns.validators import check_questionnaire, check_rules
 from dynabench.campaigns.ways import kinds as kinds  # importing them registers them
-from dynabench.campaigns.ways.registry import MOST_LETTERS, WAYS, Way, way_choices
+from dynabench.campaigns.ways.registry import MAX_NAME_CHARS, WAYS, Way, way_choices
 from tasks.models import Round, Task
 from tasks.models.proposal import CODE
 
@@ -47,7 +47,7 @@ class Campaign(models.Model):
     rounds = models.ManyToManyField(Round, related_name="campaigns", blank=True)
     kind = models.CharField(max_length=5, choices=Kind, default=Kind.WRITE)
     # A new way needs no migration: the choices are read when they are needed.
-    way = models.CharField(max_length=MOST_LETTERS, choices=way_choices, default="link")
+    way = models.CharField(max_length=MAX_NAME_CHARS, choices=way_choices, default="link")
     state = models.CharField(max_length=6, choices=State, default=State.DRAFT, editable=False)
     # How many people take part, and how many examples or judgements each of them gives.
     places = models.PositiveIntegerField(default=20, validators=[MinValueValidator(1)])

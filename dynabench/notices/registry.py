@@ -14,7 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import User
-from core.registry import check_parts
+from core.registry import check_parts, register_member
 from dynabench.notices.rules import RoundFacts
 from tasks.models import Task
 
@@ -51,15 +51,8 @@ class TaskNotice:
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if not name:
-            return
-        check_parts(cls, cls.PARTS, "notice", name)
-        if name in TASK_NOTICES:
-            raise TypeError(f"There is a notice {name} already.")
-        if len(name) > MAX_NAME_CHARS:
-            raise TypeError(f"The name {name} has more than {MAX_NAME_CHARS} letters.")
-        cls.name = name
-        TASK_NOTICES[name] = cls()
+        if name:
+            register_member(cls, name, TASK_NOTICES, noun="notice", max_chars=MAX_NAME_CHARS)
 
     @abstractmethod
     def sentence(self, count: int) -> str:

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from core.registry import check_parts
+from core.registry import check_parts, register_member
 from core.text.words import composed_value
 from tasks.config.parsing import Finding, Loc, locate_inside
 
@@ -271,15 +271,11 @@ class FieldType(ABC):
         super().__init_subclass__(**kwargs)
         if not name:
             return
-        # Refused at import: a type without one of them would fail only when somebody uses that
-        # page.
+        # Refused at import: a type without a part would fail only when somebody uses that page.
         check_parts(cls, cls.PARTS, "field type", name)
-        if name in FIELD_TYPES:
-            raise TypeError(f"There is a field type {name} already.")
         if unknown := set(cls.keys) - Component.model_fields.keys() | set(cls.places) - set(PLACES):
             raise TypeError(f"The field type {name} names what is not there: {sorted(unknown)}.")
-        cls.name = name
-        FIELD_TYPES[name] = cls()
+        register_member(cls, name, FIELD_TYPES, noun="field type")
 
     @abstractmethod
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:

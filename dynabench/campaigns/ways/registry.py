@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 from django.utils.functional import Promise
 
 from core.accounts.models import Annotator
-from core.registry import check_parts
+from core.registry import register_member
 from dynabench.campaigns.ways.panels import Panel
 from dynabench.campaigns.ways.paying import Api
 
 if TYPE_CHECKING:
     from dynabench.campaigns.models import Campaign
 
-MOST_LETTERS = 10
-"""In the name of a way: the width of its column."""
+MAX_NAME_CHARS = 10
+"""The width of the column that stores the name of a way."""
 WAYS: dict[str, "Way"] = {}
 """All ways by their names; the modules of `dynabench.campaigns.ways.kinds` fill it."""
 
@@ -57,15 +57,8 @@ class Way:
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if not name:
-            return
-        check_parts(cls, cls.PARTS, "way into a campaign", name)
-        if name in WAYS:
-            raise TypeError(f"There is a way into a campaign {name} already.")
-        if len(name) > MOST_LETTERS:
-            raise TypeError(f"The name {name} has more than {MOST_LETTERS} letters.")
-        cls.name = name
-        WAYS[name] = cls()
+        if name:
+            register_member(cls, name, WAYS, noun="way into a campaign", max_chars=MAX_NAME_CHARS)
 
     @property
     def can_pay(self) -> bool:
