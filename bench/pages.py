@@ -7,7 +7,6 @@ Chromium visits each page with an empty cache. Fonts are left out of the weight.
 
 import gzip
 import json
-import os
 import shutil
 import statistics
 import tempfile
@@ -19,6 +18,7 @@ from playwright.sync_api import BrowserContext, Page, Response, sync_playwright
 
 from bench.command import LACKS, parser_of, with_origin
 from bench.prepared import python_here, site_here, web_here
+from scripts.chromium import CHROMIUM
 from scripts.pictures import DEMO, People, site
 
 PAGES = {
@@ -29,8 +29,6 @@ PAGES = {
     "board": f"{DEMO}leaderboard/",
     "dashboard": "/own/demo-simulated/?round=3",
 }
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
-CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 MOST_BYTES, MOST_SHIFT = 60_000, 0
 SHIFT = """() => new Promise(done => {
     let sum = 0;

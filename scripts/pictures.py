@@ -23,6 +23,10 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Locator, Page, Playwright, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # as a script it would find only its own folder
+
+from scripts.chromium import CHROMIUM  # noqa: E402
+
 PICTURES = ROOT / "docs" / "pictures"
 MANAGE = [sys.executable, "-u", str(ROOT / "manage.py")]
 DEMO = "/t/demo-simulated/"
@@ -180,10 +184,7 @@ class People:
     """Browsers of the accounts that quickstart made."""
 
     def __init__(self, playwright: Playwright, url: str, home: Path) -> None:
-        names = ("chromium-headless-shell", "chromium", "chromium-browser")
-        installed = next(filter(None, map(shutil.which, names)), None)
-        program = os.environ.get("CHROMIUM") or installed
-        self.browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        self.browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         self.url = url
         lines = (home / "demo-accounts.txt").read_text().splitlines()
         self.passwords = dict(line.split() for line in lines)

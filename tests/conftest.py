@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from core.web.frames import with_room
+from scripts.chromium import CHROMIUM
 from scripts.client_code import generate_client
 from tests.support import buckets, engines, migrated, other_servers, parts, schema_watch
 from tests.support.own_process import Loaded
@@ -59,9 +60,6 @@ def _has_docker() -> bool:
     return True
 
 
-# The headless shell needs half of the processor time.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
-CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 COMPONENTS = {
     "data": ("the data folder ../shared/data", lambda: (DATA / "README.md").exists()),
     "postgres": (

@@ -14,8 +14,8 @@ from playwright.sync_api import Error as PlaywrightError
 from annotation.context_picking import services
 from annotation.models import Assignment
 from core.accounts.services import annotator_of
+from scripts.chromium import CHROMIUM
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
-from tests.conftest import CHROMIUM
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 
 ARGUMENTS = [

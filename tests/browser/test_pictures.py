@@ -15,8 +15,8 @@ import time_machine
 from PIL import Image, ImageChops
 
 from core.accounts.models import User
+from scripts.chromium import CHROMIUM
 from tests.browser.conftest import ARGUMENTS, PATIENCE, sign_in, visit, watch
-from tests.conftest import CHROMIUM
 from tests.support.demo_site import PAGES, demo_site
 from tests.support.snapshots import UPDATES
 
