@@ -14,7 +14,8 @@ from markdown_it.token import Token
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
 NAME = re.compile(r"[a-z0-9-]+")
-PICTURE = re.compile(r"pictures/(?P<name>[a-z0-9-]+\.(?:png|svg|webp))")
+PICTURES = "pictures"
+PICTURE_NAME = re.compile(r"[a-z0-9-]+\.(?:png|svg|webp)")
 _PAGE = re.compile(r"(?P<name>[a-z0-9-]+)\.md(?P<anchor>#.*)?")
 _renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
 _TAGS = {
@@ -123,18 +124,18 @@ def _linked(token: Token) -> Token:
 
 def _show_picture(token: Token) -> bool:
     """Let a picture of the folder be loaded from here; return False for any other one."""
-    match = PICTURE.fullmatch(str(token.attrGet("src") or ""))
-    if match is None or not (FOLDER / match[0]).is_file():
+    folder, _, name = str(token.attrGet("src") or "").partition("/")
+    if folder != PICTURES or picture_path(name) is None:
         return False
-    token.attrSet("src", f"../../pictures/{match['name']}")
+    token.attrSet("src", f"../../{PICTURES}/{name}")
     token.attrSet("loading", "lazy")
     return True
 
 
 def picture_path(name: str) -> Path | None:
     """Return the file of a page's picture by its name, or None."""
-    path = FOLDER / "pictures" / name
-    return path if PICTURE.fullmatch(f"pictures/{name}") and path.is_file() else None
+    path = FOLDER / PICTURES / name
+    return path if PICTURE_NAME.fullmatch(name) and path.is_file() else None
 
 
 SECTIONS = {
