@@ -1,16 +1,11 @@
 """The forms with which models that get a prompt are submitted: chat and language models."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.db.models import QuerySet
-from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from evaluation.kinds import Kind
-from evaluation.models import Team
 from evaluation.runs.chat.settings import (
     MOST_COST,
     MOST_SHOTS,
@@ -88,15 +83,8 @@ class PromptForm(SubmitForm):
         help_text=gettext_lazy("It is asked about perturbed examples, several times as many."),
     )
 
-    def __init__(
-        self,
-        task: Task,
-        kind: Kind,
-        data: Mapping[str, Any] | None = None,
-        files: MultiValueDict[str, Any] | None = None,
-        teams: QuerySet[Team] | None = None,
-    ) -> None:
-        super().__init__(task, kind, data, files, teams)
+    def add_fields(self, task: Task) -> None:
+        """Fill in what the prompt's fields say of the task."""
         self.task = task
         template = self.fields["template"]
         template.initial = make_plain_template(task.config)
