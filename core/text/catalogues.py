@@ -117,11 +117,11 @@ def compile_outdated(folder: Path) -> None:
         if is_current or not os.access(source.parent, os.W_OK):
             continue
         with suppress(OSError):  # the disk is full, or the folder has just gone
-            _replace(target, compile_entries(read_entries(source.read_text())))
+            _replace(target, compile_entries(read_entries(source.read_text(encoding="utf-8"))))
 
 
 def _replace(target: Path, content: bytes) -> None:
-    """Write a file at once, because several processes may start and compile beside each other."""
+    """Replace a file in one step, because several processes may compile it at the same time."""
     with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".tmp", delete=False) as file:
         file.write(content)
     try:
