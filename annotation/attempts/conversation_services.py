@@ -234,7 +234,7 @@ def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: Bas
 
 
 def _select_asking(conversation: Conversation) -> QuerySet[Conversation]:
-    """Select the conversation's row, unless the turn was meanwhile taken back or resent."""
+    """Select the conversation's row, unless the turn has been taken back or resent."""
     asked_at: datetime | None = conversation.asked_at
     # `asked_at` is new with each turn, and empty once it was answered or taken back.
     return Conversation.objects.filter(pk=conversation.pk, asked_at=asked_at)

@@ -50,7 +50,7 @@ def other_ways(user: User) -> list[dict[str, Any]]:
 
 
 def ask_provider(request: HttpRequest, next_url: str) -> Any:
-    """Return a redirect to the provider, which is asked to authenticate the person anew."""
+    """Return a redirect to the provider, which must authenticate the person again."""
     provider = get_adapter().get_provider(request, "oidc")
     parameters = {**provider.get_auth_params(), "prompt": "login", "max_age": "0"}
     return provider.redirect(request, process="redirect", next_url=next_url, auth_params=parameters)
